@@ -1,0 +1,117 @@
+"""Residue letters as small codes, the same everywhere: in the database file, the profiles and the kernels.
+
+Codes are below 32 so that a score lookup is one byte permute in a 32-entry row. Letters that score alike
+(U as C, O as X) keep codes of their own, so that ``db fetch`` gives back what was put in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.errors import SequenceError
+
+ByteArray = npt.NDArray[np.uint8]
+
+N_CODES = 32
+"""Number of codes a profile row has, used or not."""
+
+PAD = 31
+"""Code of the padding behind a subject in an interleaved block; it is no residue."""
+
+BLANK = 254
+"""Encoding of layout bytes (space, tab, newline): skipped."""
+
+ILLEGAL = 255
+"""Encoding of a byte that is neither a residue letter nor layout."""
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """A set of at most 31 residue letters.
+
+    Parameters
+    ----------
+    name : str
+        ``"protein"`` or ``"dna"``.
+    letters : str
+        Upper-case letters; the position of a letter is its code.
+    """
+
+    name: str
+    letters: str
+    encode_table: ByteArray = field(init=False, repr=False, compare=False)
+    """For every byte its code, `BLANK` or `ILLEGAL`; shape (256,), uint8."""
+    decode_table: ByteArray = field(init=False, repr=False, compare=False)
+    """For every code its upper-case letter, ``?`` where there is none; shape (256,), uint8."""
+
+    def __post_init__(self) -> None:
+        encode = np.full(256, ILLEGAL, dtype=np.uint8)
+        decode = np.full(256, ord("?"), dtype=np.uint8)
+        encode[np.frombuffer(b" \t\n\r\v\f", dtype=np.uint8)] = BLANK
+        for code, letter in enumerate(self.letters):
+            encode[ord(letter)] = encode[ord(letter.lower())] = code
+            decode[code] = ord(letter)
+        encode.setflags(write=False)
+        decode.setflags(write=False)
+        object.__setattr__(self, "encode_table", encode)
+        object.__setattr__(self, "decode_table", decode)
+
+    def encode(self, sequence: str | bytes, *, source: str = "sequence", record: str | None = None) -> ByteArray:
+        """Encode a sequence; blanks and line ends are skipped, case is ignored.
+
+        Parameters
+        ----------
+        sequence : str or bytes
+            Residue letters.
+        source, record : str, optional
+            Named in the error message.
+
+        Returns
+        -------
+        ndarray, shape (n_residues,), uint8
+            Codes below 32.
+
+        Raises
+        ------
+        SequenceError
+            If a byte is no residue letter.
+        """
+        raw = sequence.encode("utf-8") if isinstance(sequence, str) else bytes(sequence)
+        data = np.frombuffer(raw, dtype=np.uint8)
+        codes: ByteArray = self.encode_table[data]
+        if (codes == ILLEGAL).any():
+            at = int(np.flatnonzero(codes == ILLEGAL)[0])
+            line = raw.count(b"\n", 0, at) + 1 if b"\n" in raw else None
+            place = f" (position {at + 1})" if line is None else ""
+            raise SequenceError(source, self.complaint(int(data[at])) + place, record, line)
+        blank = codes == BLANK
+        return codes[~blank] if blank.any() else codes
+
+    def decode(self, codes: ByteArray) -> str:
+        """Turn codes back into upper-case letters."""
+        return self.decode_table[codes].tobytes().decode("ascii")
+
+    def complaint(self, byte: int) -> str:
+        """Say what is wrong with a byte that is no residue letter, and the remedy."""
+        shown = f"{chr(byte)!r}" if 32 < byte < 127 else f"byte 0x{byte:02X}"
+        expected = f"one of the {self.name} letters {self.letters}"
+        if byte in b"-.~":
+            return f"{shown} is a gap character, expected {expected}; remove the gaps from the sequence"
+        if byte in b"0123456789":
+            return f"{shown} is a digit, expected {expected}; remove position numbers from sequence lines"
+        if byte >= 128 or byte < 32:
+            return f"{shown} is no residue letter, expected {expected}; is this a text file in FASTA format?"
+        return f"{shown} is no residue letter, expected {expected}"
+
+
+PROTEIN = Alphabet("protein", "ARNDCQEGHILKMFPSTWYVBJZXUO*")
+"""The 20 amino acids, then B, J, Z, X (ambiguous), U and O (rare) and ``*`` (stop): 27 codes."""
+
+DNA = Alphabet("dna", "ACGTURYSWKMBDHVN")
+"""The bases, U (as T) and the IUPAC ambiguity codes: 16 codes."""
+
+ALPHABETS = {alphabet.name: alphabet for alphabet in (PROTEIN, DNA)}
+"""Alphabets by name."""

@@ -1,0 +1,130 @@
+"""The plain, slow, obviously right recurrence: the oracle of every test.
+
+Gotoh's three matrices, one cell at a time (O. Gotoh, J. Mol. Biol. 162:705, 1982):
+
+    E[i][j] = max(E[i][j-1], H[i][j-1] - gap_open) - gap_extend      gap in the query, subject residue j left over
+    F[i][j] = max(F[i-1][j], H[i-1][j] - gap_open) - gap_extend      gap in the subject, query residue i left over
+    H[i][j] = max(H[i-1][j-1] + score(i, j), E[i][j], F[i][j])       and 0 in local mode
+
+It also fixes, for every engine, which of several equally good alignments is reported:
+
+- the end is the best cell with the smallest subject position, then the smallest query position;
+- going back from H: a pair of residues before a gap in the subject (F) before a gap in the query (E);
+- going back inside a gap: extending it before opening it;
+- a local alignment begins where H first falls to 0.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from swsearch.alphabet import ByteArray
+from swsearch.scoring import Mode, Scoring
+
+NEG = -(10**15)
+"""Stands for minus infinity; Python's integers do not overflow."""
+
+Table = list[list[int]]
+Cigar = tuple[tuple[int, str], ...]
+
+
+def tables(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> tuple[Table, Table, Table]:
+    """Fill the three matrices, each (len(query) + 1) by (len(subject) + 1)."""
+    m, n = len(query), len(subject)
+    open_, extend = scoring.gap_open, scoring.gap_extend
+    H = [[0] * (n + 1) for _ in range(m + 1)]
+    E = [[NEG] * (n + 1) for _ in range(m + 1)]
+    F = [[NEG] * (n + 1) for _ in range(m + 1)]
+    if mode == "global":
+        for i in range(1, m + 1):
+            H[i][0] = F[i][0] = -scoring.gap_cost(i)
+        for j in range(1, n + 1):
+            H[0][j] = E[0][j] = -scoring.gap_cost(j)
+    for i in range(1, m + 1):
+        for j in range(1, n + 1):
+            E[i][j] = max(E[i][j - 1], H[i][j - 1] - open_) - extend
+            F[i][j] = max(F[i - 1][j], H[i - 1][j] - open_) - extend
+            pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            H[i][j] = max(pair, E[i][j], F[i][j])
+            if mode == "local":
+                H[i][j] = max(H[i][j], 0)
+    return H, E, F
+
+
+def end_cell(H: Table, mode: Mode) -> tuple[int, int]:
+    """Return the cell where the alignment ends: (query rows used, subject columns used)."""
+    m, n = len(H) - 1, len(H[0]) - 1
+    if mode == "global":
+        return m, n
+    if mode == "local":
+        cells = [(i, j) for i in range(m + 1) for j in range(n + 1)]
+    else:
+        cells = [(m, j) for j in range(n + 1)] + [(i, n) for i in range(m + 1)]
+    return min(cells, key=lambda cell: (-H[cell[0]][cell[1]], cell[1], cell[0]))
+
+
+def score(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local") -> int:
+    """Score a pair of encoded sequences.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+
+    Returns
+    -------
+    int
+        Matrix units.
+    """
+    H, _, _ = tables(query, subject, scoring, mode)
+    i, j = end_cell(H, mode)
+    return H[i][j]
+
+
+def align(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local"
+) -> tuple[int, int, int, Cigar]:
+    """Align a pair of encoded sequences.
+
+    Returns
+    -------
+    score : int
+        Matrix units.
+    query_start, subject_start : int
+        Where the first operation begins, counted from 0.
+    cigar : tuple of (int, str)
+        Runs of ``M`` (a pair), ``I`` (a query residue alone) and ``D`` (a subject residue alone). In semi-global
+        mode the free ends are not part of it.
+    """
+    H, E, F = tables(query, subject, scoring, mode)
+    i, j = end_cell(H, mode)
+    best = H[i][j]
+    extend = scoring.gap_extend
+    steps: list[str] = []
+    state = "M"
+    while True:
+        if state == "M":
+            if (mode == "local" and H[i][j] == 0) or (mode == "semiglobal" and 0 in (i, j)) or i == j == 0:
+                break
+            pair = NEG
+            if i and j:
+                pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            if pair == H[i][j]:
+                steps.append("M")
+                i, j = i - 1, j - 1
+            else:
+                state = "I" if F[i][j] == H[i][j] else "D"
+        elif state == "I":
+            steps.append("I")
+            state = "I" if F[i - 1][j] - extend == F[i][j] and i > 1 else "M"
+            i -= 1
+        else:
+            steps.append("D")
+            state = "D" if E[i][j - 1] - extend == E[i][j] and j > 1 else "M"
+            j -= 1
+    cigar = tuple((len(list(run)), op) for op, run in groupby(reversed(steps)))
+    return best, i, j, cigar

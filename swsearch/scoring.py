@@ -1,0 +1,397 @@
+"""Substitution matrices, gap costs and what follows from them: profiles and the bounds of every lane width.
+
+Matrices come from three places. The eight that blastp supports are shipped as blastp scores them, ambiguous
+letters included (X is -1 with everything, U scores as C, O as X). Every other name is looked up in Biopython's
+``substitution_matrices`` and completed by the same rule. A file is read in NCBI's format and is right as it
+stands; only letters it lacks are completed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
+from swsearch.errors import InputError, OptionError
+
+Mode = Literal["local", "global", "semiglobal"]
+"""Which ends of an alignment are free: all and any part (local), none (global), all four ends (semiglobal)."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def check_mode(mode: str) -> None:
+    """Raise `OptionError` if there is no such mode."""
+    if mode not in MODES:
+        raise OptionError("mode", mode, f"one of {', '.join(MODES)}")
+
+
+PAD_SCORE = -128
+"""Score of padding and of codes without a letter, against everything: no path through it gains."""
+
+MAX_ENTRY = 127
+"""Largest magnitude of a matrix entry; profiles hold int8."""
+
+BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
+"""Matrices that are shipped as blastp scores them."""
+
+LANE_BITS = (8, 16, 32)
+"""Lane widths that engines use, in bits."""
+
+_AMBIGUOUS = {"B": "DN", "J": "IL", "Z": "EQ"}
+"""Ambiguous amino acids and what they stand for."""
+
+_AMBIGUOUS_BASES = {
+    "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
+    "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
+"""IUPAC codes of ambiguous bases."""
+
+ScoreTable = dict[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A substitution matrix over an alphabet's codes.
+
+    Parameters
+    ----------
+    name : str
+        Its name, or the file it came from.
+    alphabet : Alphabet
+        What the codes mean.
+    scores : ndarray, shape (32, 32), int32
+        Score of each pair of codes; `PAD_SCORE` where a code has no letter.
+    published : bool
+        Whether these are blastp's own scores, to which published statistics apply.
+    """
+
+    name: str
+    alphabet: Alphabet
+    scores: npt.NDArray[np.int32] = field(repr=False, compare=False)
+    published: bool = False
+
+    @property
+    def max(self) -> int:
+        """Largest score of two letters."""
+        n = len(self.alphabet.letters)
+        return int(self.scores[:n, :n].max())
+
+    @property
+    def min(self) -> int:
+        """Smallest score of two letters."""
+        n = len(self.alphabet.letters)
+        return int(self.scores[:n, :n].min())
+
+    def __getitem__(self, pair: tuple[str, str]) -> int:
+        """Score of two letters, such as ``matrix["A", "R"]``."""
+        a, b = (self.alphabet.letters.index(letter.upper()) for letter in pair)
+        return int(self.scores[a, b])
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Scores of each query row against every letter: what an engine needs to know of a query.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_rows, 32), int8
+        Row i holds the scores of query residue i against the 32 codes, in matrix units; a row is 32 bytes,
+        so that a lookup is one byte permute. Padding's column holds `PAD_SCORE`.
+    codes : ndarray, shape (n_rows,), uint8
+        The query itself.
+    """
+
+    scores: npt.NDArray[np.int8]
+    codes: ByteArray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def reversed(self) -> Profile:
+        """Return the profile of the query read backwards."""
+        return Profile(np.ascontiguousarray(self.scores[::-1]), np.ascontiguousarray(self.codes[::-1]))
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """A substitution matrix with gap costs.
+
+    A gap of k residues costs ``gap_open + k * gap_extend``, as BLAST+, SWIPE and ssearch36 count. parasail,
+    EMBOSS and CUDASW++ charge ``open + (k - 1) * extend``: their 12/1 is our 11/1.
+
+    Parameters
+    ----------
+    matrix : Matrix or str
+        A matrix, a name (see `load_matrix`) or a path.
+    gap_open : int
+        Cost of opening a gap, not negative, matrix units.
+    gap_extend : int
+        Cost of each residue of a gap, the first included, not negative, matrix units.
+
+    Raises
+    ------
+    OptionError
+        If a gap cost is negative or too large, or the matrix is unknown.
+    """
+
+    matrix: Matrix = field(default_factory=lambda: load_matrix("BLOSUM62"))
+    gap_open: int = 11
+    gap_extend: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.matrix, (str, Path)):
+            object.__setattr__(self, "matrix", load_matrix(self.matrix))
+        for name in ("gap_open", "gap_extend"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise OptionError(name, value, "an integer >= 0 (costs are positive here)")
+            if value > MAX_GAP_COST:
+                raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
+
+    def gap_cost(self, length: int) -> int:
+        """Return the cost of a gap of ``length`` residues; 0 for none. THE gap formula."""
+        return self.gap_open + length * self.gap_extend if length > 0 else 0
+
+    @property
+    def gap_first(self) -> int:
+        """Cost of a gap's first residue: what parasail and the kernels call open."""
+        return self.gap_cost(1)
+
+    def profile(self, codes: ByteArray) -> Profile:
+        """Build the profile of an encoded query, shape (n_rows,), uint8."""
+        rows = self.matrix.scores[codes].astype(np.int8)
+        return Profile(np.ascontiguousarray(rows), np.ascontiguousarray(codes))
+
+    def score_range(self, mode: Mode, query_length: int, subject_length: int) -> tuple[int, int]:
+        """Bound every value that the recurrence can hold, intermediate ones included.
+
+        Returns
+        -------
+        low, high : int
+            Matrix units. H never falls below the cost of gapping both prefixes away (0 in local mode), and
+            E and F lie at most one opened gap below; H never rises above a best match of every residue.
+        """
+        high = min(query_length, subject_length) * max(self.matrix.max, 0)
+        if mode == "local":
+            return -self.gap_first, high
+        low = -self.gap_cost(query_length) - self.gap_cost(subject_length) - self.gap_first
+        return low + min(self.matrix.min, 0), high
+
+    def lane_bits(self, mode: Mode, query_length: int, subject_length: int) -> int:
+        """Return the narrowest lane, in bits, that can never saturate for these lengths.
+
+        Raises
+        ------
+        InputError
+            If even 32 bits could overflow.
+        """
+        low, high = self.score_range(mode, query_length, subject_length)
+        for bits in LANE_BITS:
+            if fits_lane(bits, low, high, self):
+                return bits
+        raise InputError(
+            f"scores of {query_length} x {subject_length} residues may reach {max(high, -low)}, more than 32 bits "
+            "hold; use smaller matrix entries or gap costs"
+        )
+
+    def describe(self) -> str:
+        """Return ``BLOSUM62, gap open 11, gap extend 1``."""
+        return f"{self.matrix.name}, gap open {self.gap_open}, gap extend {self.gap_extend}"
+
+
+MAX_GAP_COST = 10_000
+"""Largest gap cost accepted: far above any use, far below what a 16-bit lane holds."""
+
+
+def lane_limits(bits: int) -> tuple[int, int]:
+    """Return the smallest and largest value of a signed lane of ``bits`` bits."""
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
+    """Say whether values from ``low`` to ``high`` can be computed in a lane without reaching its limits.
+
+    One matrix entry or gap opening of headroom is kept on either side: engines detect saturation by comparing
+    with the limit less the largest cost.
+    """
+    lane_low, lane_high = lane_limits(bits)
+    headroom = max(abs(scoring.matrix.max), abs(scoring.matrix.min), scoring.gap_first) + 1
+    return lane_low + headroom < low and high < lane_high - headroom
+
+
+def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
+    """Say whether a lane can hold the costs themselves, so that trying it first and rescoring is sound.
+
+    A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
+    """
+    lane_low, _ = lane_limits(bits)
+    floor = scoring.gap_first + abs(min(scoring.matrix.min, 0)) + abs(scoring.matrix.max)
+    return (mode == "local" or bits > 8) and lane_low // 2 < -floor
+
+
+def load_matrix(name: str | Path, alphabet: Alphabet = PROTEIN) -> Matrix:
+    """Load a substitution matrix.
+
+    Parameters
+    ----------
+    name : str or Path
+        A name that Biopython knows (any case), or a file in NCBI's format.
+    alphabet : Alphabet, optional
+        What is to be scored.
+
+    Returns
+    -------
+    Matrix
+
+    Raises
+    ------
+    OptionError
+        If there is no such matrix, or it has no whole-number scores for this alphabet.
+    """
+    text = str(name)
+    if alphabet is PROTEIN and text.upper() in BLASTP_MATRICES:
+        return _shipped_matrix(text.upper())
+    if Path(text).is_file():
+        return matrix_from_text(Path(text).read_text(encoding="utf-8", errors="replace"), text, alphabet)
+    from Bio.Align import substitution_matrices
+
+    known = {entry.upper(): entry for entry in substitution_matrices.load()}
+    if text.upper() not in known:
+        names = ", ".join(sorted(known))
+        raise OptionError("matrix", text, f"a file in NCBI format or one of {names}")
+    entry = known[text.upper()]
+    array = substitution_matrices.load(entry)
+    if isinstance(array.alphabet, tuple):
+        raise OptionError("matrix", text, f"a matrix of single {alphabet.name} letters", "this one scores codons")
+    table = {(a, b): float(array[a, b]) for a in array.alphabet for b in array.alphabet}
+    return matrix_from_table(table, entry, alphabet, rule_over_table=alphabet is PROTEIN)
+
+
+@lru_cache(maxsize=len(BLASTP_MATRICES))
+def _shipped_matrix(name: str) -> Matrix:
+    text = resources.files("swsearch").joinpath("matrices", f"{name}.txt").read_text(encoding="utf-8")
+    matrix = matrix_from_text(text, name, PROTEIN)
+    return Matrix(name, PROTEIN, matrix.scores, published=True)
+
+
+def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
+    """Build a match/mismatch matrix for DNA; the default is EMBOSS's and EDNAFULL's 5 and -4.
+
+    An ambiguous base scores the mean over the bases that it stands for, rounded toward the mismatch.
+    """
+    for option, value in (("match", match), ("mismatch", mismatch)):
+        if abs(value) > MAX_ENTRY:
+            raise OptionError(option, value, f"an integer from -{MAX_ENTRY} to {MAX_ENTRY}")
+    table: ScoreTable = {(a, b): float(match if a == b else mismatch) for a in "ACGT" for b in "ACGT"}
+    return matrix_from_table(table, f"DNA {match}/{mismatch}", DNA)
+
+
+def matrix_from_text(text: str, name: str, alphabet: Alphabet) -> Matrix:
+    """Read a matrix in NCBI's format: a line of column letters, then a line a row; ``#`` begins a comment."""
+    columns: list[str] = []
+    table: ScoreTable = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split("#")[0].split()
+        if not fields:
+            continue
+        if not columns:
+            columns = [letter.upper() for letter in fields]
+            if any(len(letter) != 1 for letter in columns):
+                raise InputError(f"{name}: line {number}: expected the column letters, got {line.strip()!r}")
+            continue
+        row, values = fields[0].upper(), fields[1:]
+        if len(row) != 1 or len(values) != len(columns):
+            raise InputError(
+                f"{name}: line {number}: expected a row letter and {len(columns)} scores, got {len(values)} scores "
+                f"after {fields[0]!r}"
+            )
+        for column, value in zip(columns, values, strict=True):
+            try:
+                table[row, column] = float(value)
+            except ValueError:
+                raise InputError(f"{name}: line {number}: {value!r} is no score, expected a whole number") from None
+    if not table:
+        raise InputError(f"{name}: no matrix found, expected NCBI's format (column letters, then one row a letter)")
+    return matrix_from_table(table, name, alphabet)
+
+
+def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet, *, rule_over_table: bool = False) -> Matrix:
+    """Make a matrix of a table of letter pairs, completing the letters that it lacks.
+
+    Parameters
+    ----------
+    table : dict of (str, str) to float
+        Scores by letter pair.
+    name : str
+        For messages and reports.
+    alphabet : Alphabet
+        What is scored; the table must hold its unambiguous letters.
+    rule_over_table : bool
+        Whether blastp's rule for ambiguous letters replaces what the table says of them.
+    """
+    core = PROTEIN.letters[:20] if alphabet is PROTEIN else "ACGT"
+    for a in core:
+        for b in core:
+            if (a, b) not in table:
+                raise InputError(
+                    f"matrix {name}: no score for {a} with {b}, expected all of {core} ({alphabet.name})"
+                )
+            value = table[a, b]
+            if value != round(value) or abs(value) > MAX_ENTRY:
+                raise OptionError(
+                    "matrix", name, f"whole-number scores from -{MAX_ENTRY} to {MAX_ENTRY}",
+                    f"{a} with {b} scores {value:g}: scale or round it into a matrix file",
+                )  # fmt: skip
+    kept = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
+    complete = _complete_protein(kept, core) if alphabet is PROTEIN else _complete_dna(kept)
+    scores = np.full((N_CODES, N_CODES), PAD_SCORE, dtype=np.int32)
+    for i, a in enumerate(alphabet.letters):
+        for j, b in enumerate(alphabet.letters):
+            scores[i, j] = round(complete[a, b])
+    scores.setflags(write=False)
+    return Matrix(name, alphabet, scores)
+
+
+def _complete_protein(table: ScoreTable, core: str) -> ScoreTable:
+    """Add the letters that blastp knows by its rule: B, J, Z as the mean, X -1, U as C, O as X, ``*`` worst."""
+    worst = min(-1.0, *(table[a, b] for a in core for b in core))
+    alias = {"U": "C", "O": "X"}
+
+    def mean(a: str, b: str) -> float:
+        pairs = [table[x, y] for x in _AMBIGUOUS.get(a, a) for y in _AMBIGUOUS.get(b, b)]
+        return math.floor(sum(pairs) / len(pairs) + 0.5)
+
+    def score(a: str, b: str) -> float:
+        if (a, b) in table:
+            return table[a, b]
+        if (b, a) in table:
+            return table[b, a]
+        if "*" in (a, b):
+            return 1.0 if a == b else worst
+        a, b = alias.get(a, a), alias.get(b, b)
+        if (a, b) in table:
+            return table[a, b]
+        return -1.0 if "X" in (a, b) else mean(a, b)
+
+    return {(a, b): score(a, b) for a in PROTEIN.letters for b in PROTEIN.letters}
+
+
+def _complete_dna(table: ScoreTable) -> ScoreTable:
+    """Add U as T, and ambiguous bases as the mean over what they stand for."""
+
+    def score(a: str, b: str) -> float:
+        a, b = a.replace("U", "T"), b.replace("U", "T")
+        if (a, b) in table:
+            return table[a, b]
+        pairs = [table[x, y] for x in _AMBIGUOUS_BASES.get(a, a) for y in _AMBIGUOUS_BASES.get(b, b)]
+        return math.floor(sum(pairs) / len(pairs))
+
+    return {(a, b): score(a, b) for a in DNA.letters for b in DNA.letters}

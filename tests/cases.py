@@ -1,0 +1,54 @@
+"""Random sequences, scoring systems and chunks for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from swsearch.alphabet import PROTEIN
+from swsearch.blocks import LANES, Chunk, block_columns, interleave
+from swsearch.scoring import MODES, Scoring
+
+N_LETTERS = len(PROTEIN.letters)
+
+
+def codes(max_size: int = 40, min_size: int = 0, letters: int = N_LETTERS) -> st.SearchStrategy:
+    """Encoded sequences; a small number of letters makes many ties and long alignments."""
+    return st.lists(st.integers(0, letters - 1), min_size=min_size, max_size=max_size).map(
+        lambda values: np.array(values, dtype=np.uint8)
+    )
+
+
+def any_codes(max_size: int = 40, min_size: int = 0) -> st.SearchStrategy:
+    """Encoded sequences of few or of all letters."""
+    return st.sampled_from([1, 2, 3, 20, N_LETTERS]).flatmap(lambda k: codes(max_size, min_size, k))
+
+
+scorings = st.builds(
+    Scoring,
+    st.sampled_from(["BLOSUM62", "BLOSUM45", "PAM30", "PAM250", "STR", "RAO"]),
+    st.sampled_from([0, 1, 2, 5, 11, 40, 200]),
+    st.sampled_from([0, 1, 2, 7]),
+)
+modes = st.sampled_from(MODES)
+
+
+def random_codes(generator: np.random.Generator, length: int, letters: int = N_LETTERS) -> np.ndarray:
+    """Make one encoded sequence."""
+    return generator.integers(0, letters, length).astype(np.uint8)
+
+
+def make_chunk(sequences: list[np.ndarray]) -> Chunk:
+    """Lay sequences out as the database does."""
+    order = sorted(range(len(sequences)), key=lambda i: (-len(sequences[i]), i))
+    lengths = np.array([len(sequences[i]) for i in order], dtype=np.int32)
+    offsets = np.concatenate(([0], np.cumsum(block_columns(lengths)))).astype(np.int64)
+    residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
+    empty = np.zeros(0, dtype=np.uint8)
+    for block in range(len(offsets) - 1):
+        part = order[block * LANES : (block + 1) * LANES]
+        joined = np.concatenate([empty, *(sequences[i] for i in part)])
+        interleave(
+            joined, lengths[block * LANES : (block + 1) * LANES], residues[offsets[block] : offsets[block + 1]]
+        )
+    return Chunk(residues, offsets, lengths, np.array(order, dtype=np.int64))

@@ -1,0 +1,35 @@
+import numpy as np
+from cases import any_codes, make_chunk
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsearch.alphabet import PAD
+from swsearch.blocks import COLUMN_MULTIPLE, LANES, deinterleave
+
+
+@given(st.lists(any_codes(20), min_size=1, max_size=150))
+def test_interleaving_is_undone_by_deinterleaving(sequences):
+    chunk = make_chunk(sequences)
+    assert chunk.n_subjects == len(sequences)
+    assert chunk.n_residues == sum(map(len, sequences))
+    assert sorted(chunk.subjects.tolist()) == list(range(len(sequences)))
+    for block in range(chunk.n_blocks):
+        rows = deinterleave(chunk.block(block))
+        assert rows.shape[1] % COLUMN_MULTIPLE == 0
+        lanes = chunk.lanes(block)
+        for lane, place in enumerate(range(lanes.start, lanes.stop)):
+            length = chunk.lengths[place]
+            assert np.array_equal(rows[lane, :length], sequences[chunk.subjects[place]])
+            assert np.array_equal(chunk.subject(place), sequences[chunk.subjects[place]])
+            assert (rows[lane, length:] == PAD).all()
+        assert (rows[lanes.stop - lanes.start :] == PAD).all()
+
+
+@given(st.lists(any_codes(9), min_size=2 * LANES + 1, max_size=4 * LANES))
+def test_a_split_chunk_has_the_same_subjects(sequences):
+    chunk = make_chunk(sequences)
+    parts = [chunk.split(first, first + 1) for first in range(chunk.n_blocks)]
+    assert np.array_equal(np.concatenate([part.subjects for part in parts]), chunk.subjects)
+    assert np.array_equal(np.concatenate([part.residues for part in parts]), chunk.residues)
+    last = parts[-1]
+    assert np.array_equal(last.subject(last.n_subjects - 1), chunk.subject(chunk.n_subjects - 1))
