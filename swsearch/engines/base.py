@@ -1,0 +1,209 @@
+"""The interface between a search job and the engines that score.
+
+A job encodes its queries once (`Engine.prepare`), then walks over the database in chunks; for each chunk it
+loads (`Engine.load`), scores every group of queries (`Engine.score`), has what saturated scored again in wider
+lanes (`Engine.rescore`, driven by `exact_scores`), and releases. An engine never clips: a score is exact or it
+is flagged.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import Chunk, IntArray
+from swsearch.errors import EngineError
+from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring
+
+ScoreArray = npt.NDArray[np.int32]
+Progress = Callable[[int], None]
+"""Called with the number of cells (query residues times subject residues) that were just finished."""
+
+
+@dataclass(frozen=True)
+class QueryGroup:
+    """Queries that are scored together.
+
+    Parameters
+    ----------
+    profiles : sequence of Profile
+        One a query.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    handle : object
+        What the engine made of them; its own business.
+    """
+
+    profiles: Sequence[Profile]
+    scoring: Scoring
+    mode: Mode
+    handle: Any = None
+
+
+@dataclass(frozen=True)
+class LoadedChunk:
+    """A chunk that an engine has taken in, with the engine's own handle to it."""
+
+    chunk: Chunk
+    handle: Any = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a group of queries against a chunk.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_queries, n_subjects), int32
+        Matrix units, subjects in chunk order; meaningless where saturated.
+    saturated : ndarray, shape (n_queries, n_subjects), bool
+        Where the lane was too narrow, so that the score is not known yet.
+    bits : int
+        Width of the narrowest lane that was used; rescoring begins at the next wider one.
+    """
+
+    values: ScoreArray
+    saturated: npt.NDArray[np.bool_]
+    bits: int
+
+
+class Engine(ABC):
+    """Scores queries against chunks of a database. Close it, or use it as a context manager."""
+
+    name: str
+    """Short name, as ``--engine`` takes it."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What runs: library, instruction set or device, number of threads."""
+
+    @abstractmethod
+    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+        """Make ready a group of queries.
+
+        Parameters
+        ----------
+        profiles : sequence of Profile
+            One a query; a query may be empty.
+        scoring : Scoring
+            Matrix and gap costs.
+        mode : {"local", "global", "semiglobal"}
+            Which ends are free.
+        """
+
+    @abstractmethod
+    def load(self, chunk: Chunk) -> LoadedChunk:
+        """Take in a chunk, to be scored by any number of groups and then released."""
+
+    @abstractmethod
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
+        """Score every query of a group against every subject of a chunk.
+
+        Parameters
+        ----------
+        group : QueryGroup
+            From this engine's `prepare`.
+        loaded : LoadedChunk
+            From this engine's `load`.
+        progress : callable, optional
+            Called from this thread with the number of cells just finished.
+
+        Returns
+        -------
+        Scores
+            Exact where not flagged as saturated.
+
+        Raises
+        ------
+        EngineError
+            If the library or the device fails.
+        """
+
+    @abstractmethod
+    def rescore(
+        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
+    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
+        """Score some subjects against one query again, in lanes of a given width.
+
+        Parameters
+        ----------
+        group, loaded
+            As for `score`.
+        query : int
+            Place of the query in the group.
+        subjects : ndarray, shape (n,), int64
+            Places of the subjects in the chunk.
+        bits : int
+            Lane width, 16 or 32.
+
+        Returns
+        -------
+        values : ndarray, shape (n,), int32
+            Matrix units.
+        saturated : ndarray, shape (n,), bool
+            Where even this lane was too narrow.
+        """
+
+    def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
+        """Let go of a chunk; it may not be scored again."""
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of everything the engine holds."""
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def exact_scores(
+    engine: Engine, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None
+) -> ScoreArray:
+    """Score a group against a chunk, rescoring in wider lanes until nothing is saturated.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_subjects), int32
+        Exact scores in matrix units, subjects in chunk order.
+
+    Raises
+    ------
+    EngineError
+        If a score does not fit the widest lane.
+    """
+    scores = engine.score(group, loaded, progress)
+    values = scores.values
+    for query in np.flatnonzero(scores.saturated.any(axis=1)):
+        pending: IntArray = np.flatnonzero(scores.saturated[query]).astype(np.int64)
+        for bits in (width for width in LANE_BITS if width > scores.bits):
+            again, saturated = engine.rescore(group, loaded, int(query), pending, bits)
+            values[query, pending[~saturated]] = again[~saturated]
+            pending = pending[saturated]
+            if not len(pending):
+                break
+        else:
+            raise EngineError(
+                f"{engine.name} engine: a score of query {int(query)} passes {LANE_BITS[-1]} bits; use smaller "
+                "matrix entries"
+            )
+    return values
+
+
+def empty_scores(profile_length: int, lengths: npt.NDArray[np.integer], group: QueryGroup) -> ScoreArray:
+    """Score pairs of which one side is empty: nothing pairs, and only global mode pays for the gap."""
+    if group.mode != "global":
+        return np.zeros(len(lengths), dtype=np.int32)
+    costs = [group.scoring.gap_cost(max(profile_length, int(length))) for length in lengths]
+    return -np.array(costs, dtype=np.int32)

@@ -1,0 +1,181 @@
+"""The CPU engine: parasail's striped SIMD kernels over threads.
+
+parasail was chosen by measurement (``benchmarks/library_choice.py``): over the 20 standard queries it is the
+faster of the maintained libraries, pyopal being faster only for queries under about 500 residues, and it gives
+end positions and tracebacks as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import Chunk, IntArray, deinterleave
+from swsearch.engines import parasail_library
+from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray, Scores, empty_scores
+from swsearch.engines.parasail_library import ScoreProfile
+from swsearch.errors import OptionError
+from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, may_start_at
+
+TASK_CELLS = 40_000_000
+"""Cells of a unit of work, about 3 ms: short enough to balance threads and to stop soon after Ctrl-C."""
+
+
+class _Rows:
+    """A chunk's subjects one after the other, with the addresses of their codes."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._rows = [deinterleave(block) for block in chunk]
+        addresses = [
+            row.ctypes.data + np.arange(chunk.lanes(block).stop - chunk.lanes(block).start) * row.shape[1]
+            for block, row in enumerate(self._rows)
+        ]
+        self.addresses: list[int] = np.concatenate(addresses).tolist() if addresses else []
+        self.lengths: list[int] = chunk.lengths.tolist()
+
+
+class _Profiles:
+    """A query's parasail profiles, made when first needed."""
+
+    def __init__(self, profile: Profile, scoring: Scoring, mode: Mode) -> None:
+        self._arguments = (profile, scoring, mode)
+        self._by_bits: dict[int, ScoreProfile] = {}
+
+    def at(self, bits: int) -> ScoreProfile:
+        """Return the profile for a lane width."""
+        if bits not in self._by_bits:
+            self._by_bits[bits] = ScoreProfile(*self._arguments, bits)
+        return self._by_bits[bits]
+
+
+class CpuEngine(Engine):
+    """Scores on the CPU through parasail.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Worker threads; by default one for each processor that this process may use.
+    """
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise OptionError("threads", threads, "an integer >= 1")
+        self.threads = threads or available_processors()
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="swsearch")
+
+    @property
+    def description(self) -> str:
+        """Library, instruction set and number of threads."""
+        plural = "" if self.threads == 1 else "s"
+        return (
+            f"cpu (parasail {parasail_library.version()}, {parasail_library.instruction_set()}, "
+            f"{self.threads} thread{plural})"
+        )
+
+    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+        """See `Engine.prepare`."""
+        return QueryGroup(profiles, scoring, mode, [_Profiles(profile, scoring, mode) for profile in profiles])
+
+    def load(self, chunk: Chunk) -> LoadedChunk:
+        """See `Engine.load`. Takes as much memory again as the chunk."""
+        return LoadedChunk(chunk, _Rows(chunk))
+
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
+        """See `Engine.score`."""
+        chunk: Chunk = loaded.chunk
+        shape = (len(group.profiles), chunk.n_subjects)
+        values = np.zeros(shape, dtype=np.int32)
+        saturated = np.zeros(shape, dtype=np.bool_)
+        filled = int(np.count_nonzero(chunk.lengths))  # descending, so the empty subjects stand last
+        futures: dict[Future[None], int] = {}
+        start = first_bits(group)
+        for query, profile in enumerate(group.profiles):
+            if not len(profile):
+                values[query] = empty_scores(0, chunk.lengths, group)
+                continue
+            values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group)
+            profiles = group.handle[query]
+            for task in cut_tasks(chunk.lengths[:filled], len(profile)):
+                bits = start or group.scoring.lane_bits(group.mode, len(profile), int(chunk.lengths[task.start]))
+                striped = profiles.at(bits)
+                cells = len(profile) * int(chunk.lengths[task].sum(dtype=np.int64))
+                futures[self._pool.submit(_run, striped, loaded.handle, task, values[query], saturated[query])] = (
+                    cells
+                )
+        self._wait(futures, progress)
+        return Scores(values, saturated, start or LANE_BITS[1])
+
+    def rescore(
+        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
+    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
+        """See `Engine.rescore`."""
+        profile: ScoreProfile = group.handle[query].at(bits)
+        rows: _Rows = loaded.handle
+
+        def work(part: IntArray) -> tuple[list[int], list[bool]]:
+            return profile.score([rows.addresses[i] for i in part], [rows.lengths[i] for i in part])
+
+        parts = [subjects[k :: self.threads] for k in range(self.threads)]
+        results = list(self._pool.map(work, parts))
+        values = np.empty(len(subjects), dtype=np.int32)
+        saturated = np.empty(len(subjects), dtype=np.bool_)
+        for k, (scores, flags) in enumerate(results):
+            values[k :: self.threads], saturated[k :: self.threads] = scores, flags
+        return values, saturated
+
+    def _wait(self, futures: dict[Future[None], int], progress: Progress | None) -> None:
+        try:
+            for future in as_completed(futures):
+                future.result()
+                if progress is not None:
+                    progress(futures[future])
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Stop the threads; work under way is finished, work in the queue is dropped."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def first_bits(group: QueryGroup) -> int | None:
+    """Return the lane width that a whole group starts with, or None to choose by the lengths of each task.
+
+    Local scores are small for nearly every subject, so the narrowest lane that holds the costs is tried first.
+    Global and semi-global values grow with the lengths, which say beforehand what lane they need.
+    """
+    if group.mode != "local":
+        return None
+    return next((bits for bits in LANE_BITS if may_start_at(bits, group.mode, group.scoring)), LANE_BITS[-1])
+
+
+def cut_tasks(lengths: npt.NDArray[np.int32], query_length: int) -> list[slice]:
+    """Cut subjects into runs of about `TASK_CELLS` cells; a run holds at least one subject."""
+    if not len(lengths):
+        return []
+    cells = np.cumsum(lengths, dtype=np.int64) * query_length
+    bounds = np.searchsorted(cells, np.arange(TASK_CELLS, int(cells[-1]), TASK_CELLS)) + 1
+    edges = np.unique(np.concatenate(([0], bounds, [len(lengths)])))
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+
+def _run(
+    profile: ScoreProfile, rows: _Rows, task: slice, values: ScoreArray, saturated: npt.NDArray[np.bool_]
+) -> None:
+    scores, flags = profile.score(rows.addresses[task], rows.lengths[task])
+    values[task], saturated[task] = scores, flags
