@@ -1,0 +1,309 @@
+"""Alignments of pairs: found in bounded memory, counted as BLAST counts, shown as CIGAR, BTOP or rows of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swsearch import traceback
+from swsearch.alphabet import ByteArray
+from swsearch.errors import InputError
+from swsearch.scoring import Mode, Scoring, check_mode, fits_lane
+
+if TYPE_CHECKING:
+    from Bio.Align import Alignment
+
+    from swsearch.inputs import SequenceLike
+
+Cigar = tuple[tuple[int, str], ...]
+
+TABLE_MEMORY = 128 << 20
+"""Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
+
+
+@dataclass(frozen=True)
+class PairAlignment:
+    """An alignment of a query with a subject.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        The whole encoded sequences.
+    scoring : Scoring
+        What it was scored with.
+    score : int
+        Matrix units.
+    query_start, subject_start : int
+        First aligned residues, counted from 0.
+    cigar : tuple of (int, str)
+        Runs of ``M`` (a pair), ``I`` (a query residue opposite a gap) and ``D`` (a subject residue opposite a gap).
+    """
+
+    query: ByteArray
+    subject: ByteArray
+    scoring: Scoring
+    score: int
+    query_start: int
+    subject_start: int
+    cigar: Cigar
+
+    @cached_property
+    def query_end(self) -> int:
+        """One past the last aligned query residue."""
+        return self.query_start + sum(n for n, op in self.cigar if op != "D")
+
+    @cached_property
+    def subject_end(self) -> int:
+        """One past the last aligned subject residue."""
+        return self.subject_start + sum(n for n, op in self.cigar if op != "I")
+
+    @property
+    def length(self) -> int:
+        """Number of columns, gaps included."""
+        return sum(n for n, _ in self.cigar)
+
+    @property
+    def gaps(self) -> int:
+        """Number of residues that stand opposite a gap."""
+        return sum(n for n, op in self.cigar if op != "M")
+
+    @property
+    def gap_openings(self) -> int:
+        """Number of gaps."""
+        return sum(op != "M" for _, op in self.cigar)
+
+    @property
+    def identities(self) -> int:
+        """Number of columns with the same letter on both sides."""
+        a, b = self._pairs
+        return int(np.count_nonzero(a == b))
+
+    @property
+    def positives(self) -> int:
+        """Number of columns that are identical or score above 0."""
+        a, b = self._pairs
+        return int(np.count_nonzero((a == b) | (self.scoring.matrix.scores[a, b] > 0)))
+
+    @property
+    def mismatches(self) -> int:
+        """Number of pairs of different letters."""
+        return self.length - self.identities - self.gaps
+
+    @property
+    def cigar_string(self) -> str:
+        """The CIGAR, such as ``12M1D30M``; I consumes the query, D the subject."""
+        return "".join(f"{n}{op}" for n, op in self.cigar)
+
+    @cached_property
+    def _pairs(self) -> tuple[ByteArray, ByteArray]:
+        """Codes of both sides of the paired columns."""
+        a: list[ByteArray] = []
+        b: list[ByteArray] = []
+        for n, op, i, j in self._runs():
+            if op == "M":
+                a.append(self.query[i : i + n])
+                b.append(self.subject[j : j + n])
+        empty = np.zeros(0, dtype=np.uint8)
+        return np.concatenate([empty, *a]), np.concatenate([empty, *b])
+
+    def _runs(self) -> list[tuple[int, str, int, int]]:
+        """Return the CIGAR's runs with the query and subject positions where each begins."""
+        runs = []
+        i, j = self.query_start, self.subject_start
+        for n, op in self.cigar:
+            runs.append((n, op, i, j))
+            i += n if op != "D" else 0
+            j += n if op != "I" else 0
+        return runs
+
+    def rows(self) -> tuple[str, str, str]:
+        """Return the query's row, the middle line and the subject's row.
+
+        The middle line holds the letter of an identity, ``+`` for another pair that scores above 0, else a blank,
+        as BLAST prints it.
+        """
+        decode = self.scoring.matrix.alphabet.decode
+        top, middle, bottom = [], [], []
+        for n, op, i, j in self._runs():
+            a, b = self.query[i : i + n], self.subject[j : j + n]
+            if op == "M":
+                letters = decode(a)
+                top.append(letters)
+                bottom.append(decode(b))
+                same, positive = (a == b), self.scoring.matrix.scores[a, b] > 0
+                middle.append(
+                    "".join(x if s else "+" if p else " " for x, s, p in zip(letters, same, positive, strict=True))
+                )
+            else:
+                top.append(decode(a) if op == "I" else "-" * n)
+                bottom.append(decode(b) if op == "D" else "-" * n)
+                middle.append(" " * n)
+        return "".join(top), "".join(middle), "".join(bottom)
+
+    def btop(self) -> str:
+        """Return BLAST's trace-back operations: runs of identities as numbers, other columns as letter pairs."""
+        top, _, bottom = self.rows()
+        parts: list[str] = []
+        run = 0
+        for a, b in zip(top, bottom, strict=True):
+            if a == b:
+                run += 1
+            else:
+                parts += [str(run)] * (run > 0) + [a + b]
+                run = 0
+        return "".join(parts + [str(run)] * (run > 0))
+
+    def rescored(self) -> int:
+        """Add the alignment's score up again, column by column, independently of how it was found."""
+        a, b = self._pairs
+        pairs = int(self.scoring.matrix.scores[a, b].sum(dtype=np.int64))
+        return pairs - sum(self.scoring.gap_cost(n) for n, op in self.cigar if op != "M")
+
+    def to_biopython(self, query_id: str = "query", subject_id: str = "subject") -> Alignment:
+        """Return a Bio.Align.Alignment: target is the subject, query the query, coordinates from 0.
+
+        Its ``score`` is set; every format that Biopython writes ("sam", "psl", "fasta", ...) follows from it.
+        """
+        from Bio.Align import Alignment
+        from Bio.Seq import Seq
+        from Bio.SeqRecord import SeqRecord
+
+        decode = self.scoring.matrix.alphabet.decode
+        target = SeqRecord(Seq(decode(self.subject)), id=subject_id, description="")
+        query = SeqRecord(Seq(decode(self.query)), id=query_id, description="")
+        corners = [(j, i) for _, _, i, j in self._runs()] + [(self.subject_end, self.query_end)]
+        alignment = Alignment([target, query], np.array(corners).T)
+        alignment.score = self.score  # type: ignore[attr-defined]  # Biopython sets it so too
+        return alignment
+
+
+def align(a: SequenceLike, b: SequenceLike, *, mode: Mode = "global", scoring: Scoring | None = None) -> Alignment:
+    """Align two sequences.
+
+    Parameters
+    ----------
+    a, b : path, str, Bio.SeqRecord or (id, sequence)
+        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
+        string is a path.
+    mode : {"global", "local", "semiglobal"}
+        Which ends are free: none, all and any part, all four ends.
+    scoring : Scoring, optional
+        BLOSUM62, 11, 1 by default. For DNA: ``Scoring(dna_matrix(), 10, 1)``.
+
+    Returns
+    -------
+    Bio.Align.Alignment
+        Target is ``b``, query ``a``; its ``score`` is set.
+
+    Raises
+    ------
+    InputError
+        If a sequence cannot be read.
+    MemoryLimitError
+        If the pair does not fit the memory allowed.
+    """
+    from swsearch.inputs import read_queries
+
+    scoring = scoring or Scoring()
+    check_mode(mode)
+    pair = []
+    for name, sequence in (("a", a), ("b", b)):
+        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
+        if len(found) != 1:
+            raise InputError(f"{name}: got {len(found)} sequences, expected one")
+        pair.append(found[0])
+    aligned = align_codes(pair[0].codes, pair[1].codes, scoring, mode)
+    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
+
+
+def align_codes(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode = "local",
+    *,
+    memory: int = traceback.DEFAULT_MEMORY,
+) -> PairAlignment:
+    """Align two encoded sequences.
+
+    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    memory : int, optional
+        Bytes that tables may take.
+
+    Returns
+    -------
+    PairAlignment
+
+    Raises
+    ------
+    MemoryLimitError
+        If the pair cannot be aligned within ``memory``.
+    """
+    found = None
+    if len(query) and len(subject) and scoring.gap_open > 0:
+        found = _align_whole(query, subject, scoring, mode, min(memory, TABLE_MEMORY))
+    if found is None:
+        score, i, j, cigar = traceback.trace(query, subject, scoring, mode, memory)
+        found = PairAlignment(query, subject, scoring, score, i, j, cigar)
+    return found
+
+
+def _align_whole(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, memory: int
+) -> PairAlignment | None:
+    """Align with the whole direction table in memory, or return None if it does not fit or does not add up."""
+    from swsearch.engines import parasail_library
+
+    m, n = len(query), len(subject)
+    low, high = scoring.score_range(mode, m, n)
+    may_try_16 = mode == "local" or fits_lane(16, low, high, scoring)
+    subject = np.ascontiguousarray(subject)
+    for bits in (16, 32):
+        if m * n * bits // 8 > memory:
+            return None
+        if bits == 16 and not may_try_16:
+            continue
+        traced = parasail_library.trace(scoring.profile(query), subject, scoring, mode, bits)
+        if traced is None:
+            continue
+        score, query_end, subject_end, runs = traced
+        if mode != "global":
+            if score <= 0:
+                return None  # the empty alignment is at least as good
+            runs = _without_free_ends(runs, mode, m - query_end, n - subject_end)
+        query_start = query_end - sum(k for k, op in runs if op != "D")
+        subject_start = subject_end - sum(k for k, op in runs if op != "I")
+        if mode == "global":
+            query_start = subject_start = 0
+        found = PairAlignment(query, subject, scoring, score, query_start, subject_start, tuple(runs))
+        return found if found.rescored() == score else None
+    return None
+
+
+def _without_free_ends(
+    runs: list[tuple[int, str]], mode: Mode, query_left: int, subject_left: int
+) -> list[tuple[int, str]]:
+    """Cut off what parasail's CIGAR spends on the way to the first pair and, in semi-global mode, behind the end."""
+    if mode == "semiglobal":
+        tail = query_left or subject_left
+        if tail:
+            length, op = runs.pop()
+            if length > tail:
+                runs.append((length - tail, op))
+        if runs and runs[0][1] != "M":
+            runs = runs[1:]
+        return runs
+    first = next(k for k, (_, op) in enumerate(runs) if op == "M")
+    return runs[first:]

@@ -1,0 +1,132 @@
+"""Everything that may stand for queries or subjects, turned into records or a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
+from swsearch.errors import DatabaseError, InputError, SequenceError
+
+if TYPE_CHECKING:
+    from Bio.SeqRecord import SeqRecord
+
+    from swsearch.db import Database
+
+SequenceLike = Union["SeqRecord", "tuple[str, str]", str]
+"""One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
+
+Sequences = Union[str, Path, "SeqRecord", Iterable[SequenceLike]]
+"""Sequences: a FASTA path (``-`` is stdin), one sequence, or an iterable of sequences."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """An encoded query."""
+
+    identifier: str
+    description: str
+    codes: ByteArray
+
+
+def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query") -> list[Query]:
+    """Read sequences from whatever stands for them.
+
+    Parameters
+    ----------
+    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of these
+        A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash;
+        otherwise it is a sequence.
+    alphabet : Alphabet, optional
+        What the letters mean.
+    what : str, optional
+        Named in error messages and in the identifiers of nameless sequences.
+
+    Returns
+    -------
+    list of Query
+        Not empty.
+
+    Raises
+    ------
+    InputError
+        If there is no sequence, or one has a byte that is no residue letter.
+    """
+    if isinstance(queries, (str, Path)) and _is_path(queries):
+        from swsearch.db import read_fasta
+
+        found = [Query(r.identifier, r.description, r.codes) for r in read_fasta(str(queries), alphabet=alphabet)]
+    else:
+        found = [
+            Query(identifier, description, alphabet.encode(letters, source=what, record=identifier))
+            for identifier, description, letters in _name_sequences(queries, what)
+        ]
+    if not found:
+        raise InputError(f"no {what} sequences were given, expected at least one")
+    return found
+
+
+def _is_path(text: str | Path) -> bool:
+    return isinstance(text, Path) or text == "-" or any(c in text for c in "./\\") or Path(text).exists()
+
+
+def _name_sequences(sequences: Any, what: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (identifier, description, letters)."""
+    if isinstance(sequences, str) or hasattr(sequences, "seq") or _is_pair(sequences):
+        sequences = [sequences]
+    for number, item in enumerate(sequences, 1):
+        if isinstance(item, str):
+            yield f"{what}_{number}", "", item
+        elif _is_pair(item):
+            yield item[0], "", item[1]
+        elif hasattr(item, "seq"):
+            identifier = str(item.id)
+            yield identifier, str(item.description).removeprefix(identifier).strip(), str(item.seq)
+        else:
+            raise InputError(
+                f"{what} {number}: got {type(item).__name__}, expected a Bio.SeqRecord, an (id, sequence) pair or "
+                "a string of residue letters"
+            )
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
+
+
+def open_subjects(subjects: Any, memory: int | None = None) -> Database:
+    """Open whatever stands for subjects.
+
+    Parameters
+    ----------
+    subjects : Database, path, Bio.SeqRecord, (id, sequence), str or an iterable of sequences
+        A path may name a database file or a FASTA file, which is then built in memory.
+    memory : int, optional
+        Bytes that building in memory may take beside the database itself.
+
+    Returns
+    -------
+    Database
+        ``subjects`` itself if it is one; otherwise the caller's to close.
+
+    Raises
+    ------
+    DatabaseError
+        If the subjects cannot be read.
+    """
+    from swsearch.db import Database, is_database
+
+    if isinstance(subjects, Database):
+        return subjects
+    try:
+        if isinstance(subjects, (str, Path)) and _is_path(subjects):
+            path = str(subjects)
+            if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
+                return Database.open(path)
+            return Database.from_fasta([path], **({} if memory is None else {"memory": memory}))
+        return Database.from_records(
+            (identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")
+        )
+    except SequenceError as error:
+        raise DatabaseError(str(error)) from error

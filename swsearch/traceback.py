@@ -1,0 +1,259 @@
+"""Alignment of one pair in bounded memory: rows vectorised with numpy, checkpoints instead of a whole matrix.
+
+A forward pass keeps H and F of a few rows (checkpoints); the path is then followed backwards through one strip
+of rows at a time, each filled again from the checkpoint above it. A strip that does not fit is checkpointed
+again in the same way, so that memory stays within the budget for any number of rows. Within a row the
+horizontal gap E is a running maximum: it may be opened from max(pair, F) alone, since opening a gap right
+behind a gap never gains (gap_open >= 0). Which of several equal alignments is reported is stated, and proved
+against, in `swsearch.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.errors import MemoryLimitError
+from swsearch.scoring import Mode, Scoring
+
+Array = npt.NDArray[Any]
+Cigar = tuple[tuple[int, str], ...]
+
+DEFAULT_MEMORY = 256 << 20
+"""Bytes that an alignment may use by default."""
+
+_STRIP_TABLES = 3
+"""H, E and F of every cell of a strip are kept while the path passes through it."""
+
+_CHECKPOINT_TABLES = 2
+"""H and F of a row are what the rows below it need."""
+
+
+@dataclass
+class _Path:
+    """Where the way back stands: a cell, the matrix it is in, and the steps so far, last one first."""
+
+    row: int
+    column: int
+    state: str
+    steps: list[str]
+    done: bool = False
+
+
+class _Rows:
+    """The recurrence, one row of the matrix at a time."""
+
+    def __init__(self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> None:
+        self.query, self.scoring, self.mode = query, scoring, mode
+        low, high = scoring.score_range(mode, len(query), len(subject))
+        reach = max(-low, high) + scoring.gap_cost(len(subject)) + scoring.gap_first
+        # four times the reach: minus infinity must survive additions without wrapping
+        self.dtype: type[np.signedinteger[Any]] = np.int32 if reach < 1 << 28 else np.int64
+        self.neg = -(1 << 29) if self.dtype is np.int32 else -(1 << 60)
+        letters = scoring.matrix.scores[:, subject].astype(self.dtype)
+        self._scores = {int(code): letters[code] for code in np.unique(query)}
+        self._ramp = np.arange(len(subject) + 1, dtype=self.dtype) * scoring.gap_extend
+
+    def top(self, columns: int) -> tuple[Array, Array]:
+        """Return H and F of row 0, shape (columns + 1,)."""
+        H = np.zeros(columns + 1, dtype=self.dtype)
+        if self.mode == "global":
+            H[1:] = -self.scoring.gap_open - self._ramp[1 : columns + 1]
+        return H, np.full(columns + 1, self.neg, dtype=self.dtype)
+
+    def step(self, row: int, above: tuple[Array, Array], out: tuple[Array, Array, Array]) -> None:
+        """Fill H, E and F of a row (counted from 1) from H and F of the row above; all (columns + 1,)."""
+        H_above, F_above = above
+        H, E, F = out
+        columns = len(H) - 1
+        open_, extend = self.scoring.gap_open, self.scoring.gap_extend
+        np.subtract(H_above, open_, out=F)
+        np.maximum(F, F_above, out=F)
+        np.subtract(F, extend, out=F)
+        np.add(H_above[:-1], self._scores[int(self.query[row - 1])][:columns], out=H[1:])
+        np.maximum(H[1:], F[1:], out=H[1:])
+        if self.mode == "global":
+            H[0] = F[0] = -self.scoring.gap_cost(row)
+        else:
+            H[0], F[0] = 0, self.neg
+            if self.mode == "local":
+                np.maximum(H, 0, out=H)
+        ramp = self._ramp[: columns + 1]
+        np.add(H[:-1], ramp[:-1], out=E[1:])
+        np.maximum.accumulate(E[1:], out=E[1:])
+        np.subtract(E[1:], ramp[1:], out=E[1:])
+        np.subtract(E[1:], open_, out=E[1:])
+        E[0] = self.neg
+        np.maximum(H, E, out=H)
+
+    def walk(self, first: int, last: int, above: tuple[Array, Array]) -> Iterator[tuple[int, Array, Array]]:
+        """Yield (row, H, F) for the rows ``first`` to ``last``; the arrays are used again for the next row."""
+        columns = len(above[0]) - 1
+        spare = [np.empty((2, columns + 1), dtype=self.dtype) for _ in range(2)]
+        E = np.empty(columns + 1, dtype=self.dtype)
+        for row in range(first, last + 1):
+            H, F = spare[row % 2]
+            self.step(row, above, (H, E, F))
+            above = (H, F)
+            yield row, H, F
+
+
+class _Tracer:
+    """Follows the best path backwards; each level of checkpoints halves the memory left to those below."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+        self._size = np.dtype(rows.dtype).itemsize
+
+    def fits(self, n_rows: int, columns: int, memory: int) -> bool:
+        """Say whether a strip of rows fits whole."""
+        return n_rows * (columns + 1) * self._size * _STRIP_TABLES <= memory
+
+    def checkpoint_rows(self, first: int, last: int, columns: int, memory: int) -> list[int]:
+        """Choose evenly spaced rows to keep, ``first`` among them, in half of the memory."""
+        if self.fits(last - first + 1, columns, memory // 2):
+            return [first]
+        row_bytes = (columns + 1) * self._size
+        affordable = memory // 2 // (row_bytes * _CHECKPOINT_TABLES)
+        if affordable < 2:
+            raise MemoryLimitError(
+                f"aligning with a subject of {columns} residues takes more memory than the {memory >> 20} MiB left "
+                f"for it; allow at least {16 * row_bytes * _CHECKPOINT_TABLES >> 20} MiB"
+            )
+        strip_rows = max(2, memory // 2 // (row_bytes * _STRIP_TABLES) - 1)
+        parts = min(-(-(last - first) // strip_rows), affordable)
+        return list(range(first, last, -(-(last - first) // max(parts, 2))))
+
+    def back(self, path: _Path, first: int, above: tuple[Array, Array], memory: int) -> None:
+        """Move ``path`` up to row ``first`` (or to its end), given H and F of row ``first``."""
+        last, columns = path.row, path.column
+        above = (above[0][: columns + 1], above[1][: columns + 1])
+        if self.fits(last - first + 1, columns, memory) or last - first <= 2:
+            self._through_strip(path, first, above)
+            return
+        kept = {first: above}
+        wanted = set(self.checkpoint_rows(first, last, columns, memory))
+        for row, H, F in self._rows.walk(first + 1, max(wanted), above):
+            if row in wanted:
+                kept[row] = (H.copy(), F.copy())
+        self.back_through(path, kept, memory // 2)
+
+    def back_through(self, path: _Path, kept: dict[int, tuple[Array, Array]], memory: int) -> None:
+        """Move ``path`` up through checkpoints, the lowest first, letting go of each when passed."""
+        for row in sorted(kept, reverse=True):
+            above = kept.pop(row)
+            if row < path.row and not path.done:
+                self.back(path, row, above, memory)
+
+    def _through_strip(self, path: _Path, first: int, above: tuple[Array, Array]) -> None:
+        columns, n_rows = path.column, path.row - first + 1
+        H, E, F = np.empty((3, n_rows, columns + 1), dtype=self._rows.dtype)
+        H[0], F[0], E[0] = above[0], above[1], self._rows.neg
+        if self._rows.mode == "global" and first == 0:
+            E[0, 1:] = H[0, 1:]
+        for k in range(1, n_rows):
+            self._rows.step(first + k, (H[k - 1], F[k - 1]), (H[k], E[k], F[k]))
+        follow(path, first, H, E, F, self._rows)
+
+
+def follow(path: _Path, first: int, H: Array, E: Array, F: Array, rows: _Rows) -> None:
+    """Follow the path through rows ``first`` (matrix row 0 of the tables) to its own row, in place."""
+    extend, mode = rows.scoring.gap_extend, rows.mode
+    scores, query = rows._scores, rows.query
+    i, j, state, push = path.row, path.column, path.state, path.steps.append
+    while i > first or (i == first == 0 and not path.done):
+        k = i - first
+        if state == "M":
+            h = H[k, j]
+            if (mode == "local" and h == 0) or (mode == "semiglobal" and (i == 0 or j == 0)) or (i == 0 and j == 0):
+                path.done = True
+                break
+            if i and j and H[k - 1, j - 1] + scores[int(query[i - 1])][j - 1] == h:
+                push("M")
+                i, j = i - 1, j - 1
+            else:
+                state = "I" if i and F[k, j] == h else "D"
+        elif state == "I":
+            push("I")
+            state = "I" if i > 1 and F[k - 1, j] - extend == F[k, j] else "M"
+            i -= 1
+        else:
+            push("D")
+            state = "D" if j > 1 and E[k, j - 1] - extend == E[k, j] else "M"
+            j -= 1
+    path.row, path.column, path.state = i, j, state
+
+
+def trace(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, memory: int = DEFAULT_MEMORY
+) -> tuple[int, int, int, Cigar]:
+    """Align two encoded sequences in bounded memory.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    memory : int, optional
+        Bytes to be used for tables.
+
+    Returns
+    -------
+    score, query_start, subject_start, cigar
+        As `swsearch.reference.align` returns them, and equal to it.
+
+    Raises
+    ------
+    MemoryLimitError
+        If even a few rows of the matrix do not fit.
+    """
+    rows = _Rows(query, subject, scoring, mode)
+    tracer = _Tracer(rows)
+    m, n = len(query), len(subject)
+    top = rows.top(n)
+    kept = {0: top}
+    wanted = set(tracer.checkpoint_rows(0, m, n, memory)) if m else set()
+    best, end = _better(None, 0, top[0], m, mode)
+    last_H = top[0]
+    for row, H, F in rows.walk(1, m, top):
+        if row in wanted:
+            kept[row] = (H.copy(), F.copy())
+        if mode != "global":
+            best, end = _better((best, end), row, H, m, mode)
+        last_H = H
+    if mode == "global":
+        best, end = int(last_H[n]), (m, n)
+    path = _Path(end[0], end[1], "M", [])
+    if path.row == 0:
+        if mode == "global":
+            path.steps, path.column = ["D"] * n, 0
+    else:
+        tracer.back_through(path, kept, memory // 2)
+    if mode == "global" and not path.done:
+        path.steps += ["D"] * path.column
+        path.column = 0
+    cigar = tuple((sum(1 for _ in run), op) for op, run in groupby(reversed(path.steps)))
+    return best, path.row, path.column, cigar
+
+
+def _better(
+    so_far: tuple[int, tuple[int, int]] | None, row: int, H: Array, last_row: int, mode: Mode
+) -> tuple[int, tuple[int, int]]:
+    """Keep the best end cell: highest score, then smallest column, then smallest row."""
+    column = int(H.argmax()) if mode == "local" or row == last_row else len(H) - 1
+    found = (int(H[column]), (row, column))
+    if so_far is None:
+        return found
+    score, (_, old_column) = so_far
+    if found[0] > score or (found[0] == score and column < old_column):
+        return found
+    return so_far

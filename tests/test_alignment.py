@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from cases import any_codes, modes, random_codes, scorings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsearch import alignment, reference, traceback
+from swsearch.alignment import PairAlignment, align, align_codes
+from swsearch.alphabet import PROTEIN
+from swsearch.errors import InputError, MemoryLimitError, OptionError
+from swsearch.scoring import MODES, Scoring, dna_matrix
+
+
+def summary(pair):
+    return pair.score, pair.query_start, pair.subject_start, pair.cigar
+
+
+@settings(max_examples=300)
+@given(any_codes(40), any_codes(40), scorings, modes)
+def test_every_path_finds_the_references_alignment(query, subject, scoring, mode):
+    expected = reference.align(query, subject, scoring, mode)
+    assert summary(align_codes(query, subject, scoring, mode)) == expected
+    assert traceback.trace(query, subject, scoring, mode) == expected
+
+
+@settings(max_examples=300)
+@given(any_codes(30), any_codes(30), scorings, modes, st.sampled_from([2_000, 3_000, 5_000, 20_000]))
+def test_memory_changes_nothing(query, subject, scoring, mode, memory):
+    # down to two rows a strip and several levels of checkpoints
+    try:
+        found = traceback.trace(query, subject, scoring, mode, memory)
+    except MemoryLimitError:
+        assert memory < 64 * (len(subject) + 1) * 8
+        return
+    assert found == reference.align(query, subject, scoring, mode)
+
+
+def test_too_little_memory_says_how_much_is_needed():
+    query = np.zeros(1_000, dtype=np.uint8)
+    with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory"):
+        traceback.trace(query, query, Scoring(), "global", 10_000)
+
+
+def test_pairs_too_large_for_a_whole_table_give_the_same_alignment(monkeypatch):
+    generator = np.random.default_rng(5)
+    query = random_codes(generator, 700, 20)
+    subject = np.concatenate((query[100:300], random_codes(generator, 40, 20), query[330:690]))
+    for mode in MODES:
+        whole = align_codes(query, subject, Scoring(), mode)
+        with monkeypatch.context() as patch:
+            patch.setattr(alignment, "TABLE_MEMORY", 1_000)
+            bounded = align_codes(query, subject, Scoring(), mode)
+        assert summary(whole) == summary(bounded)
+        assert whole.score == whole.rescored()
+
+
+def test_the_library_is_used_where_it_can_be(monkeypatch):
+    # the fallback gives the same answers, so that only this notices if it were always taken
+    monkeypatch.setattr(traceback, "trace", None)
+    query = PROTEIN.encode("MKVLAAGIVGWW")
+    assert align_codes(query, query, Scoring(), "local").cigar_string == "12M"
+
+
+def test_16_bits_are_not_enough_for_a_long_homopolymer():
+    query = np.full(4_000, PROTEIN.letters.index("W"), dtype=np.uint8)
+    pair = align_codes(query, query[:3_500], Scoring(), "local")
+    assert (pair.score, pair.cigar_string) == (38_500, "3500M")
+    assert pair.rescored() == pair.score
+
+
+@pytest.fixture
+def pair():
+    query, subject = PROTEIN.encode("GGMKVLAAGIVGWW"), PROTEIN.encode("MRVAAGLVGPP")
+    return align_codes(query, subject, Scoring(gap_open=5, gap_extend=1), "local")
+
+
+def test_counts_of_a_known_alignment(pair):
+    # MKVLAAGIVG over MRV-AAGLVG
+    assert pair.rows() == ("MKVLAAGIVG", "M+V AAG+VG", "MRV-AAGLVG")
+    assert (pair.query_start, pair.query_end, pair.subject_start, pair.subject_end) == (2, 12, 0, 9)
+    assert (pair.length, pair.identities, pair.positives) == (10, 7, 9)
+    assert (pair.mismatches, pair.gaps, pair.gap_openings) == (2, 1, 1)
+    assert pair.cigar_string == "3M1I6M"
+    assert pair.btop() == "1KR1L-3IL2"
+    assert pair.score == pair.rescored()
+
+
+@given(any_codes(40), any_codes(40), scorings, modes)
+def test_counts_agree_with_the_rows(query, subject, scoring, mode):
+    pair = align_codes(query, subject, scoring, mode)
+    top, middle, bottom = pair.rows()
+    assert len(top) == len(middle) == len(bottom) == pair.length
+    columns = list(zip(top, bottom, strict=True))
+    assert pair.identities == sum(a == b for a, b in columns)
+    assert pair.gaps == sum("-" in column for column in columns)
+    assert pair.mismatches == sum(a != b and "-" not in (a, b) for a, b in columns)
+    assert pair.positives == sum(mark != " " for mark in middle)
+    assert top.replace("-", "") == PROTEIN.decode(query[pair.query_start : pair.query_end])
+    assert bottom.replace("-", "") == PROTEIN.decode(subject[pair.subject_start : pair.subject_end])
+    assert pair.rescored() == pair.score
+
+
+def test_biopythons_alignment_says_the_same(pair):
+    theirs = pair.to_biopython("q", "s")
+    assert theirs.score == pair.score
+    assert (theirs.target.id, theirs.query.id) == ("s", "q")
+    assert (theirs[1], theirs[0]) == (pair.rows()[0], pair.rows()[2])
+    counts = theirs.counts()
+    assert (counts.identities, counts.mismatches, counts.gaps) == (pair.identities, pair.mismatches, pair.gaps)
+    assert "2S3M1I6M2S" in theirs.format("sam")
+
+
+def test_align_two_sequences():
+    aligned = align("MKVLAAGIVG", ("subject", "MKVAAGIVG"))
+    assert (aligned.score, aligned.target.id) == (30, "subject")
+    dna = align("ACGTACGTTT", "ACGTCGTTT", scoring=Scoring(dna_matrix(), 10, 1))
+    assert dna.score == 9 * 5 - 11
+    with pytest.raises(InputError, match="b: got 2 sequences, expected one"):
+        align("MKV", ["MKV", "MKL"])
+    with pytest.raises(OptionError, match="mode: got 'glocal'"):
+        align("MKV", "MKV", mode="glocal")
+
+
+@pytest.mark.slow
+def test_titin_against_titin_stays_within_its_memory(shared_data):
+    import lzma
+    import tracemalloc
+
+    records = {}
+    text = lzma.decompress((shared_data / "extremes.fasta.xz").read_bytes()).decode()
+    for entry in text.split(">")[1:]:
+        header, _, letters = entry.partition("\n")
+        records.setdefault(header.split()[0], letters.replace("\n", ""))
+    query, subject = (PROTEIN.encode(records[name]) for name in ("Q8WZ42", "A2ASS6"))
+    tracemalloc.start()
+    pair = align_codes(query, subject, Scoring(), "local", memory=256 << 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert pair.score == pair.rescored() == 165_552
+    assert peak < 400 << 20
+
+
+def test_nothing_aligned_has_no_columns():
+    pair = PairAlignment(PROTEIN.encode("W"), PROTEIN.encode("A"), Scoring(), 0, 0, 0, ())
+    assert (pair.length, pair.identities, pair.rows(), pair.btop()) == (0, 0, ("", "", ""), "")
