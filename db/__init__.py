@@ -1,0 +1,17 @@
+"""FASTA in, sorted interleaved HDF5 out: the database that every engine searches."""
+
+from swsearch.db.build import append_database, build_database
+from swsearch.db.database import Database
+from swsearch.db.fasta import Record, read_fasta
+from swsearch.db.format import is_database
+from swsearch.db.verify import verify_database
+
+__all__ = [
+    "Database",
+    "Record",
+    "append_database",
+    "build_database",
+    "is_database",
+    "read_fasta",
+    "verify_database",
+]

@@ -1,0 +1,372 @@
+"""Make a database file, or add a segment to one: a temporary file beside it, renamed when all is on disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from swsearch.alphabet import PAD, PROTEIN
+from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.fasta import BUFFER_BYTES, Batch, FastaReader, Progress
+from swsearch.db.format import (
+    CHECKSUM_BYTES,
+    DATASETS,
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    LIBVER,
+    USER_BLOCK,
+    UserBlock,
+    fixed_text,
+    hash_rest,
+    n_checksums,
+    read_user_block,
+    software,
+)
+from swsearch.db.inputs import Input
+from swsearch.db.layout import FileSink, Layout
+from swsearch.db.spool import MIB, Spool
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, OutputError
+
+DEFAULT_MEMORY = 512 * MIB
+"""Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
+
+SMALLEST_MEMORY = 64 * MIB
+"""Least working memory that can be asked for."""
+
+PathLike = str | os.PathLike[str]
+Inputs = PathLike | Iterable[PathLike]
+
+
+def checked_memory(memory: int) -> int:
+    """Return the budget, or raise if a build cannot keep it."""
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < SMALLEST_MEMORY:
+        raise OptionError("memory", memory, f"a number of bytes, at least {SMALLEST_MEMORY} (64 MiB)")
+    return memory
+
+
+def checked_inputs(inputs: Inputs) -> list[str]:
+    """Return the inputs as a list of names; at least one, standard input at most once."""
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = [inputs]
+    names = [os.fspath(name) for name in inputs]
+    if not names:
+        raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
+    if names.count("-") > 1:
+        raise OptionError("inputs", names, "'-' (standard input) at most once")
+    return names
+
+
+def _total_bytes(inputs: list[str]) -> int | None:
+    """Add up the sizes of the inputs; None if one is no regular file. What is missing, `Input` says."""
+    total = 0
+    for name in inputs:
+        try:
+            status = Path(name).stat()
+        except (OSError, ValueError):
+            return None
+        if name == "-" or not stat.S_ISREG(status.st_mode):
+            return None
+        total += status.st_size
+    return total
+
+
+def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: Progress | None) -> None:
+    """Read FASTA inputs into a spool."""
+    total = _total_bytes(inputs)
+    done = 0
+    for name in inputs:
+        records, residues = spool.n_subjects, spool.n_residues
+        with Input(name) as source:
+            reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
+            spool.add(_reported(reader, source, done, total, progress))
+            done += source.n_bytes
+            spool.sources.append(
+                {
+                    "path": source.name,
+                    "sha256": source.sha256,
+                    "bytes": source.n_bytes,
+                    "records": spool.n_subjects - records,
+                    "residues": spool.n_residues - residues,
+                }
+            )
+    if progress is not None:
+        progress(done, total)
+
+
+def _reported(
+    batches: Iterable[Batch], source: Input, done: int, total: int | None, progress: Progress | None
+) -> Iterator[Batch]:
+    for batch in batches:
+        yield batch
+        if progress is not None:
+            progress(done + source.n_bytes, total)
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601, whole seconds."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def create_root(file: Any) -> None:
+    """Write the attributes that say what the file is."""
+    file.attrs["format"] = fixed_text(FORMAT_NAME)
+    file.attrs["format_version"] = FORMAT_VERSION
+    file.attrs["alphabet"] = fixed_text(PROTEIN.name)
+    file.attrs["letters"] = fixed_text(PROTEIN.letters)
+    file.attrs["lanes"] = LANES
+    file.attrs["pad"] = PAD
+    file.attrs["column_multiple"] = COLUMN_MULTIPLE
+    file.attrs["checksum_bytes"] = CHECKSUM_BYTES
+    file.attrs["created"] = fixed_text(now())
+    file.create_group("segments")
+
+
+def create_segment(file: Any, layout: Layout) -> dict[str, int]:
+    """Make a segment's group and empty datasets, bring the root's counts up to date.
+
+    Returns
+    -------
+    dict of str to int
+        Where in the file the bytes of each dataset stand; no entry for an empty one.
+    """
+    from h5py import h5d, h5p, h5s, h5t
+
+    segments = file["segments"]
+    group = segments.create_group(str(len(segments)))
+    group.create_group("checksums")
+    places: dict[str, int] = {}
+
+    def create(name: str, kind: str, shape: tuple[int, ...]) -> None:
+        import numpy as np
+
+        plist = h5p.create(h5p.DATASET_CREATE)
+        plist.set_layout(h5d.CONTIGUOUS)
+        # a place in the file now, and no zeros written to it
+        plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+        plist.set_fill_time(h5d.FILL_TIME_NEVER)
+        kind_id = h5t.py_create(np.dtype(kind), logical=True)
+        dataset = h5d.create(group.id, name.encode(), kind_id, h5s.create_simple(shape), plist)
+        if np.prod(shape):
+            places[name] = dataset.get_offset()
+
+    for name, shape in layout.shapes().items():
+        create(name, DATASETS[name], shape)
+        n_bytes = int(DATASETS[name][-1])
+        for size in shape:
+            n_bytes *= size
+        create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
+    group.attrs["created"] = fixed_text(now())
+    group.attrs["software"] = fixed_text(software())
+    counts = layout.counts
+    for name, count in counts.items():
+        group.attrs[name] = count
+    for name in ("n_subjects", "n_residues", "n_empty"):
+        file.attrs[name] = sum(int(segment.attrs[name]) for segment in segments.values())
+    file.attrs["longest"] = max(int(segment.attrs["longest"]) for segment in segments.values())
+    file.attrs["software"] = fixed_text(software())
+    return places
+
+
+def _reason(error: Exception) -> str:
+    """Say why a file could not be written, and the remedy."""
+    number = getattr(error, "errno", None)
+    text = os.strerror(number) if number else str(error)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return f"{text}; free space there or choose another folder"
+    if number == errno.EFBIG:
+        return f"{text}; raise the limit on file sizes (ulimit -f) or choose another file system"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{text}; choose a folder that you may write to"
+    return text
+
+
+@contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system, which HDF5's are too, into ones that name the output."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {_reason(error)}") from error
+
+
+def _same_file(path: Path, name: str) -> bool:
+    try:
+        return name != "-" and path.samefile(name)
+    except (OSError, ValueError):  # an input that cannot be looked at is not the output, which could be
+        return False
+
+
+def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
+    """Find out before the work what would stop it at the end; return the file to replace."""
+    shown = os.fspath(output)
+    path = Path(output).resolve()
+    with output_errors(path):
+        if not path.parent.is_dir():
+            raise OutputError(f"{shown}: there is no folder {path.parent}; make it or choose another name")
+        if path.is_dir():
+            raise OutputError(f"{shown}: is a directory, expected a file name for the database")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise OutputError(f"{shown}: no permission to write to {path.parent}; choose another folder")
+        if path.exists():
+            if any(_same_file(path, name) for name in inputs):
+                raise OutputError(f"{shown}: is one of the inputs; choose another name for the database")
+            status = path.stat()
+            ours = stat.S_ISREG(status.st_mode) and (status.st_size == 0 or read_user_block(path) is not None)
+            if not ours:
+                raise OutputError(f"{shown}: exists and is no swsearch database; choose another name")
+            if not overwrite:
+                raise OutputError(f"{shown}: exists; choose another name or allow to overwrite it")
+    return path
+
+
+@contextmanager
+def replacement(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside a file; rename it at the end, or remove it on any exception."""
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        with output_errors(path):
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            if path.exists():
+                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        yield temporary
+        with output_errors(path):
+            temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # the rename is on disk when the folder is; some file systems refuse
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def fill(path: Path, layout: Layout, mode: str) -> None:
+    """Add a segment to an HDF5 file on disk: structure, bytes, user block."""
+    import h5py
+
+    options = {"userblock_size": USER_BLOCK} if mode == "w" else {}
+    try:
+        with h5py.File(path, mode, libver=LIBVER, locking=False, **options) as file:
+            if mode == "w":
+                create_root(file)
+            places = create_segment(file, layout)
+    except RuntimeError as error:  # h5py's choice of class for some failures of HDF5
+        raise OSError(str(error)) from error
+    with path.open("rb+", buffering=0) as raw:
+        layout.write(FileSink(raw.fileno(), places))
+    seal(path)
+
+
+def seal(path: Path) -> None:
+    """Write the user block of a finished file and see all of it onto the disk."""
+    with path.open("rb+") as raw:
+        raw.seek(0)
+        block = UserBlock(FORMAT_VERSION, *hash_rest(raw)).pack()
+        raw.seek(0)
+        raw.write(block)
+        raw.flush()
+        os.fsync(raw.fileno())
+
+
+def build_database(
+    inputs: Inputs,
+    output: PathLike,
+    *,
+    memory: int = DEFAULT_MEMORY,
+    overwrite: bool = True,
+    progress: Progress | None = None,
+) -> None:
+    """Build a database file from FASTA.
+
+    Parameters
+    ----------
+    inputs : path or iterable of paths
+        FASTA files, plain or compressed with gzip, bzip2, xz or zstd; ``-`` is standard input.
+    output : path
+        The database; it appears under this name only when it is complete. Temporary files of the size of
+        the inputs' residues and headers stand in its folder while the build runs.
+    memory : int, optional
+        Working memory in bytes, at least 64 MiB, the interpreter's own 60 MiB not counted.
+    overwrite : bool, optional
+        Replace a database that has this name. Other files are never replaced.
+    progress : callable, optional
+        Called now and then with the bytes of the inputs read so far and their total (None if not known).
+
+    Raises
+    ------
+    SequenceError
+        If an input cannot be read.
+    OutputError
+        If the database cannot be written; nothing is left behind.
+    MemoryLimitError
+        If the input needs more than ``memory``.
+    """
+    names, memory = checked_inputs(inputs), checked_memory(memory)
+    path = check_output(output, names, overwrite)
+    with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
+        read_inputs(spool, names, memory, progress)
+        fill(temporary, Layout(spool, memory), "w")
+
+
+def append_database(
+    path: PathLike, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
+) -> None:
+    """Add the records of FASTA files to a database, as a new segment.
+
+    Parameters
+    ----------
+    path : path
+        The database; it is replaced by a longer copy when that is complete.
+    inputs, memory, progress
+        As for `build_database`.
+
+    Raises
+    ------
+    DatabaseError
+        If there is no such database, or it is damaged: a copy would hide that.
+    SequenceError, OutputError, MemoryLimitError
+        As for `build_database`; the database is then as it was.
+    """
+    from swsearch.db.database import Database
+
+    names, memory = checked_inputs(inputs), checked_memory(memory)
+    Database.open(path).close()
+    resolved = check_output(path, names, True)
+    with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
+        read_inputs(spool, names, memory, progress)
+        layout = Layout(spool, memory)
+        before = resolved.stat()
+        _copy(resolved, temporary)
+        fill(temporary, layout, "r+")
+        after = resolved.stat()
+        if (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns):
+            raise OutputError(f"{resolved}: changed while records were appended; append them again")
+
+
+def _copy(path: Path, temporary: Path) -> None:
+    """Copy a database, and raise if it is not what was written once."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    with path.open("rb") as old, temporary.open("wb") as new:
+        head = old.read(USER_BLOCK)
+        new.write(head)
+        n_bytes = 0
+        while piece := old.read(MIB):
+            digest.update(piece)
+            n_bytes += new.write(piece)
+    block = UserBlock.parse(head)
+    if block is None or block.n_bytes < 0:
+        raise DatabaseError(f"{path}: is no swsearch database; make one with: swsearch db build")
+    if UserBlock(block.version, n_bytes, digest.hexdigest()) != block:
+        raise DatabaseDamageError(str(path), ["SHA-256 differs (swsearch db verify says where)"])

@@ -1,0 +1,397 @@
+"""A protein database, open for reading: what a search walks through and what names its hits."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import PAD, PROTEIN, ByteArray
+from swsearch.blocks import LANES, Chunk
+from swsearch.db.build import (
+    DEFAULT_MEMORY,
+    Inputs,
+    PathLike,
+    build_database,
+    checked_inputs,
+    checked_memory,
+    create_root,
+    create_segment,
+    fill,
+    output_errors,
+    read_inputs,
+)
+from swsearch.db.fasta import Progress, header_text
+from swsearch.db.format import (
+    CHECKSUM_BYTES,
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    LIBVER,
+    USER_BLOCK,
+    is_database,
+    read_user_block,
+    text_attribute,
+)
+from swsearch.db.layout import Layout, MemorySink
+from swsearch.db.records import record_batches
+from swsearch.db.spool import MIB, Spool
+from swsearch.db.stored import Segment
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
+
+
+def too_new(path: str, version: int) -> DatabaseError:
+    """Make the error for a file that a later swsearch wrote."""
+    return DatabaseError(
+        f"{path}: format version {version}, this swsearch reads up to {FORMAT_VERSION}; upgrade swsearch or rebuild"
+    )
+
+
+def check_readable(path: str) -> None:
+    """Raise unless a file can be opened, is HDF5, and is as long as it was written."""
+    try:
+        with Path(path).open("rb"):
+            pass
+        block = read_user_block(path)
+        size = Path(path).stat().st_size
+    except FileNotFoundError as error:
+        raise DatabaseError(f"{path}: no such database; check the name") from error
+    except IsADirectoryError as error:
+        raise DatabaseError(f"{path}: is a directory, expected a database file") from error
+    except PermissionError as error:
+        raise DatabaseError(f"{path}: permission denied; the database must be readable") from error
+    except (OSError, ValueError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise DatabaseError(f"{path}: cannot be opened: {what}") from error
+    if block is not None:
+        if block.version > FORMAT_VERSION:
+            raise too_new(path, block.version)
+        if block.n_bytes >= 0 and size != block.n_bytes + USER_BLOCK:
+            what = "truncated" if size < block.n_bytes + USER_BLOCK else "too long"
+            raise DatabaseDamageError(path, [f"{what}: {size} bytes, expected {block.n_bytes + USER_BLOCK}"])
+    if not is_database(path):
+        if block is not None:
+            raise DatabaseDamageError(path, ["HDF5's signature is gone"])
+        raise DatabaseError(f"{path}: is no swsearch database; make one from FASTA with: swsearch db build")
+
+
+def open_hdf5(path: str) -> Any:
+    """Open a checked file with h5py."""
+    import h5py
+
+    try:
+        try:
+            return h5py.File(path, "r")
+        except OSError:
+            # no locks on some network file systems; a database never changes under its name, so none are needed
+            return h5py.File(path, "r", locking=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        if read_user_block(path) is None:
+            raise DatabaseError(f"{path}: is no swsearch database ({error})") from error
+        raise DatabaseDamageError(path, [f"HDF5 cannot open it ({error})"]) from error
+
+
+def check_format(path: str, file: Any) -> None:
+    """Raise unless the root's attributes say that the file is a database of a version that can be read."""
+    if text_attribute(file.attrs.get("format", "")) != FORMAT_NAME:
+        raise DatabaseError(f"{path}: is HDF5 but no swsearch database; make one with: swsearch db build")
+    version = int(file.attrs["format_version"])
+    if version > FORMAT_VERSION:
+        raise too_new(path, version)
+
+
+def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
+    """Read and check the root's attributes and the segments' numbers."""
+    try:
+        check_format(path, file)
+        attributes = {
+            name: text_attribute(value) if isinstance(value, (bytes, str)) else int(value)
+            for name, value in file.attrs.items()
+            if isinstance(value, (bytes, str, np.integer))
+        }
+        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": CHECKSUM_BYTES}
+        found = {name: attributes.get(name) for name in expected}
+        wrong = [f"{name} is {found[name]!r}, expected {expected[name]!r}" for name in expected]
+        wrong = [text for text, name in zip(wrong, expected, strict=True) if found[name] != expected[name]]
+        segments: list[Segment] = []
+        first = 0
+        for number in range(len(file["segments"])):
+            segments.append(Segment(path, file[f"segments/{number}"], first))
+            first += segments[-1].n_subjects
+        if not segments or int(attributes["n_subjects"]) != first:
+            wrong.append("the number of subjects is not that of the segments")
+    except (KeyError, TypeError, ValueError, OSError, RuntimeError, AttributeError) as error:
+        raise DatabaseDamageError(path, [f"HDF5 structure ({error})"]) from error
+    if wrong:
+        raise DatabaseDamageError(path, wrong)
+    return attributes, segments
+
+
+class Database:
+    """A protein database.
+
+    Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
+    place in the input, counted from 0 over all inputs and appends.
+
+    Parameters
+    ----------
+    file : h5py.File
+        The open file; the database closes it.
+    name : str
+        What messages and reports call it.
+    """
+
+    def __init__(self, file: Any, name: str) -> None:
+        self.name = name
+        self._file = file
+        self._attributes, self._segments = load_segments(name, file)
+        self._firsts = [segment.first for segment in self._segments]
+        self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
+        self.lengths: npt.NDArray[np.int32] = np.empty(self.n_subjects, dtype=np.int32)
+        for segment in self._segments:
+            self.lengths[segment.first + segment.order] = segment.lengths
+        self.lengths.setflags(write=False)
+        self.n_residues = int(self.lengths.sum(dtype=np.int64))
+
+    @classmethod
+    def build(
+        cls,
+        inputs: Inputs,
+        output: PathLike,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        overwrite: bool = True,
+        progress: Progress | None = None,
+    ) -> Database:
+        """Build a database file from FASTA and open it; see `build_database`."""
+        build_database(inputs, output, memory=memory, overwrite=overwrite, progress=progress)
+        return cls.open(output)
+
+    @classmethod
+    def open(cls, path: PathLike) -> Database:
+        """Open a database file.
+
+        Parameters
+        ----------
+        path : path
+            A file that `build` made.
+
+        Returns
+        -------
+        Database
+
+        Raises
+        ------
+        DatabaseError
+            If there is no such file, or it is no database, or one of a later format.
+        DatabaseDamageError
+            If it is truncated or its numbers are not those that were written. Residues are checked later,
+            when they are loaded; `verify_database` checks every byte.
+        """
+        name = os.fspath(path)
+        check_readable(name)
+        file = open_hdf5(name)
+        try:
+            return cls(file, name)
+        except BaseException:
+            file.close()
+            raise
+
+    @classmethod
+    def from_records(cls, records: Iterable[Any], *, name: str = "<memory>") -> Database:
+        """Make a database in memory from Python objects.
+
+        Parameters
+        ----------
+        records : iterable
+            `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), or strings, which are then called
+            ``subject_1`` and so on.
+        name : str, optional
+            What messages and reports call the database.
+
+        Returns
+        -------
+        Database
+
+        Raises
+        ------
+        SequenceError
+            If a sequence holds something else than residue letters, or there is no residue at all.
+        """
+        memory = 1 << 40  # the caller holds the records in memory already
+        with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
+            spool.add(record_batches(records))
+            counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
+            spool.sources.append({"path": name, "sha256": None, **counts})
+            return cls._in_memory(Layout(spool, memory), name)
+
+    @classmethod
+    def from_fasta(
+        cls, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
+    ) -> Database:
+        """Make a database from FASTA for this process alone.
+
+        Parameters
+        ----------
+        inputs : path or iterable of paths
+            FASTA files as for `build_database`.
+        memory : int, optional
+            Working memory in bytes. A database larger than that goes to a temporary file that vanishes with
+            the process.
+        progress : callable, optional
+            As for `build_database`.
+
+        Returns
+        -------
+        Database
+        """
+        names, memory = checked_inputs(inputs), checked_memory(memory)
+        name = ", ".join("<stdin>" if each == "-" else each for each in names)
+        folder = Path(tempfile.gettempdir())
+        with output_errors(folder), Spool(None, memory) as spool:
+            read_inputs(spool, names, memory, progress)
+            layout = Layout(spool, memory)
+            if layout.n_bytes <= memory:
+                return cls._in_memory(layout, name)
+            handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
+            try:
+                os.close(handle)
+                fill(Path(temporary), layout, "w")
+                return cls(open_hdf5(temporary), name)
+            finally:
+                Path(temporary).unlink()
+
+    @classmethod
+    def _in_memory(cls, layout: Layout, name: str) -> Database:
+        import h5py
+
+        # in steps of 1/8 of the size: HDF5 lengthens and so copies its image at each
+        step = max(layout.n_bytes // 8, MIB)
+        # HDF5 takes two files of one name for the same, in memory too
+        label = f"swsearch-{secrets.token_hex(8)}"
+        file = h5py.File(label, "w", driver="core", backing_store=False, block_size=step, libver=LIBVER)
+        try:
+            create_root(file)
+            create_segment(file, layout)
+            layout.write(MemorySink(file["segments/0"]))
+            return cls(file, name)
+        except BaseException:
+            file.close()
+            raise
+
+    def _locate(self, index: int) -> tuple[Segment, int]:
+        """Return the segment of a subject and its place there."""
+        if not 0 <= index < self.n_subjects:
+            raise IndexError(f"subject {index}, expected 0 to {self.n_subjects - 1}")
+        segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
+        return segment, int(index) - segment.first
+
+    def chunks(self, max_bytes: int) -> Iterator[Chunk]:
+        """Load the residues, some blocks at a time.
+
+        Parameters
+        ----------
+        max_bytes : int
+            Most bytes of interleaved residues in a chunk; a single block may be larger.
+
+        Yields
+        ------
+        Chunk
+            Whole blocks, longest subjects first within a segment; ``subjects`` are ordinals.
+
+        Raises
+        ------
+        DatabaseDamageError
+            If the bytes are not those that were written.
+        """
+        if max_bytes < 1:
+            raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
+        for segment in self._segments:
+            first, n_blocks = 0, len(segment.block_offsets) - 1
+            while first < n_blocks:
+                last = segment.next_block(first, max_bytes)
+                yield segment.chunk(first, last)
+                first = last
+
+    def codes(self, index: int) -> ByteArray:
+        """Return one subject's residue codes, by ordinal."""
+        segment, place = self._locate(index)
+        return segment.codes(place)
+
+    def sequence(self, index: int) -> str:
+        """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
+        segment, place = self._locate(index)
+        letters = PROTEIN.decode_table[segment.codes(place)]
+        for start, end in segment.masked(place):
+            letters[start:end] |= 0x20  # ASCII: lower case; a masked '*' has it set already
+        return letters.tobytes().decode("ascii")
+
+    def header(self, index: int) -> bytes:
+        """Return one subject's header line without ``>``, by ordinal."""
+        segment, place = self._locate(index)
+        return segment.header(place)
+
+    def identifier(self, index: int) -> str:
+        """Return one subject's identifier, the first word of its header, by ordinal."""
+        return header_text(self.header(index))[0]
+
+    def description(self, index: int) -> str:
+        """Return what stands behind one subject's identifier, by ordinal."""
+        return header_text(self.header(index))[1]
+
+    def find(self, identifier: str) -> list[int]:
+        """Return the ordinals of all subjects with an identifier; none is an empty list."""
+        return [segment.first + place for segment in self._segments for place in segment.find(identifier)]
+
+    def info(self) -> dict[str, Any]:
+        """Describe the database in values that JSON can hold."""
+        on_disk = Path(self._file.filename).is_file() and self._file.driver != "core"
+        names = ("format", "format_version", "alphabet", "letters", "created", "software")
+        return {
+            "name": self.name,
+            **{name: self._attributes.get(name) for name in names},
+            "n_subjects": self.n_subjects,
+            "n_residues": self.n_residues,
+            "n_empty": int(np.count_nonzero(self.lengths == 0)),
+            "n_masked": sum(int(segment.attributes.get("n_masked", 0)) for segment in self._segments),
+            "longest": int(self.lengths.max()),
+            "shortest": int(self.lengths.min()),
+            "n_segments": len(self._segments),
+            "n_bytes": Path(self._file.filename).stat().st_size if on_disk else None,
+            "segments": [
+                {
+                    "n_subjects": segment.n_subjects,
+                    "n_residues": int(segment.lengths.sum(dtype=np.int64)),
+                    "n_blocks": len(segment.block_offsets) - 1,
+                    "n_columns": int(segment.block_offsets[-1]),
+                    "created": str(segment.attributes.get("created")),
+                    "software": str(segment.attributes.get("software")),
+                    "sources": segment.sources(),
+                }
+                for segment in self._segments
+            ],
+        }
+
+    def close(self) -> None:
+        """Close the file; chunks that were loaded stay valid."""
+        self._file.close()
+
+    def __len__(self) -> int:
+        return self.n_subjects
+
+    def __repr__(self) -> str:
+        return f"<Database {self.name!r}: {self.n_subjects:,} subjects, {self.n_residues:,} residues>"
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,375 @@
+"""FASTA in: large buffers, taken apart with numpy, so that no Python runs for a line or a record.
+
+A record is a header line, which begins with ``>``, and the lines up to the next one. Lines end in LF, CRLF
+or CR; blanks inside and between lines are skipped; a record without residues is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
+from swsearch.db.inputs import Input
+from swsearch.errors import SequenceError
+
+BUFFER_BYTES = 1 << 23
+"""Bytes of text taken apart at once. A pass over 4 to 16 MiB costs the same a byte (Swiss-Prot, 2 cores)."""
+
+HEADER_LIMIT = 1 << 26
+"""Longest header line; a longer one is no FASTA, and must be in memory whole."""
+
+IntArray = npt.NDArray[np.int64]
+Progress = Callable[[int, "int | None"], None]
+
+_LF, _CR, _SPACE, _GT = 10, 13, 32, ord(">")
+_IDENTIFIER = re.compile(rb"[ \t\v\f]*([^ \t\v\f\x01]*)")
+
+
+def split_header(header: bytes) -> tuple[bytes, bytes]:
+    """Split a header line into identifier and description.
+
+    The identifier is the first word; a control-A, which in NCBI's merged headers stands between the headers
+    of identical sequences, ends it too. The description is all of the rest, control-As included.
+    """
+    found = _IDENTIFIER.match(header)
+    assert found is not None  # the pattern matches the empty string
+    return found[1], header[found.end() :].strip(b" \t\v\f")
+
+
+def header_text(header: bytes) -> tuple[str, str]:
+    """Decode identifier and description: UTF-8 where the header is valid UTF-8, else Latin-1."""
+    try:
+        header.decode("utf-8")
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+    identifier, description = split_header(header)
+    return identifier.decode(encoding), description.decode(encoding)
+
+
+class Fault(NamedTuple):
+    """Something in a buffer that is no FASTA: where, what, and in which record."""
+
+    at: int
+    problem: str
+    header: bytes | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one buffer of FASTA holds.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (n_residues,), uint8
+        Residues, one record after the other; those before ``starts[0]`` belong to the last record of the
+        batch before.
+    starts : ndarray, shape (n_records,), int64
+        Where in ``codes`` each record begins whose header stands in this batch.
+    headers : bytes
+        Their header lines without ``>``, one after the other.
+    header_lengths : ndarray, shape (n_records,), int64
+        Bytes of each header.
+    mask_starts, mask_ends : ndarray, shape (n_intervals,), int64
+        Runs of lower case in ``codes``, half-open, none across the start of a record.
+    """
+
+    codes: ByteArray
+    starts: IntArray
+    headers: bytes
+    header_lengths: IntArray
+    mask_starts: IntArray
+    mask_ends: IntArray
+
+
+def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """Find the runs of lower-case letters.
+
+    Parameters
+    ----------
+    letters : ndarray, shape (n,), uint8
+        ASCII letters.
+    starts : ndarray, integer
+        Positions where a run must end and a new one begin: starts of records.
+
+    Returns
+    -------
+    starts, ends : ndarray, int64
+        Half-open runs, ascending.
+    """
+    n = len(letters)
+    if not n:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    lower = letters > ord("Z")
+    change = np.empty(n, dtype=bool)
+    change[0] = True
+    np.not_equal(lower[1:], lower[:-1], out=change[1:])
+    change[starts[starts < n]] = True
+    at = np.flatnonzero(change)
+    chosen = lower[at]
+    return at[chosen], np.append(at[1:], n)[chosen]
+
+
+class FastaReader:
+    """The batches of one input.
+
+    Parameters
+    ----------
+    source : Input
+        Open input; it stays the caller's to close.
+    alphabet : Alphabet, optional
+        Letters that are legal.
+    buffer_bytes : int, optional
+        Bytes of text taken apart at once; results do not depend on it.
+
+    Raises
+    ------
+    SequenceError
+        While iterating: names the source, the record, the line and the byte.
+    """
+
+    def __init__(self, source: Input, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
+        self._source = source
+        self._alphabet = alphabet
+        self._table = alphabet.encode_table.tobytes()
+        self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
+        # _parse finds blanks and line ends in one comparison with the space
+        assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
+        self._buffer = bytearray(max(buffer_bytes, 16))
+        self._lines = 0  # line ends before the buffer
+        self._previous = _LF  # the byte before the buffer
+        self._current: bytes | None = None  # header of the record that is open; None before the first
+
+    def __iter__(self) -> Iterator[Batch]:
+        have = self._source.read_into(memoryview(self._buffer)[:3])
+        if self._buffer[:have] == b"\xef\xbb\xbf":  # UTF-8 byte order mark
+            have = 0
+        final = False
+        while not final:
+            have += self._source.read_into(memoryview(self._buffer)[have:])
+            final = have < len(self._buffer)
+            used, batch = self._parse(np.frombuffer(self._buffer, dtype=np.uint8)[:have], final)
+            if len(batch.codes) or len(batch.starts):
+                yield batch
+            have -= used
+            self._buffer[:have] = self._buffer[used : used + have]
+            if have == len(self._buffer):
+                self._grow()
+        if self._current is None:
+            problem = "no FASTA records; expected a line beginning with '>' and a sequence below it"
+            raise SequenceError(self._source.name, problem)
+
+    def _grow(self) -> None:
+        """Double the buffer: all of it is one unfinished header line."""
+        if len(self._buffer) >= HEADER_LIMIT:
+            problem = f"header line longer than {HEADER_LIMIT >> 20} MiB; is this a FASTA file?"
+            raise SequenceError(self._source.name, problem, None, self._lines + 1)
+        self._buffer = self._buffer + bytearray(len(self._buffer))
+
+    def _parse(self, data: ByteArray, final: bool) -> tuple[int, Batch]:
+        """Take the buffer apart; return the bytes used (all but an unfinished header line) and the batch."""
+        low = np.flatnonzero(data <= _SPACE)
+        low_bytes = data[low]
+        ends = low[(low_bytes == _LF) | (low_bytes == _CR)]
+        lines = ends + 1
+        if self._previous in (_LF, _CR):
+            lines = np.insert(lines, 0, 0)
+        lines = lines[lines < len(data)]
+        first = lines[data[lines] == _GT]
+        # a header ends where the next line end stands: lines are in step with ends
+        following = np.searchsorted(ends, first)
+        if len(first) and following[-1] == len(ends) and not final:
+            data, first, following = data[: first[-1]], first[:-1], following[:-1]
+            low = low[: np.searchsorted(low, len(data))]
+        stop = np.append(ends, len(data))[following]
+
+        headers = self._cut_headers(data, first, stop)
+        text = data.tobytes()
+        codes = np.frombuffer(text.translate(self._table, self._blanks), dtype=np.uint8)
+        # residues between one header and the next: what is no blank there
+        gap_starts, gap_ends = np.insert(stop, 0, 0), np.append(first, len(data))
+        blanks = np.searchsorted(low, gap_ends) - np.searchsorted(low, gap_starts)
+        starts = np.cumsum(gap_ends - gap_starts - blanks)[:-1]
+        offsets = np.concatenate([[0], np.cumsum(stop - first - 1)])
+        if self._current is None and (starts[0] if len(starts) else len(codes)):
+            at = int((self._alphabet.encode_table[data] != BLANK).argmax())
+            self._fail([self._text_before(data, at)], data)
+        faults = self._bad_headers(first, offsets, headers)
+        if len(codes) and codes.max() == ILLEGAL:
+            faults.append(self._illegal_byte(data, first, offsets, headers))
+        if faults:
+            self._fail(faults, data)
+
+        none = np.empty(0, np.int64)
+        mask = (none, none)
+        if len(codes) and data.max() > ord("Z"):
+            letters = np.frombuffer(text.translate(None, self._blanks), dtype=np.uint8)
+            mask = lower_case(letters, starts)
+        if len(data):
+            self._lines += self._count_lines(data, ends[: np.searchsorted(ends, len(data))])
+            self._previous = int(data[-1])
+        if len(first):
+            self._current = headers[offsets[-2] :]
+        return len(data), Batch(codes, starts, headers, np.diff(offsets), *mask)
+
+    @staticmethod
+    def _cut_headers(data: ByteArray, first: IntArray, stop: IntArray) -> bytes:
+        """Cut the header lines out: return them without '>' and leave spaces, which are skipped."""
+        if not len(first):
+            return b""
+        data[first] = _SPACE
+        bounds = np.empty(2 * len(first) + 2, dtype=np.int64)
+        bounds[0], bounds[1:-1:2], bounds[2:-1:2], bounds[-1] = 0, first + 1, stop, len(data)
+        inside = np.repeat(np.arange(len(bounds) - 1) % 2 == 1, np.diff(bounds))
+        headers: bytes = data[inside].tobytes()
+        data[inside] = _SPACE
+        return headers
+
+    def _count_lines(self, data: ByteArray, ends: IntArray) -> int:
+        """Count the line ends at positions ``ends``; the LF of a CRLF does not count again."""
+        if not len(ends):
+            return 0
+        before = data[ends - 1]
+        if ends[0] == 0:
+            before[0] = self._previous
+        return len(ends) - int(np.count_nonzero((data[ends] == _LF) & (before == _CR)))
+
+    def _fail(self, faults: list[Fault], data: ByteArray) -> NoReturn:
+        """Raise the error for the first fault of the buffer."""
+        at, problem, header = min(faults, key=lambda fault: fault.at)
+        ends = np.flatnonzero((data[:at] == _LF) | (data[:at] == _CR))
+        line = self._lines + self._count_lines(data, ends) + 1
+        raise SequenceError(self._source.name, problem, header_text(header)[0] if header else None, line)
+
+    @staticmethod
+    def _text_before(data: ByteArray, at: int) -> Fault:
+        """Make the fault of text that no header line precedes."""
+        shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
+        return Fault(at, f"{shown} stands before the first record, expected '>'; is this a FASTA file?", None)
+
+    def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> Fault:
+        """Make the fault of the first byte that is no residue letter."""
+        at = int((self._alphabet.encode_table[data] == ILLEGAL).argmax())
+        record = int(np.searchsorted(first, at)) - 1
+        header = self._current if record < 0 else headers[offsets[record] : offsets[record + 1]]
+        return Fault(at, self._alphabet.complaint(int(data[at])), header)
+
+    @staticmethod
+    def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[Fault]:
+        """Find the first header with a NUL and the first without an identifier."""
+        faults: list[Fault] = []
+        if not len(first):
+            return faults
+        at = headers.find(b"\0")
+        if at >= 0:
+            record = int(np.searchsorted(offsets, at, side="right")) - 1
+            faults.append(Fault(int(first[record]), "NUL byte in a header line; is this a text file?", None))
+        # most headers begin with their identifier: only the others are looked at one by one
+        beginning = np.frombuffer(headers + b"\0", dtype=np.uint8)[offsets[:-1]]
+        doubtful = (offsets[1:] == offsets[:-1]) | (beginning <= _SPACE)
+        for record in np.flatnonzero(doubtful).tolist():
+            if not split_header(headers[offsets[record] : offsets[record + 1]])[0]:
+                problem = "header without an identifier, expected a word behind '>'; name the record"
+                faults.append(Fault(int(first[record]), problem, None))
+                break
+        return faults
+
+
+@dataclass(frozen=True)
+class Record:
+    """One FASTA record.
+
+    Parameters
+    ----------
+    header : bytes
+        The header line without ``>``.
+    identifier, description : str
+        Its first word, and the rest.
+    codes : ndarray, shape (n_residues,), uint8
+        Residues as codes of the alphabet.
+    masked : list of (int, int)
+        Runs of lower case, 0-based, half-open.
+    """
+
+    header: bytes
+    identifier: str
+    description: str
+    codes: ByteArray
+    masked: list[tuple[int, int]]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class _Assembly:
+    """The record that is open while batches go by."""
+
+    def __init__(self, header: bytes) -> None:
+        self._header = header
+        self._pieces: list[ByteArray] = []
+        self._masked: list[tuple[int, int]] = []
+        self._length = 0
+
+    def add(self, codes: ByteArray, masked: list[tuple[int, int]]) -> None:
+        for start, end in masked:
+            joined = self._masked and self._masked[-1][1] == start + self._length
+            first = self._masked.pop()[0] if joined else start + self._length
+            self._masked.append((first, end + self._length))
+        self._pieces.append(codes)
+        self._length += len(codes)
+
+    def record(self) -> Record:
+        return Record(self._header, *header_text(self._header), np.concatenate(self._pieces), self._masked)
+
+
+def read_fasta(
+    source: str | os.PathLike[str], *, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES
+) -> Iterator[Record]:
+    """Read a FASTA file record by record: for queries.
+
+    Parameters
+    ----------
+    source : str or path
+        File name, or ``-`` for standard input; plain or compressed with gzip, bzip2, xz or zstd.
+    alphabet : Alphabet, optional
+        Letters that are legal: `PROTEIN` or `DNA`.
+    buffer_bytes : int, optional
+        Bytes of text taken apart at once; results do not depend on it.
+
+    Yields
+    ------
+    Record
+        In input order; a record without residues is yielded too.
+
+    Raises
+    ------
+    SequenceError
+        If the file cannot be read or a byte is no residue letter.
+    """
+    with Input(source) as opened:
+        current: _Assembly | None = None
+        for batch in FastaReader(opened, alphabet, buffer_bytes):
+            bounds = [0, *batch.starts.tolist(), len(batch.codes)]
+            cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
+            runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
+            at = 0
+            for index, (start, end) in enumerate(pairwise(bounds)):
+                if index:
+                    if current is not None:
+                        yield current.record()
+                    length = int(batch.header_lengths[index - 1])
+                    current = _Assembly(batch.headers[at : at + length])
+                    at += length
+                if current is not None:
+                    masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
+                    current.add(batch.codes[start:end], masked)
+        if current is not None:
+            yield current.record()

@@ -1,0 +1,168 @@
+"""The database file's layout: names, types, checksums and the user block; nothing here reads FASTA.
+
+The file is HDF5 behind a user block of 512 bytes::
+
+    user block                      readable text: format version, length and SHA-256 of all that follows
+    /                               attributes: what the file is, counts, alphabet, layout constants
+    /segments/0, /segments/1 ...    one group for the build and one for each append; `DATASETS` in each
+    /segments/0/checksums           for each dataset the CRC-32 of every `CHECKSUM_BYTES` of its bytes
+
+Every dataset is contiguous, so that it has one place in the file: it is written and can be read or mapped
+there without HDF5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+FORMAT_NAME = "swsearch database"
+"""The root attribute ``format`` and the first line of the user block."""
+
+FORMAT_VERSION = 1
+"""The newest layout that this module writes and reads."""
+
+USER_BLOCK = 512
+"""Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
+
+CHECKSUM_BYTES = 1 << 20
+"""Bytes of a dataset under one CRC-32."""
+
+LIBVER = ("v108", "v108")
+"""HDF5's file format: 1.8's, the first whose own metadata carry checksums; every tool since 2008 reads it."""
+
+DATASETS = {
+    "residues": "u1",  # (n_columns, 64): the interleaved blocks, see swsearch.blocks
+    "block_offsets": "<i8",  # (n_blocks + 1,): first column of each block
+    "lengths": "<i4",  # (n_subjects,): sorted order, descending; equal lengths in input order
+    "order": "<i8",  # (n_subjects,): place in the segment's input of each sorted subject
+    "headers": "u1",  # the header lines without '>', in input order, one after the other
+    "header_offsets": "<i8",  # (n_subjects + 1,): in input order
+    "mask_offsets": "<i8",  # (n_subjects + 1,): first interval of each subject, in input order
+    "mask_starts": "<i4",  # (n_intervals,): soft-masked (lower case) residues, 0-based
+    "mask_ends": "<i4",  # (n_intervals,): excluded
+    "sources": "u1",  # JSON: a list of {path, sha256, bytes, records, residues}
+}
+"""Names and types of a segment's datasets; every multi-byte number is little-endian."""
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def software() -> str:
+    """Name this software and its version, for the file's attributes."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"swsearch {version('swsearch')}"
+    except PackageNotFoundError:
+        return "swsearch (not installed)"
+
+
+def n_checksums(n_bytes: int) -> int:
+    """Count the checksums of a dataset of ``n_bytes`` bytes."""
+    return -(-n_bytes // CHECKSUM_BYTES)
+
+
+def checksums(data: Any) -> list[int]:
+    """Compute the CRC-32 of every `CHECKSUM_BYTES` of a contiguous buffer."""
+    view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+    return [zlib.crc32(view[at : at + CHECKSUM_BYTES]) for at in range(0, len(view), CHECKSUM_BYTES)]
+
+
+@dataclass(frozen=True)
+class UserBlock:
+    """What the first 512 bytes say about the rest of the file.
+
+    Parameters
+    ----------
+    version : int
+        Format version.
+    n_bytes : int
+        Length of the file behind the user block.
+    sha256 : str
+        SHA-256 of these bytes, lower-case hexadecimal.
+    """
+
+    version: int
+    n_bytes: int
+    sha256: str
+
+    def pack(self) -> bytes:
+        """Write the block, 512 bytes; there is exactly one way to write it."""
+        lines = (FORMAT_NAME, f"format {self.version}", f"bytes {self.n_bytes}", f"sha256 {self.sha256}", "")
+        return "\n".join(lines).encode("ascii").ljust(USER_BLOCK, b"\0")
+
+    @classmethod
+    def parse(cls, block: bytes) -> UserBlock | None:
+        """Read a block; None if it is not ours. A newer version may say more behind its second line."""
+        found = re.match(rb"%s\nformat (\d{1,9})\n" % FORMAT_NAME.encode(), block)
+        if not found:
+            return None
+        rest = re.match(rb"bytes (\d{1,18})\nsha256 ([0-9a-f]{64})\n", block[found.end() :])
+        n_bytes, sha256 = (int(rest[1]), rest[2].decode()) if rest else (-1, "")
+        return cls(int(found[1]), n_bytes, sha256)
+
+
+def read_user_block(path: str | os.PathLike[str]) -> UserBlock | None:
+    """Read a file's user block; None if it is not that of a database."""
+    with Path(path).open("rb") as file:
+        return UserBlock.parse(file.read(USER_BLOCK))
+
+
+def is_database(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file is HDF5, as a database is and a FASTA file never is.
+
+    Parameters
+    ----------
+    path : str or path
+        Any file name; a missing or unreadable file is no database.
+
+    Returns
+    -------
+    bool
+        True if HDF5's signature stands at offset 0, 512, 1024 or a further doubling. Whether the file is
+        one of ours, `Database.open` says.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not file.seekable():  # a pipe: looking would swallow what stands there
+                return False
+            size = os.fstat(file.fileno()).st_size
+            at = 0
+            while at < size:
+                file.seek(at)
+                if file.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE:
+                    return True
+                at = at * 2 if at else USER_BLOCK
+    except (OSError, ValueError):
+        pass
+    return False
+
+
+def hash_rest(file: BinaryIO) -> tuple[int, str]:
+    """Hash all of a file behind its user block; return its length and SHA-256."""
+    digest = hashlib.sha256()
+    n_bytes = 0
+    file.seek(USER_BLOCK)
+    while piece := file.read(CHECKSUM_BYTES):
+        digest.update(piece)
+        n_bytes += len(piece)
+    return n_bytes, digest.hexdigest()
+
+
+def text_attribute(value: Any) -> str:
+    """Read a text attribute, whichever of HDF5's kinds of string it is."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def fixed_text(value: str) -> np.bytes_:
+    """Make a text attribute of fixed length: variable ones live in a heap that few tools read straight."""
+    text: np.bytes_ = np.bytes_(value.encode("utf-8"))
+    return text

@@ -1,0 +1,289 @@
+"""Bytes of an input: a file or standard input, plain or compressed, hashed and counted as they pass."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import lzma
+import os
+import stat
+import sys
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from swsearch.errors import SequenceError
+
+RAW_BYTES = 1 << 16
+"""Bytes of a compressed file that are read at once."""
+
+OUTPUT_BYTES = 1 << 20
+"""Bytes that a decompressor may return at once, where it can be told."""
+
+ZSTD_BYTES = 1 << 11
+"""Bytes given to zstd at once: its decompressor takes no limit, and 4 bytes can become 128 KiB, so that
+this bounds what a hostile file unpacks to in one step at 64 MiB."""
+
+XZ_MEMORY = 1 << 30
+"""Memory that an xz file may ask for; `xz -9` asks for 65 MiB."""
+
+
+class _Gzip:
+    """gzip through zlib, with the interface of `bz2.BZ2Decompressor`."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        return self._zlib.decompress(self._zlib.unconsumed_tail + data, limit)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+
+class _Zstd:
+    """zstd with the interface of `bz2.BZ2Decompressor`."""
+
+    needs_input = True
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.error: type[Exception] = zstandard.ZstdError
+        self._zstd = zstandard.ZstdDecompressor().decompressobj()
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        return bytes(self._zstd.decompress(data)) if data else b""
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._zstd.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._zstd.unused_data)
+
+
+def _kind(head: bytes) -> str:
+    """Name the compression that a file's first bytes show, '' if none."""
+    if head[:2] == b"\x1f\x8b":
+        return "gzip"
+    if head[:6] == b"\xfd7zXZ\0":
+        return "xz"
+    if head[:3] == b"BZh" and head[4:6] in (b"1A", b"\x17r"):  # pi, or its root for an empty file
+        return "bzip2"
+    if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
+        return "zstd"  # the second is a skippable frame: pzstd and others begin with one
+    return ""
+
+
+def _decoder(kind: str) -> Any:
+    if kind == "gzip":
+        return _Gzip()
+    if kind == "xz":
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+    if kind == "bzip2":
+        return bz2.BZ2Decompressor()
+    return _Zstd()
+
+
+def _foreign(head: bytes) -> str:
+    """Recognise files that people pass by mistake; say what to do instead, or ''."""
+    if head[:4] == b"PK\x03\x04":
+        return "is a zip archive; unpack it and give the FASTA file inside"
+    if head[:2] == b"\x1f\x9d":
+        return "is compressed with compress (.Z); unpack it first"
+    if head[:8] == b"\x89HDF\r\n\x1a\n" or head[:17] == b"swsearch database":
+        return "is an HDF5 file, expected FASTA; a swsearch database is given as the subjects of a search"
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"
+    return ""
+
+
+class Input:
+    """One input, opened for reading once from its beginning to its end.
+
+    Parameters
+    ----------
+    source : str or path
+        A file name, or ``-`` for standard input.
+
+    Raises
+    ------
+    SequenceError
+        If the input cannot be opened or read, or is compressed and damaged.
+    """
+
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(source)
+        self.name = "<stdin>" if self.path == "-" else self.path
+        self.n_bytes = 0
+        """Bytes of the input that were read so far, before decompression."""
+        self.total: int | None = None
+        """Size of the file, None for a pipe."""
+        self._hash = hashlib.sha256()
+        self._raw = self._open()
+        self._window = memoryview(b"")
+        self._text = memoryview(b"")
+        try:
+            head = self._head()
+            self.kind = _kind(head)
+            if trouble := _foreign(head):
+                raise SequenceError(self.name, trouble)
+            self._decode: Any = _decoder(self.kind) if self.kind else None
+            zstd_error = getattr(self._decode, "error", OSError)
+            self._errors = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd_error)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> BinaryIO:
+        if self.path == "-":
+            if sys.stdin is None or sys.stdin.closed:
+                raise SequenceError(self.name, "standard input is closed; give a file or pipe FASTA into it")
+            return sys.stdin.buffer
+        try:
+            file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
+            status = os.fstat(file.fileno())
+        except (OSError, ValueError) as error:
+            raise SequenceError(self.name, self._reason(error)) from error
+        if stat.S_ISREG(status.st_mode):
+            self.total = status.st_size
+        return file
+
+    @staticmethod
+    def _reason(error: OSError | ValueError) -> str:
+        what = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileNotFoundError):
+            return "no such file; check the name"
+        if isinstance(error, IsADirectoryError):
+            return "is a directory, expected a FASTA file; give the files in it"
+        if isinstance(error, PermissionError):
+            return "permission denied; the file must be readable"
+        return f"cannot be read: {what}"
+
+    def _fill(self, view: memoryview) -> int:
+        """Read raw bytes; 0 at the end."""
+        try:
+            n = self._raw.readinto(view) or 0  # type: ignore[attr-defined]
+        except (OSError, ValueError) as error:
+            raise SequenceError(self.name, self._reason(error)) from error
+        self._hash.update(view[:n])
+        self.n_bytes += n
+        return int(n)
+
+    def _head(self) -> bytes:
+        """Look at the first bytes without consuming them; a pipe may bring them one by one."""
+        buffer = bytearray(32)
+        have = 0
+        while have < len(buffer) and (n := self._fill(memoryview(buffer)[have:])):
+            have += n
+        self._window = memoryview(bytes(buffer[:have]))
+        return bytes(self._window)
+
+    def _piece(self) -> bytes:
+        """Return the next compressed bytes, b'' at the end."""
+        if not self._window:
+            buffer = bytearray(RAW_BYTES)
+            self._window = memoryview(buffer)[: self._fill(memoryview(buffer))]
+        size = ZSTD_BYTES if self.kind == "zstd" else RAW_BYTES
+        piece, self._window = bytes(self._window[:size]), self._window[size:]
+        return piece
+
+    def _next_frame(self) -> bool:
+        """Start on what follows a finished frame (gzip member, xz stream...); False at the end."""
+        rest = self._decode.unused_data
+        while True:
+            if self.kind in ("gzip", "xz"):  # both allow zeros as padding
+                rest = rest.lstrip(b"\0")
+            if len(rest) >= 6:
+                break
+            more = self._piece()
+            if not more:
+                break
+            rest += more
+        if not rest:
+            return False
+        if _kind(rest) != self.kind:
+            problem = f"behind the {self.kind} data stand other bytes; fetch or compress the file again"
+            raise SequenceError(self.name, problem)
+        self._window = memoryview(rest + bytes(self._window))
+        self._decode = _decoder(self.kind)
+        return True
+
+    def _decompress(self) -> bytes:
+        """Return the next decompressed bytes, b'' at the end."""
+        while True:
+            if self._decode.eof and not self._next_frame():
+                return b""
+            pending = not self._decode.needs_input
+            piece = b"" if pending else self._piece()
+            try:
+                text: bytes = self._decode.decompress(piece, OUTPUT_BYTES)
+            except self._errors as error:
+                problem = f"corrupt {self.kind} data ({error}); fetch or compress the file again"
+                raise SequenceError(self.name, problem) from error
+            if text:
+                return text
+            if not piece and not pending and not self._decode.eof:
+                problem = f"truncated {self.kind} data: the file ends early; fetch or compress it again"
+                raise SequenceError(self.name, problem)
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer with decompressed bytes.
+
+        Parameters
+        ----------
+        view : memoryview
+            Where the bytes go.
+
+        Returns
+        -------
+        int
+            Number of bytes; less than the buffer holds only at the end of the input.
+        """
+        have = 0
+        while have < len(view):
+            if self._decode is not None:
+                self._text = self._text or memoryview(self._decompress())
+                n = min(len(self._text), len(view) - have)
+                view[have : have + n] = self._text[:n]
+                self._text = self._text[n:]
+            elif self._window:
+                n = min(len(self._window), len(view) - have)
+                view[have : have + n] = self._window[:n]
+                self._window = self._window[n:]
+            else:
+                n = self._fill(view[have:])
+            if not n:
+                break
+            have += n
+        return have
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes read so far, before decompression."""
+        return self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self.path != "-":
+            self._raw.close()
+
+    def __enter__(self) -> Input:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
