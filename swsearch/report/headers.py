@@ -1,0 +1,44 @@
+"""Identifiers and headers made fit to print: whatever a FASTA header holds, it stays on its line and in its cell."""
+
+from __future__ import annotations
+
+import re
+
+MISSING = "N/A"
+"""What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
+
+# C0 and C1 controls (ESC, tab, line ends ...) and Unicode's own line ends, which break columns, lines or terminals.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+# Halves of surrogate pairs stand for bytes that were not UTF-8; no encoding can write them.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_MERGED = "\x01"
+"""What NCBI puts between the headers of identical sequences that it merged into one record."""
+
+
+def encodable(text: str) -> str:
+    """Replace lone surrogates, which no stream can encode, by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def one_line(text: str) -> str:
+    """Replace each control character and line end by a blank."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROL.sub(" ", encodable(text))
+
+
+def identifier(text: str) -> str:
+    """Return an identifier as it is printed: the first of merged ones, no control characters, never empty."""
+    return one_line(text.partition(_MERGED)[0]).strip() or MISSING
+
+
+def titles(identifier: str, description: str) -> list[str]:
+    """Return the whole header, identifier and description, as the titles that it was merged from.
+
+    blastp calls this the title for databases that were made without ``-parse_seqids`` (with it, the title lacks
+    the identifier; with ``-subject`` it prints N/A).
+    """
+    parts = [one_line(part).strip() for part in f"{identifier} {description}".split(_MERGED)]
+    return [part for part in parts if part] or [MISSING]

@@ -1,0 +1,99 @@
+"""JSON lines: an object a query on a line of its own, for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TextIO
+
+from swsearch.report import headers
+from swsearch.report.base import Writer
+from swsearch.results import Hit, RunInfo, SearchResult
+
+
+class JsonLinesWriter(Writer):
+    """One JSON object a query, one line an object.
+
+    An object holds ``query`` (id, description, length), ``database`` (name, subjects, residues), ``parameters``
+    (matrix, gap_open, gap_extend, mode, statistics, effective_residues) and ``hits``, best first. Coordinates of a
+    hit (query_start, query_end, subject_start, subject_end) and ``subject.index`` count from 0, and ends are not
+    included: ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full
+    precision; they and ``statistics`` are null where there are no statistics. Headers are as they were, merged
+    ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        # ASCII, because readers that split lines as Python does would split at U+2028 or U+0085 too.
+        self._encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+    def begin(self, run: RunInfo) -> None:
+        """Write nothing: each line says all of it."""
+
+    def write(self, result: SearchResult) -> None:
+        """Write the object of one query."""
+        self._stream.write(self._encode(_result_object(result)) + "\n")
+
+    def end(self) -> None:
+        """Write nothing."""
+
+
+def _result_object(result: SearchResult) -> dict[str, Any]:
+    scoring = result.scoring
+    return {
+        "query": {
+            "id": headers.encodable(result.query_id),
+            "description": headers.encodable(result.query_description),
+            "length": int(result.query_length),
+        },
+        "database": {
+            "name": headers.encodable(result.database_name),
+            "subjects": int(result.database_subjects),
+            "residues": int(result.database_residues),
+        },
+        "parameters": {
+            "matrix": headers.encodable(scoring.matrix.name),
+            "gap_open": int(scoring.gap_open),
+            "gap_extend": int(scoring.gap_extend),
+            "mode": result.mode,
+            "statistics": result.statistics.name if result.statistics else None,
+            "effective_residues": int(result.effective_residues),
+        },
+        "hits": [_hit_object(hit) for hit in result.hits],
+    }
+
+
+def _hit_object(hit: Hit) -> dict[str, Any]:
+    pair = hit.pair
+    length, identities, gaps = pair.length, pair.identities, pair.gaps
+    query_row, midline, subject_row = pair.rows()
+    return {
+        "subject": {
+            "id": headers.encodable(hit.subject_id),
+            "description": headers.encodable(hit.subject_description),
+            "length": int(hit.subject_length),
+            "index": int(hit.subject_index),
+        },
+        "score": int(hit.score),
+        "bit_score": _number(hit.bit_score),
+        "evalue": _number(hit.evalue),
+        "query_start": int(pair.query_start),
+        "query_end": int(pair.query_end),
+        "subject_start": int(pair.subject_start),
+        "subject_end": int(pair.subject_end),
+        "alignment_length": int(length),
+        "identities": identities,
+        "positives": pair.positives,
+        "mismatches": int(length - identities - gaps),
+        "gaps": int(gaps),
+        "gap_openings": pair.gap_openings,
+        "cigar": pair.cigar_string,
+        "query_row": query_row,
+        "subject_row": subject_row,
+        "midline": midline,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
+    return float(value) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,86 @@
+"""Tables: BLAST's formats 6 (tab separated), 7 (the same with comment lines) and 10 (comma separated)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import TextIO
+
+from swsearch.report import headers
+from swsearch.report.base import Writer
+from swsearch.report.columns import Column, table_rows
+from swsearch.results import RunInfo, SearchResult
+from swsearch.statistics import why_no_statistics
+
+
+class TabularWriter(Writer):
+    """A line a hit, columns separated by tabs; coordinates count from 1 and include the end.
+
+    Parameters
+    ----------
+    stream : TextIO
+        Where to write.
+    columns : list of Column
+        What to write of each hit.
+    """
+
+    def __init__(self, stream: TextIO, columns: list[Column]) -> None:
+        super().__init__(stream)
+        self._columns = columns
+        self.needs_alignments = any(column.needs_alignment for column in columns)
+
+    def begin(self, run: RunInfo) -> None:
+        """Write nothing: a table has no heading."""
+
+    def write(self, result: SearchResult) -> None:
+        """Write the hits of one query."""
+        self._stream.writelines(self._lines(result))
+
+    def _lines(self, result: SearchResult) -> Iterator[str]:
+        for row in table_rows(result, self._columns):
+            yield "\t".join(row) + "\n"
+
+    def end(self) -> None:
+        """Write nothing."""
+
+
+class CommaSeparatedWriter(TabularWriter):
+    """A line a hit, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
+
+    def write(self, result: SearchResult) -> None:
+        """Write the hits of one query."""
+        csv.writer(self._stream, lineterminator="\n").writerows(table_rows(result, self._columns))
+
+
+class CommentedWriter(TabularWriter):
+    """A table with comment lines before each query's hits, which name query, database and columns."""
+
+    def __init__(self, stream: TextIO, columns: list[Column]) -> None:
+        super().__init__(stream, columns)
+        self._version = ""
+        self._queries = 0
+
+    def begin(self, run: RunInfo) -> None:
+        """Take note of the version, which heads the comments of each query."""
+        self._version = run.version
+
+    def write(self, result: SearchResult) -> None:
+        """Write the comments and hits of one query."""
+        self._queries += 1
+        self._stream.writelines(f"# {line}\n" for line in self._comments(result))
+        super().write(result)
+
+    def _comments(self, result: SearchResult) -> Iterator[str]:
+        """Say what blastp says in its words: Bio.SearchIO and others know a comment by them."""
+        yield f"swsearch {self._version}"
+        yield f"Query: {headers.one_line(f'{result.query_id} {result.query_description}').rstrip()}"
+        yield f"Database: {headers.one_line(result.database_name)}"
+        if result.statistics is None:
+            yield f"Note: {headers.one_line(why_no_statistics(result.scoring, result.mode))}"
+        if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
+            yield f"Fields: {', '.join(column.field for column in self._columns)}"
+        yield f"{len(result.hits)} hits found"
+
+    def end(self) -> None:
+        """Write the number of queries."""
+        self._stream.write(f"# swsearch processed {self._queries} queries\n")

@@ -1,0 +1,227 @@
+"""What a search gives back: one result a query, with its hits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from swsearch.alignment import PairAlignment
+from swsearch.scoring import Mode, Scoring
+from swsearch.statistics import KarlinAltschul
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from Bio.Align import Alignment
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A subject that a query found.
+
+    Parameters
+    ----------
+    query_id, subject_id : str
+        Identifiers.
+    subject_description : str
+        The header behind the identifier.
+    subject_index : int
+        The subject's place in the database's input, counted from 0.
+    query_length, subject_length : int
+        Residues.
+    score : int
+        Exact, matrix units.
+    bit_score, evalue : float or None
+        None where no statistics exist for the scoring system and mode.
+    """
+
+    query_id: str
+    subject_id: str
+    subject_description: str
+    subject_index: int
+    query_length: int
+    subject_length: int
+    score: int
+    bit_score: float | None
+    evalue: float | None
+    _align: Callable[[], PairAlignment] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def pair(self) -> PairAlignment:
+        """The alignment, found when first asked for and kept."""
+        if self._align is None:
+            raise AttributeError("this hit was made without sequences, so it has no alignment")
+        return self._align()
+
+    @property
+    def alignment(self) -> Alignment:
+        """The alignment as a Bio.Align.Alignment (target: the subject); coordinates count from 0."""
+        return self.pair.to_biopython(self.query_id, self.subject_id)
+
+    @property
+    def identities(self) -> int:
+        """Columns with the same letter on both sides."""
+        return self.pair.identities
+
+    @property
+    def positives(self) -> int:
+        """Columns that are identical or score above 0."""
+        return self.pair.positives
+
+    @property
+    def gaps(self) -> int:
+        """Residues that stand opposite a gap."""
+        return self.pair.gaps
+
+    @property
+    def cigar(self) -> str:
+        """CIGAR; I consumes the query, D the subject."""
+        return self.pair.cigar_string
+
+    @property
+    def query_range(self) -> tuple[int, int]:
+        """Aligned part of the query, 0-based half-open."""
+        return self.pair.query_start, self.pair.query_end
+
+    @property
+    def subject_range(self) -> tuple[int, int]:
+        """Aligned part of the subject, 0-based half-open."""
+        return self.pair.subject_start, self.pair.subject_end
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the alignment itself instead of the way to it."""
+        state = dict(self.__dict__)
+        if self._align is not None:
+            state["pair"] = self.pair
+        state["_align"] = None
+        return state
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The hits of one query, best first.
+
+    Parameters
+    ----------
+    query_id, query_description : str
+        From the query's header.
+    query_length : int
+        Residues.
+    hits : list of Hit
+        Score descending, then the subject's place in the input ascending.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends were free.
+    statistics : KarlinAltschul or None
+        What bit scores and E-values come from.
+    database_name : str
+        Path of the database or FASTA file.
+    database_subjects, database_residues : int
+        Size of the database.
+    effective_residues : int
+        Database size that E-values refer to (``dbsize``, or ``database_residues``).
+    """
+
+    query_id: str
+    query_description: str
+    query_length: int
+    hits: list[Hit] = field(repr=False)
+    scoring: Scoring
+    mode: Mode
+    statistics: KarlinAltschul | None = field(repr=False)
+    database_name: str
+    database_subjects: int
+    database_residues: int
+    effective_residues: int
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+    def __repr__(self) -> str:
+        best = f", best {self.hits[0].subject_id} {self.hits[0].score}" if self.hits else ""
+        return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the hits as columns, one entry a hit; coordinates are 0-based half-open."""
+        rows: dict[str, Callable[[Hit], Any]] = {
+            "query_id": lambda hit: hit.query_id,
+            "subject_id": lambda hit: hit.subject_id,
+            "subject_description": lambda hit: hit.subject_description,
+            "subject_index": lambda hit: hit.subject_index,
+            "query_length": lambda hit: hit.query_length,
+            "subject_length": lambda hit: hit.subject_length,
+            "score": lambda hit: hit.score,
+            "bit_score": lambda hit: hit.bit_score,
+            "evalue": lambda hit: hit.evalue,
+            "query_start": lambda hit: hit.pair.query_start,
+            "query_end": lambda hit: hit.pair.query_end,
+            "subject_start": lambda hit: hit.pair.subject_start,
+            "subject_end": lambda hit: hit.pair.subject_end,
+            "alignment_length": lambda hit: hit.pair.length,
+            "identities": lambda hit: hit.identities,
+            "positives": lambda hit: hit.positives,
+            "gaps": lambda hit: hit.gaps,
+            "gap_openings": lambda hit: hit.pair.gap_openings,
+            "cigar": lambda hit: hit.cigar,
+        }
+        return {name: [value(hit) for hit in self.hits] for name, value in rows.items()}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the hits as a pandas DataFrame, one row a hit; see `to_columns`."""
+        import pandas
+
+        frame = pandas.DataFrame(self.to_columns())
+        return frame.astype({"bit_score": "float64", "evalue": "float64"})
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the hits as a pyarrow Table, one row a hit; see `to_columns`."""
+        import pyarrow
+
+        integers = pyarrow.int64()
+        types = {
+            "query_id": pyarrow.string(), "subject_id": pyarrow.string(), "subject_description": pyarrow.string(),
+            "bit_score": pyarrow.float64(), "evalue": pyarrow.float64(), "cigar": pyarrow.string(),
+        }  # fmt: skip
+        columns = self.to_columns()
+        schema = pyarrow.schema([(name, types.get(name, integers)) for name in columns])
+        return pyarrow.table(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a report says of the run as a whole.
+
+    Parameters
+    ----------
+    version : str
+        swsearch's version.
+    database_name : str
+        Path of the database or FASTA file.
+    database_subjects, database_residues : int
+        Its size.
+    scoring, mode, statistics
+        As in `SearchResult`.
+    evalue : float or None
+        Threshold in force, if there is one.
+    max_hits : int
+        Most hits reported for a query.
+    """
+
+    version: str
+    database_name: str
+    database_subjects: int
+    database_residues: int
+    scoring: Scoring
+    mode: Mode
+    statistics: KarlinAltschul | None
+    evalue: float | None
+    max_hits: int
