@@ -10,23 +10,37 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, Scores, exact_scores
-from swsearch.engines.cpu import CpuEngine, cut_tasks, first_bits
+from swsearch.engines.cpu import CpuEngine, cut_tasks, first_bits, kernel_for
+from swsearch.engines.opal_library import can_score
 from swsearch.engines.parasail_library import instruction_set, version
+from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import EngineError, GpuUnavailableError, OptionError
-from swsearch.scoring import LANE_BITS, MODES, Scoring, load_matrix
+from swsearch.scoring import LANE_BITS, MODES, Scoring, load_matrix, matrix_from_text
 
 TRYPTOPHAN = PROTEIN.letters.index("W")
 
 
-@pytest.fixture(scope="module", params=["cpu", "reference"])
-def engine(request):
-    with create_engine(request.param, threads=2) as made:
+class _Parasail(CpuEngine):
+    kernel = staticmethod(lambda query_length, n_subjects, scoring, mode: "parasail")
+
+
+class _Opal(CpuEngine):
+    kernel = staticmethod(
+        lambda query_length, n_subjects, scoring, mode: "opal" if can_score(scoring, mode) else "parasail"
+    )
+
+
+@pytest.fixture(scope="module", params=[_Parasail, _Opal])
+def cpu(request):
+    """The CPU engine, each of its libraries taking everything that it can."""
+    with request.param(2) as made:
         yield made
 
 
-@pytest.fixture(scope="module")
-def cpu():
-    with CpuEngine(2) as made:
+@pytest.fixture(scope="module", params=[_Parasail, _Opal, ReferenceEngine])
+def engine(request):
+    """Every engine."""
+    with request.param() as made:
         yield made
 
 
@@ -143,12 +157,35 @@ def test_threads_tasks_and_grouping_do_not_change_scores(monkeypatch):
             assert np.array_equal(np.array(each), expected)
 
 
-@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=200), st.integers(1, 6_000))
-def test_tasks_cover_every_subject_once(lengths, query_length):
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=200), st.integers(1, 6_000), st.integers(1, 50))
+def test_tasks_cover_every_subject_once(lengths, query_length, least):
     ordered = np.sort(np.array(lengths, dtype=np.int32))[::-1]
-    tasks = cut_tasks(ordered, query_length)
+    tasks = cut_tasks(ordered, query_length, least)
     covered = [place for task in tasks for place in range(task.start, task.stop)]
     assert covered == list(range(len(lengths)))
+    assert all(task.stop - task.start >= least for task in tasks[:-1])
+
+
+def test_which_library_scores():
+    scoring = Scoring()
+    assert kernel_for(300, 10_000, scoring, "local") == "opal"
+    assert kernel_for(300, 10, scoring, "local") == "parasail"  # too few subjects to fill the lanes
+    assert kernel_for(5_000, 10_000, scoring, "local") == "parasail"
+    assert kernel_for(300, 10_000, scoring, "global") == "parasail"
+    assert kernel_for(300, 10_000, Scoring(gap_open=100), "local") == "parasail"  # too much for 8 bits
+
+
+def test_a_matrix_with_scores_of_its_own_for_rare_letters_is_not_opals():
+    text = "   " + " ".join(PROTEIN.letters) + "\n"
+    for a in PROTEIN.letters:
+        text += a + " " + " ".join(str(9 if a == b else -2) for b in PROTEIN.letters) + "\n"
+    scoring = Scoring(matrix_from_text(text, "identity", PROTEIN))
+    assert not can_score(scoring, "local")
+    assert can_score(Scoring(), "local")
+    generator = np.random.default_rng(27)
+    sequences = [random_codes(generator, 20) for _ in range(600)]
+    with CpuEngine(1) as engine:
+        check(engine, sequences[:1], sequences, scoring, "local")
 
 
 def test_progress_counts_every_cell(engine):

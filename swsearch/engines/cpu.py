@@ -1,8 +1,11 @@
-"""The CPU engine: parasail's striped SIMD kernels over threads.
+"""The CPU engine: SIMD kernels of two maintained libraries, over threads.
 
-parasail was chosen by measurement (``benchmarks/library_choice.py``): over the 20 standard queries it is the
-faster of the maintained libraries, pyopal being faster only for queries under about 500 residues, and it gives
-end positions and tracebacks as well.
+Chosen by measurement (``benchmarks/results/library_choice.txt``): pyopal puts a subject in each lane and scores
+hundreds of them in one call, parasail stripes one subject at a time. pyopal is faster up to about 4,000 query
+residues, most of all for short queries on several threads, because parasail's calls from Python, one a
+subject, queue for the interpreter lock. parasail is faster beyond, does not need many subjects at once, takes the
+database's bytes as they lie, has global and semi-global kernels with lanes to choose, and says what saturated.
+`kernel_for` decides.
 """
 
 from __future__ import annotations
@@ -10,13 +13,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import cached_property
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import Chunk, IntArray, deinterleave
-from swsearch.engines import parasail_library
+from swsearch.engines import opal_library, parasail_library
 from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray, Scores, empty_scores
 from swsearch.engines.parasail_library import ScoreProfile
 from swsearch.errors import OptionError
@@ -24,6 +29,16 @@ from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, may_start_at
 
 TASK_CELLS = 40_000_000
 """Cells of a unit of work, about 3 ms: short enough to balance threads and to stop soon after Ctrl-C."""
+
+OPAL_TASK_SUBJECTS = 512
+"""Least subjects of a unit of work for pyopal: fewer leave lanes idle while the last subjects finish."""
+
+OPAL_LONGEST_QUERY = 4_500
+"""Query residues beyond which parasail is the faster library."""
+
+
+Kernel = Literal["opal", "parasail"]
+"""Which library scores."""
 
 
 class _Rows:
@@ -39,22 +54,52 @@ class _Rows:
         self.lengths: list[int] = chunk.lengths.tolist()
 
 
+class _Subjects:
+    """A loaded chunk in the layouts of both libraries, each made when first needed."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+
+    @cached_property
+    def rows(self) -> _Rows:
+        """For parasail."""
+        return _Rows(self._chunk)
+
+    @cached_property
+    def opal(self) -> opal_library.Subjects:
+        """For pyopal."""
+        return opal_library.Subjects(self._chunk)
+
+
 class _Profiles:
-    """A query's parasail profiles, made when first needed."""
+    """A query in the layouts of both libraries, each made when first needed."""
 
     def __init__(self, profile: Profile, scoring: Scoring, mode: Mode) -> None:
         self._arguments = (profile, scoring, mode)
         self._by_bits: dict[int, ScoreProfile] = {}
 
     def at(self, bits: int) -> ScoreProfile:
-        """Return the profile for a lane width."""
+        """Return parasail's profile for a lane width."""
         if bits not in self._by_bits:
             self._by_bits[bits] = ScoreProfile(*self._arguments, bits)
         return self._by_bits[bits]
 
+    @cached_property
+    def opal(self) -> opal_library.Query:
+        """The query as pyopal wants it."""
+        return opal_library.Query(*self._arguments[:2])
+
+
+def kernel_for(query_length: int, n_subjects: int, scoring: Scoring, mode: Mode) -> Kernel:
+    """Choose the library for a query; either gives the same scores."""
+    many = n_subjects >= OPAL_TASK_SUBJECTS
+    if many and query_length <= OPAL_LONGEST_QUERY and opal_library.can_score(scoring, mode):
+        return "opal"
+    return "parasail"
+
 
 class CpuEngine(Engine):
-    """Scores on the CPU through parasail.
+    """Scores on the CPU through pyopal and parasail.
 
     Parameters
     ----------
@@ -63,6 +108,8 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
+    kernel = staticmethod(kernel_for)
+    """Chooses the library for a query; tests choose otherwise."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -75,8 +122,8 @@ class CpuEngine(Engine):
         """Library, instruction set and number of threads."""
         plural = "" if self.threads == 1 else "s"
         return (
-            f"cpu (parasail {parasail_library.version()}, {parasail_library.instruction_set()}, "
-            f"{self.threads} thread{plural})"
+            f"cpu (pyopal {opal_library.version()}, parasail {parasail_library.version()}, "
+            f"{parasail_library.instruction_set()}, {self.threads} thread{plural})"
         )
 
     def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
@@ -85,7 +132,7 @@ class CpuEngine(Engine):
 
     def load(self, chunk: Chunk) -> LoadedChunk:
         """See `Engine.load`. Takes as much memory again as the chunk."""
-        return LoadedChunk(chunk, _Rows(chunk))
+        return LoadedChunk(chunk, _Subjects(chunk))
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
         """See `Engine.score`."""
@@ -101,14 +148,18 @@ class CpuEngine(Engine):
                 values[query] = empty_scores(0, chunk.lengths, group)
                 continue
             values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group)
-            profiles = group.handle[query]
+            profiles: _Profiles = group.handle[query]
+            subjects: _Subjects = loaded.handle
+            row = values[query]
+            if self.kernel(len(profile), filled, group.scoring, group.mode) == "opal":
+                for task in cut_tasks(chunk.lengths[:filled], len(profile), OPAL_TASK_SUBJECTS):
+                    future = self._pool.submit(_run_opal, profiles.opal, subjects.opal, task, row)
+                    futures[future] = _cells(profile, chunk, task)
+                continue
             for task in cut_tasks(chunk.lengths[:filled], len(profile)):
                 bits = start or group.scoring.lane_bits(group.mode, len(profile), int(chunk.lengths[task.start]))
-                striped = profiles.at(bits)
-                cells = len(profile) * int(chunk.lengths[task].sum(dtype=np.int64))
-                futures[self._pool.submit(_run, striped, loaded.handle, task, values[query], saturated[query])] = (
-                    cells
-                )
+                future = self._pool.submit(_run, profiles.at(bits), subjects.rows, task, row, saturated[query])
+                futures[future] = _cells(profile, chunk, task)
         self._wait(futures, progress)
         return Scores(values, saturated, start or LANE_BITS[1])
 
@@ -117,7 +168,7 @@ class CpuEngine(Engine):
     ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
         """See `Engine.rescore`."""
         profile: ScoreProfile = group.handle[query].at(bits)
-        rows: _Rows = loaded.handle
+        rows: _Rows = loaded.handle.rows
 
         def work(part: IntArray) -> tuple[list[int], list[bool]]:
             return profile.score([rows.addresses[i] for i in part], [rows.lengths[i] for i in part])
@@ -164,14 +215,25 @@ def first_bits(group: QueryGroup) -> int | None:
     return next((bits for bits in LANE_BITS if may_start_at(bits, group.mode, group.scoring)), LANE_BITS[-1])
 
 
-def cut_tasks(lengths: npt.NDArray[np.int32], query_length: int) -> list[slice]:
-    """Cut subjects into runs of about `TASK_CELLS` cells; a run holds at least one subject."""
+def cut_tasks(lengths: npt.NDArray[np.int32], query_length: int, least: int = 1) -> list[slice]:
+    """Cut subjects into runs of about `TASK_CELLS` cells, or ``least`` subjects if those have more."""
     if not len(lengths):
         return []
     cells = np.cumsum(lengths, dtype=np.int64) * query_length
-    bounds = np.searchsorted(cells, np.arange(TASK_CELLS, int(cells[-1]), TASK_CELLS)) + 1
-    edges = np.unique(np.concatenate(([0], bounds, [len(lengths)])))
-    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    edges = [0]
+    while edges[-1] < len(lengths):
+        done = int(cells[edges[-1] - 1]) if edges[-1] else 0
+        full = int(np.searchsorted(cells, done + TASK_CELLS)) + 1
+        edges.append(min(max(full, edges[-1] + least), len(lengths)))
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _cells(profile: Profile, chunk: Chunk, task: slice) -> int:
+    return len(profile) * int(chunk.lengths[task].sum(dtype=np.int64))
+
+
+def _run_opal(query: opal_library.Query, subjects: opal_library.Subjects, task: slice, values: ScoreArray) -> None:
+    values[task] = subjects.score(query, task.start, task.stop)
 
 
 def _run(
