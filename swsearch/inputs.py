@@ -69,7 +69,12 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
 
 
 def _is_path(text: str | Path) -> bool:
-    return isinstance(text, Path) or text == "-" or any(c in text for c in "./\\") or Path(text).exists()
+    if isinstance(text, Path) or text == "-" or any(c in text for c in "./\\"):
+        return True
+    try:
+        return Path(text).exists()
+    except OSError:  # a sequence may be longer than a file name can be
+        return False
 
 
 def _name_sequences(sequences: Any, what: str) -> Iterator[tuple[str, str, str]]:
@@ -95,15 +100,13 @@ def _is_pair(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
 
 
-def open_subjects(subjects: Any, memory: int | None = None) -> Database:
+def open_subjects(subjects: Any) -> Database:
     """Open whatever stands for subjects.
 
     Parameters
     ----------
     subjects : Database, path, Bio.SeqRecord, (id, sequence), str or an iterable of sequences
         A path may name a database file or a FASTA file, which is then built in memory.
-    memory : int, optional
-        Bytes that building in memory may take beside the database itself.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def open_subjects(subjects: Any, memory: int | None = None) -> Database:
             path = str(subjects)
             if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
-            return Database.from_fasta([path], **({} if memory is None else {"memory": memory}))
+            return Database.from_fasta([path])
         return Database.from_records(
             (identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")
         )

@@ -1,0 +1,5 @@
+"""Run the command line as ``python -m swsearch``."""
+
+from swsearch.cli import main
+
+main()

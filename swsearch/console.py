@@ -1,0 +1,213 @@
+"""What the command line shares: messages, progress, output files, and how a command ends."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO, TypeVar
+
+from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+PROGRESS_AFTER = 2.0
+"""Seconds of work before a progress bar appears."""
+
+
+class Interrupted(SwsearchError):  # noqa: N818  # it is no error
+    """Ctrl-C: the command ends with exit code 130 and no message."""
+
+    exit_code = 130
+
+
+class Terminated(Interrupted):
+    """SIGTERM: the command cleans up and ends with exit code 143 and no message."""
+
+    exit_code = 143
+
+
+class PipeClosed(SwsearchError):  # noqa: N818
+    """Whoever read our output has gone, as ``head`` does: a quiet and successful end."""
+
+    exit_code = 0
+
+
+def command(function: Command) -> Command:
+    """Turn what ends a command early into errors with an exit code."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            result = function(*arguments, **options)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise Interrupted() from None
+        except BrokenPipeError:
+            raise PipeClosed() from None
+        except MemoryLimitError:
+            raise
+        except MemoryError:
+            raise MemoryLimitError("out of memory; use fewer threads, or a database instead of FASTA") from None
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            raise OutputError(f"{where}{error.strerror or error}") from error
+        return result
+
+    return run  # type: ignore[return-value]
+
+
+def terminate(number: int, frame: object) -> None:
+    """Handle SIGTERM by ending the command as an exception does."""
+    raise Terminated()
+
+
+def finish(error: SwsearchError) -> int:
+    """Print an error the way the command line does, and return its exit code."""
+    if isinstance(error, PipeClosed):
+        # python flushes stdout once more on its way out, which would complain
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    elif not isinstance(error, Interrupted):
+        say(f"swsearch: error: {error}")
+    return error.exit_code
+
+
+def say(text: str) -> None:
+    """Print a message on stderr; data go to stdout alone."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def parse_size(text: str, option: str) -> int:
+    """Read a size such as ``512M`` or ``2G``, in bytes.
+
+    Raises
+    ------
+    OptionError
+        If it is none.
+    """
+    trimmed = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = trimmed[-1:] if trimmed[-1:] in SIZE_UNITS else ""
+    number = trimmed.removesuffix(unit)
+    try:
+        size = int(float(number) * SIZE_UNITS[unit])
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise OptionError(option, text, "a size such as 512M or 2G")
+    return size
+
+
+@contextlib.contextmanager
+def open_output(path: str | None) -> Iterator[TextIO]:
+    """Open stdout, or a file that appears under its name only when it is complete.
+
+    Raises
+    ------
+    OutputError
+        If the file cannot be written.
+    """
+    if path is None or path == "-":
+        # a record's header may hold any character; stdout's own encoding may not
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        yield sys.stdout
+        return
+    target = Path(path)
+    check_output(target)
+    if not target.is_file() and target.exists():  # a device or a pipe has no temporary name
+        with target.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}; choose another --output") from error
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            yield stream
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(target)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}; nothing was left there") from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def check_output(target: Path) -> None:
+    """Raise `OutputError` before any work if a file can surely not be written."""
+    if target.is_dir():
+        raise OutputError(f"{target}: is a directory, expected a file name")
+    if not target.parent.is_dir():
+        raise OutputError(f"{target}: the folder {target.parent} does not exist; make it first")
+    if not os.access(target.parent, os.W_OK):
+        raise OutputError(f"{target}: no permission to write in {target.parent}; choose another folder")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+class ProgressBar:
+    """A bar on stderr for work that takes long, if a person is looking.
+
+    Parameters
+    ----------
+    label : str
+        What is going on.
+    total : float or None
+        Amount of work, in any unit; None if unknown.
+    quiet : bool
+        Never show it.
+    """
+
+    def __init__(self, label: str, total: float | None, quiet: bool = False) -> None:
+        self._label, self._total, self._done = label, total, 0.0
+        self._wanted = not quiet and sys.stderr.isatty()
+        self._begun = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def advance(self, amount: float) -> None:
+        """Say that so much more is done."""
+        self._done += amount
+        if not self._wanted:
+            return
+        if self._bar is None:
+            if time.monotonic() - self._begun < PROGRESS_AFTER:
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._label, total=self._total)
+        self._bar.update(self._task, completed=self._done)
+
+    def move_to(self, done: float, total: float | None = None) -> None:
+        """Say how much is done in all, and how much there is."""
+        self._total = total
+        self.advance(done - self._done)
+        if self._bar is not None:
+            self._bar.update(self._task, total=total)
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

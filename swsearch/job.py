@@ -1,0 +1,384 @@
+"""A search job: every query against every subject, the best hits, their statistics and alignments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alignment import PairAlignment, align_codes
+from swsearch.blocks import Chunk
+from swsearch.engines import create_engine
+from swsearch.engines.base import Engine, Progress, ScoreArray, exact_scores
+from swsearch.errors import InputError, OptionError
+from swsearch.inputs import Query, Sequences, open_subjects, read_queries
+from swsearch.results import Hit, SearchResult
+from swsearch.scoring import Mode, Scoring, check_mode
+from swsearch.statistics import DEFAULT_EVALUE, KarlinAltschul, statistics_for, why_no_statistics
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+CHUNK_BYTES = 64 << 20
+"""Residues of the database that are loaded at once; the engine may need as much again."""
+
+GROUP_ROWS = 200_000
+"""Query residues that are scored together, so that a large query file is read in pieces of the database."""
+
+DEFAULT_MAX_HITS = 500
+"""As BLAST has it."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search job is asked to do; every value is checked when it is made.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    max_hits : int
+        Most hits of a query; the best by score, then by place in the input.
+    evalue : float or None
+        Largest E-value of a hit; None is `DEFAULT_EVALUE` where statistics exist, and no limit elsewhere.
+    dbsize : int or None
+        Residues that E-values refer to, instead of the database's own.
+    """
+
+    scoring: Scoring
+    mode: Mode = "local"
+    max_hits: int = DEFAULT_MAX_HITS
+    evalue: float | None = None
+    dbsize: int | None = None
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+        if self.max_hits < 1:
+            raise OptionError("max_hits", self.max_hits, "an integer >= 1")
+        if self.dbsize is not None and self.dbsize < 1:
+            raise OptionError("dbsize", self.dbsize, "a number of residues >= 1")
+        if self.evalue is not None and not self.evalue > 0:
+            raise OptionError("evalue", self.evalue, "a number > 0")
+        if self.evalue is not None and self.statistics is None:
+            raise InputError(f"evalue: {why_no_statistics(self.scoring, self.mode)}; leave the threshold out")
+
+    @property
+    def statistics(self) -> KarlinAltschul | None:
+        """Where bit scores and E-values come from."""
+        return statistics_for(self.scoring, self.mode)
+
+    @property
+    def threshold(self) -> float | None:
+        """The E-value threshold in force."""
+        if self.statistics is None:
+            return None
+        return DEFAULT_EVALUE if self.evalue is None else self.evalue
+
+
+class _TopHits:
+    """The best subjects of one query, kept exactly while chunks go by."""
+
+    def __init__(self, query_length: int, options: SearchOptions, database_residues: int) -> None:
+        self._length, self._options, self._residues = query_length, options, database_residues
+        self._floor = None if options.mode == "global" else 1  # an empty alignment is no hit
+        self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def add(self, chunk: Chunk, scores: ScoreArray) -> None:
+        """Take in the scores of a chunk, shape (n_subjects,), int32."""
+        good = np.ones(len(scores), dtype=np.bool_)
+        if self._floor is not None:
+            good = scores >= self._floor
+        statistics, threshold = self._options.statistics, self._options.threshold
+        if statistics is not None and threshold is not None and good.any():
+            lengths, place = np.unique(chunk.lengths[good], return_inverse=True)
+            least = statistics.minimum_scores(threshold, self._length, lengths, self._residues)
+            good[good] = scores[good] >= least[place]
+        self._scores = np.concatenate((self._scores, scores[good]))
+        self._subjects = np.concatenate((self._subjects, chunk.subjects[good]))
+        best = np.lexsort((self._subjects, -self._scores))[: self._options.max_hits]
+        self._scores, self._subjects = self._scores[best], self._subjects[best]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Yield (score, subject), best first."""
+        return iter(zip(self._scores.tolist(), self._subjects.tolist(), strict=True))
+
+
+class SearchJob:
+    """Queries, a database and an engine, ready to run.
+
+    Parameters
+    ----------
+    queries : list of Query
+        In the order of the results.
+    database : Database
+        Open; hits read their subjects from it.
+    engine : Engine
+        Open.
+    options : SearchOptions
+        What is asked for.
+    progress : callable, optional
+        Called with the number of cells just finished.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        database: Database,
+        engine: Engine,
+        options: SearchOptions,
+        progress: Progress | None = None,
+    ) -> None:
+        self.queries, self.database, self.engine, self.options = queries, database, engine, options
+        self.progress = progress
+
+    @property
+    def cells(self) -> int:
+        """Cells of the whole job: query residues times subject residues."""
+        return sum(len(query.codes) for query in self.queries) * self.database.n_residues
+
+    @property
+    def effective_residues(self) -> int:
+        """Database size that E-values refer to."""
+        return self.options.dbsize or self.database.n_residues
+
+    def results(self) -> Iterator[SearchResult]:
+        """Yield one result a query, in query order; alignments are made when asked for."""
+        for batch in self.batches():
+            yield from batch
+
+    def batches(self) -> Iterator[list[SearchResult]]:
+        """Yield the results of each group of queries that is scored together."""
+        for group in _groups(self.queries):
+            yield self._run_group(group)
+
+    def _run_group(self, queries: Sequence[Query]) -> list[SearchResult]:
+        options = self.options
+        tops = [_TopHits(len(query.codes), options, self.effective_residues) for query in queries]
+
+        def keep(chunk: Chunk, scores: ScoreArray) -> None:
+            for top, row in zip(tops, scores, strict=True):
+                top.add(chunk, row)
+
+        scan(self.engine, queries, self.database, options.scoring, options.mode, keep, self.progress)
+        return [self._result(query, top) for query, top in zip(queries, tops, strict=True)]
+
+    def _result(self, query: Query, top: _TopHits) -> SearchResult:
+        statistics, database = self.options.statistics, self.database
+        best = list(top)
+        lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
+        evalues: list[float | None] = [None] * len(best)
+        if statistics is not None and best:
+            scores = [score for score, _ in best]
+            evalues = statistics.evalues(scores, len(query.codes), lengths, self.effective_residues).tolist()
+        hits = [
+            Hit(
+                query_id=query.identifier,
+                subject_id=database.identifier(subject),
+                subject_description=database.description(subject),
+                subject_index=subject,
+                query_length=len(query.codes),
+                subject_length=int(length),
+                score=score,
+                bit_score=None if statistics is None else statistics.bit_score(score),
+                evalue=evalue,
+                _align=partial(self._align, query, subject),
+            )
+            for (score, subject), length, evalue in zip(best, lengths, evalues, strict=True)
+        ]
+        return SearchResult(
+            query_id=query.identifier,
+            query_description=query.description,
+            query_length=len(query.codes),
+            hits=hits,
+            scoring=self.options.scoring,
+            mode=self.options.mode,
+            statistics=statistics,
+            database_name=database.name,
+            database_subjects=database.n_subjects,
+            database_residues=database.n_residues,
+            effective_residues=self.effective_residues,
+        )
+
+    def _align(self, query: Query, subject: int) -> PairAlignment:
+        return align_codes(query.codes, self.database.codes(subject), self.options.scoring, self.options.mode)
+
+
+def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
+    """Cut the queries into runs of about `GROUP_ROWS` residues."""
+    group: list[Query] = []
+    rows = 0
+    for query in queries:
+        if group and rows + len(query.codes) > GROUP_ROWS:
+            yield group
+            group, rows = [], 0
+        group.append(query)
+        rows += len(query.codes)
+    if group:
+        yield group
+
+
+def scan(
+    engine: Engine,
+    queries: Sequence[Query],
+    database: Database,
+    scoring: Scoring,
+    mode: Mode,
+    keep: Callable[[Chunk, ScoreArray], None],
+    progress: Progress | None = None,
+) -> None:
+    """Score queries against a whole database, chunk by chunk.
+
+    Parameters
+    ----------
+    keep : callable
+        Called with each chunk and its exact scores, shape (n_queries, n_subjects), int32.
+    """
+    group = engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
+    for chunk in database.chunks(CHUNK_BYTES):
+        loaded = engine.load(chunk)
+        try:
+            keep(chunk, exact_scores(engine, group, loaded, progress))
+        finally:
+            engine.release(loaded)
+
+
+def align_hits(results: Sequence[SearchResult], threads: int) -> None:
+    """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` costs nothing.
+
+    The longest pairs go first, so that the threads end together.
+    """
+    hits = [hit for result in results for hit in result.hits]
+    hits.sort(key=lambda hit: -hit.query_length * hit.subject_length)
+    if threads == 1 or len(hits) < 2:
+        for hit in hits:
+            _ = hit.pair
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as pool:
+        try:
+            for _ in pool.map(lambda hit: hit.pair, hits):
+                pass
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def search(
+    queries: Sequences,
+    subjects: Any,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    max_hits: int = DEFAULT_MAX_HITS,
+    evalue: float | None = None,
+    dbsize: int | None = None,
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[SearchResult]:
+    """Search a database with every query, exactly.
+
+    Parameters
+    ----------
+    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of sequences
+        A FASTA path (``-`` is stdin) or sequences; see `swsearch.inputs.read_queries`.
+    subjects : Database, path, or an iterable of sequences
+        A database, its path, the path of a FASTA file, or sequences.
+    scoring : Scoring, optional
+        Matrix and gap costs; BLOSUM62, 11, 1 by default.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    max_hits : int, optional
+        Most hits of a query.
+    evalue : float, optional
+        Largest E-value of a hit; 10 by default where statistics exist.
+    dbsize : int, optional
+        Residues that E-values refer to, instead of the database's own.
+    engine : {"auto", "gpu", "cpu"} or Engine
+        What scores.
+    threads : int, optional
+        Worker threads; one for each processor by default.
+    progress : callable, optional
+        Called with the number of cells just finished.
+
+    Yields
+    ------
+    SearchResult
+        One a query, in query order. Arguments are checked, and queries read, before this function returns.
+
+    Raises
+    ------
+    InputError
+        If a query or an argument cannot be used.
+    DatabaseError
+        If the subjects cannot be read.
+    EngineError
+        If the engine fails.
+    """
+    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize)
+    read = read_queries(queries, options.scoring.matrix.alphabet)
+    made = create_engine(engine, threads=threads) if isinstance(engine, str) else None
+
+    def run() -> Iterator[SearchResult]:
+        used = made or engine
+        assert isinstance(used, Engine)
+        try:
+            # not closed here: hits read their subjects from it when their alignments are asked for
+            database = open_subjects(subjects)
+            yield from SearchJob(read, database, used, options, progress).results()
+        finally:
+            if made is not None:
+                made.close()
+
+    return run()
+
+
+def score(
+    queries: Sequences,
+    subjects: Any,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ScoreArray:
+    """Score every query against every subject.
+
+    Parameters are those of `search`.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_subjects), int32
+        Exact scores in matrix units, queries and subjects in input order.
+    """
+    options = SearchOptions(scoring or Scoring(), mode)
+    read = read_queries(queries, options.scoring.matrix.alphabet)
+    made = create_engine(engine, threads=threads) if isinstance(engine, str) else None
+    used = made or engine
+    assert isinstance(used, Engine)
+    database = open_subjects(subjects)
+    try:
+        scores = np.zeros((len(read), database.n_subjects), dtype=np.int32)
+        start = 0
+        for group in _groups(read):
+            rows = slice(start, start + len(group))
+
+            def keep(chunk: Chunk, values: ScoreArray, rows: slice = rows) -> None:
+                scores[rows, chunk.subjects] = values
+
+            scan(used, group, database, options.scoring, options.mode, keep, progress)
+            start = rows.stop
+        return scores
+    finally:
+        if database is not subjects:
+            database.close()
+        if made is not None:
+            made.close()

@@ -1,0 +1,48 @@
+import subprocess
+import sys
+
+import pytest
+
+import swsearch
+
+LIMIT = 10
+"""The package shows at most this many public names."""
+
+
+def test_public_names_exist_and_have_docstrings():
+    assert len(swsearch.__all__) <= LIMIT
+    for name in swsearch.__all__:
+        assert getattr(swsearch, name).__doc__, name
+    assert set(swsearch.__all__) <= set(dir(swsearch))
+    with pytest.raises(AttributeError, match="no attribute 'serach'"):
+        _ = swsearch.serach  # type: ignore[attr-defined]
+
+
+def test_importing_is_cheap_and_needs_no_gpu():
+    code = "import sys, swsearch; print(sorted(set(sys.modules) & {'numpy', 'h5py', 'Bio', 'pycuda', 'parasail'}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_needs_none_of_the_heavy_modules():
+    code = (
+        "import sys\nfrom swsearch import cli\nsys.argv = ['swsearch', '--help']\ntry:\n    cli.main()\n"
+        "except SystemExit: pass\nprint(sorted(set(sys.modules) & {'numpy', 'h5py', 'Bio', 'pycuda', 'parasail'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_the_functions_are_not_hidden_by_modules():
+    from swsearch import alignment, job  # noqa: F401
+
+    assert callable(swsearch.search)
+    assert callable(swsearch.align)
+    assert callable(swsearch.score)
+
+
+def test_the_docstrings_example():
+    import doctest
+
+    assert doctest.testmod(swsearch).failed == 0
+    assert doctest.testmod(swsearch).attempted > 0
