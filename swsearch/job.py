@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 64 << 20
 """Residues of the database that are loaded at once; the engine may need as much again."""
 
-GROUP_ROWS = 200_000
-"""Query residues that are scored together, so that a large query file is read in pieces of the database."""
+GROUP_ROWS = 50_000
+"""Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
+the time that scoring this many takes; more would only keep more hits in memory."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -83,27 +84,30 @@ class SearchOptions:
 
 
 class _TopHits:
-    """The best subjects of one query, kept exactly while chunks go by."""
+    """The best subjects of one query, kept exactly while chunks go by.
 
-    def __init__(self, query_length: int, options: SearchOptions, database_residues: int) -> None:
-        self._length, self._options, self._residues = query_length, options, database_residues
-        self._floor = None if options.mode == "global" else 1  # an empty alignment is no hit
+    Parameters
+    ----------
+    least : ndarray, shape (longest subject + 1,), int64, or None
+        Smallest score of a hit by subject length; None where every subject is one.
+    max_hits : int
+        Most hits kept.
+    """
+
+    def __init__(self, least: npt.NDArray[np.int64] | None, max_hits: int) -> None:
+        self._least, self._max_hits = least, max_hits
         self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def add(self, chunk: Chunk, scores: ScoreArray) -> None:
         """Take in the scores of a chunk, shape (n_subjects,), int32."""
-        good = np.ones(len(scores), dtype=np.bool_)
-        if self._floor is not None:
-            good = scores >= self._floor
-        statistics, threshold = self._options.statistics, self._options.threshold
-        if statistics is not None and threshold is not None and good.any():
-            lengths, place = np.unique(chunk.lengths[good], return_inverse=True)
-            least = statistics.minimum_scores(threshold, self._length, lengths, self._residues)
-            good[good] = scores[good] >= least[place]
-        self._scores = np.concatenate((self._scores, scores[good]))
-        self._subjects = np.concatenate((self._subjects, chunk.subjects[good]))
-        best = np.lexsort((self._subjects, -self._scores))[: self._options.max_hits]
+        subjects = chunk.subjects
+        if self._least is not None:
+            good = scores >= self._least[chunk.lengths]
+            scores, subjects = scores[good], subjects[good]
+        self._scores = np.concatenate((self._scores, scores))
+        self._subjects = np.concatenate((self._subjects, subjects))
+        best = np.lexsort((self._subjects, -self._scores))[: self._max_hits]
         self._scores, self._subjects = self._scores[best], self._subjects[best]
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -161,7 +165,7 @@ class SearchJob:
 
     def _run_group(self, queries: Sequence[Query]) -> list[SearchResult]:
         options = self.options
-        tops = [_TopHits(len(query.codes), options, self.effective_residues) for query in queries]
+        tops = [_TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
 
         def keep(chunk: Chunk, scores: ScoreArray) -> None:
             for top, row in zip(tops, scores, strict=True):
@@ -169,6 +173,24 @@ class SearchJob:
 
         scan(self.engine, queries, self.database, options.scoring, options.mode, keep, self.progress)
         return [self._result(query, top) for query, top in zip(queries, tops, strict=True)]
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject length that occurs, but 0."""
+        lengths = np.unique(self.database.lengths)
+        return lengths[lengths > 0]
+
+    def _least_scores(self, query_length: int) -> npt.NDArray[np.int64] | None:
+        """Tabulate the smallest score of a hit by subject length: the E-value threshold, exactly."""
+        if self.options.mode == "global":
+            return None
+        lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
+        longest = int(lengths[-1]) if len(lengths) else 0
+        least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
+        if statistics is not None and threshold is not None and query_length:
+            residues = self.effective_residues
+            least[lengths] = statistics.minimum_scores(threshold, query_length, lengths, residues)
+        return least
 
     def _result(self, query: Query, top: _TopHits) -> SearchResult:
         statistics, database = self.options.statistics, self.database
