@@ -66,11 +66,13 @@ class Subjects:
     """A chunk's subjects, encoded once more as Opal wants them."""
 
     def __init__(self, chunk: Chunk) -> None:
-        letters = []
+        letters: list[bytes] = []
         for index, block in enumerate(chunk):
-            rows = _AS_LETTERS[deinterleave(block)]
+            # slices of one bytes object: a sixth of the time of slicing numpy rows
+            text = deinterleave(block).tobytes().translate(_AS_LETTERS.tobytes())
             lengths = chunk.lengths[chunk.lanes(index)].tolist()
-            letters += [rows[lane, :length].tobytes() for lane, length in enumerate(lengths)]
+            starts = range(0, len(text), len(block)) if len(block) else [0] * len(lengths)
+            letters += [text[start : start + n] for start, n in zip(starts, lengths, strict=False)]
         self._database = pyopal.Database(letters, _LETTERS)
 
     def score(self, query: Query, first: int, last: int) -> list[int]:
