@@ -58,8 +58,8 @@ def command(function: Command) -> Command:
         except MemoryError:
             raise MemoryLimitError("out of memory; use fewer threads, or a database instead of FASTA") from None
         except OSError as error:
-            where = f"{error.filename}: " if error.filename else ""
-            raise OutputError(f"{where}{error.strerror or error}") from error
+            where = error.filename or "stdout"
+            raise OutputError(f"{where}: {error.strerror or error}; the output is not complete") from error
         return result
 
     return run  # type: ignore[return-value]

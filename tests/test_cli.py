@@ -3,14 +3,15 @@
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import h5py
 import pytest
+from processes import started
 
 SWSEARCH = [sys.executable, "-m", "swsearch"]
 
@@ -192,30 +193,38 @@ def test_ctrl_c_and_kill_end_it_quietly(command, number, code, tmp_path):
     target = tmp_path / "out"
     arguments = ["search", work, work, "-o", target] if command == "search" else ["db", "build", work, "-o", target]
     before = set(tmp_path.iterdir())
-    process = subprocess.Popen([*SWSEARCH, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(2.5 if command == "search" else 1.0)
-    assert process.poll() is None, "it ended before it could be interrupted"
-    process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    with started([*SWSEARCH, *map(str, arguments)]) as process:
+        time.sleep(2.5 if command == "search" else 1.0)
+        assert process.poll() is None, "it ended before it could be interrupted"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
     assert process.returncode == code, err
     assert (out, err) == (b"", b"")
     assert set(tmp_path.iterdir()) == before
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, queries, database, fasta):
-    def limited():
-        # the portable stand-in for a full disk: no file may grow beyond 20 kB
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
+    # the portable stand-in for a full disk: no file may grow beyond 20 kB
+    limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 20; exec \"$@\"", "limited", *SWSEARCH]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     for arguments in (
         ["search", queries, database, "-o", tmp_path / "hits.txt", "--outfmt", "0"],
         ["db", "build", fasta, "-o", tmp_path / "x.h5"],
     ):
-        done = run(*arguments, preexec_fn=limited, env=environment)
+        line = [*limited, *map(str, arguments)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
         fails(done, 6, "swsearch: error:", "hits.txt" if arguments[0] == "search" else "x.h5")
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk_behind_stdout(queries, database):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*SWSEARCH, "search", queries, database], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 6
+    assert done.stderr == "swsearch: error: stdout: No space left on device; the output is not complete\n"
 
 
 def test_global_and_semiglobal_say_why_there_are_no_evalues(queries, database):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import h5py
@@ -18,6 +19,7 @@ import pytest
 from db_helpers import HBA, HBB, LETTERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import started
 
 from swsearch.blocks import LANES, interleave
 from swsearch.db import Database, append_database, build_database, verify_database
@@ -270,11 +272,11 @@ except KeyboardInterrupt:
 """
 
 
-def child(inputs: list[Path], output: Path, limit: int = 0, append: bool = False) -> subprocess.Popen[str]:
+def child(
+    inputs: list[Path], output: Path, limit: int = 0, append: bool = False
+) -> AbstractContextManager[subprocess.Popen[str]]:
     job = json.dumps([[str(each) for each in inputs], str(output), limit, append])
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", CHILD, job], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return started([sys.executable, "-W", "error", "-c", CHILD, job], text=True)
 
 
 @pytest.mark.parametrize("append", [False, True])
@@ -291,8 +293,8 @@ def test_full_disk(tmp_path: Path, share: float, append: bool) -> None:
     if append:
         output.write_bytes(before := (tmp_path / "whole.h5").read_bytes())
         size *= 2
-    process = child([source], output, limit=int(size * share), append=append)
-    out, err = process.communicate(timeout=60)
+    with child([source], output, limit=int(size * share), append=append) as process:
+        out, err = process.communicate(timeout=60)
     assert out.startswith("OutputError") and "out.h5" in out, out + err
     assert "File too large; raise the limit on file sizes" in out
     assert (process.returncode, err) == (0, "")
@@ -305,8 +307,7 @@ def stopped_at_some_time(tmp_path: Path, stop: signal.Signals, delay: float) -> 
     """Stop a build that reads a pipe which never ends, once it has begun."""
     pipe, output = tmp_path / "pipe", tmp_path / "out.h5"
     os.mkfifo(pipe)
-    process = child([pipe], output)
-    with pipe.open("w") as feed:
+    with child([pipe], output) as process, pipe.open("w") as feed:
         feed.write(f">a\n{HBA}\n" * 100_000)
         feed.flush()
         deadline = time.monotonic() + 20
@@ -341,13 +342,13 @@ def test_killed_at_any_moment(tmp_path: Path, source: Path) -> None:
     for step in range(6):
         output = tmp_path / f"{step}.h5"
         build_database(small, output)
-        process = child([source] * 40, output)
-        deadline = time.monotonic() + 20
-        while not list(tmp_path.glob(f".{step}.h5.*")) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.005)
-        time.sleep(0.02 * step)
-        process.kill()
-        process.communicate()
+        with child([source] * 40, output) as process:
+            deadline = time.monotonic() + 20
+            while not list(tmp_path.glob(f".{step}.h5.*")) and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+            time.sleep(0.02 * step)
+            process.kill()
+            process.communicate()
         verify_database(output)
         with Database.open(output) as db:
             seen.add(db.n_subjects)

@@ -1,0 +1,22 @@
+"""Child processes that tests interrupt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+"""Undoes what a shell does to jobs in the background, whose children would never see Ctrl-C, then runs the rest."""
+
+
+@contextmanager
+def started(line: list[str], **options: object) -> Iterator[subprocess.Popen]:
+    """Start a process that hears Ctrl-C; whatever happens, it is gone afterwards."""
+    listening = [sys.executable, "-c", LISTEN, *line]
+    with subprocess.Popen(listening, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
