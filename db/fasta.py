@@ -44,13 +44,18 @@ def split_header(header: bytes) -> tuple[bytes, bytes]:
     return found[1], header[found.end() :].strip(b" \t\v\f")
 
 
-def header_text(header: bytes) -> tuple[str, str]:
-    """Decode identifier and description: UTF-8 where the header is valid UTF-8, else Latin-1."""
+def header_encoding(header: bytes) -> str:
+    """Return ``utf-8`` where a header is valid UTF-8, else ``latin-1``, which every header is."""
     try:
         header.decode("utf-8")
-        encoding = "utf-8"
     except UnicodeDecodeError:
-        encoding = "latin-1"
+        return "latin-1"
+    return "utf-8"
+
+
+def header_text(header: bytes) -> tuple[str, str]:
+    """Decode identifier and description."""
+    encoding = header_encoding(header)
     identifier, description = split_header(header)
     return identifier.decode(encoding), description.decode(encoding)
 

@@ -179,11 +179,11 @@ def search_command(
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
     report.create_writer(outfmt, sys.stdout)  # a bad format is better told now than after the search
-    found = read_queries(queries, options.scoring.matrix.alphabet)
+    found = read_queries(Path(queries), options.scoring.matrix.alphabet)
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {queries}: {len(empty)} queries have no residues, such as {empty[0]!r}")
-    with create_engine(engine.value, threads=threads) as used, open_subjects(subjects) as database:
+    with create_engine(engine.value, threads=threads) as used, open_subjects(Path(subjects)) as database:
         if verbose:
             say(f"swsearch: engine {used.description}; {options.scoring.describe()}; {mode.value} alignment")
             say(f"swsearch: {database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues")
@@ -439,8 +439,9 @@ def db_fetch(
     identifiers: Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers; all entries of that name.")],
     output: Output = None,
 ) -> None:
-    """Write entries of a database as FASTA."""
+    """Write entries of a database as FASTA, as they came in."""
     from swsearch.db import Database
+    from swsearch.db.fasta import header_encoding
 
     with Database.open(database) as opened, open_output(output) as stream:
         missing = []
@@ -451,8 +452,7 @@ def db_fetch(
             for place in places:
                 letters = opened.sequence(place)
                 lines = (letters[start : start + 60] for start in range(0, len(letters), 60))
-                description = opened.description(place)
-                header = f"{opened.identifier(place)} {description}" if description else opened.identifier(place)
-                stream.write("\n".join([f">{header}", *lines]) + "\n")
+                header = opened.header(place)
+                stream.write("\n".join([f">{header.decode(header_encoding(header))}", *lines]) + "\n")
         if missing:
             raise InputError(f"{database}: no entry named {', '.join(map(repr, missing))}; expected an identifier")

@@ -114,6 +114,8 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["search", "{q}", "{d}", "--threads", "0"], 1, ["threads: got 0"]),
         (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),
         (["search", "no.fasta", "{d}"], 1, ["no.fasta"]),
+        (["search", "MISSING", "{d}"], 1, ["MISSING"]),  # not taken for a sequence
+        (["search", "{q}", "MISSING"], 2, ["MISSING"]),
         (["search", "-", "-"], 1, ["cannot both come from stdin"]),
         (["search", "{q}", "no.h5"], 2, ["no.h5"]),
         (["search", "{q}", "no.fasta"], 2, ["no.fasta"]),
@@ -253,6 +255,10 @@ def test_database_commands(tmp_path, queries, fasta, database):
     info = json.loads(run("db", "info", path, "--json").stdout)
     assert info["n_subjects"] == 5
     assert "5" in run("db", "info", path).stdout
+    odd = tmp_path / "odd.fasta"
+    odd.write_text(">odd   three blanks\tand a tab\nMKVlaagMKV\n")
+    assert run("db", "build", odd, "-o", tmp_path / "odd.h5").returncode == 0
+    assert run("db", "fetch", tmp_path / "odd.h5", "odd").stdout == odd.read_text()
     empty = tmp_path / "empty.fasta"
     empty.write_text(">nothing\n>something\nMKV\n")
     assert "1 records have no residues; they are kept" in run("db", "build", empty, "-o", tmp_path / "e.h5").stderr
