@@ -21,7 +21,7 @@ import numpy as np
 from swsearch.errors import EngineError, InputError
 from swsearch.inputs import read_queries
 
-RANDOM_QUERIES, RANDOM_SUBJECTS = 4, 2_000
+RANDOM_QUERIES, RANDOM_SUBJECTS = 4, 10_000
 """Size of the made-up work when no files are given."""
 
 

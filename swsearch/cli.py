@@ -338,7 +338,7 @@ def bench_command(
 ) -> None:
     """Measure the throughput of each engine here, and of installed peers, in one run.
 
-    Without files: 4 made-up queries against 2,000 made-up subjects of protein-like lengths.
+    Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench import measure, print_table
 
