@@ -1,5 +1,17 @@
-"""Run the command line as ``python -m swsearch``."""
+"""Where the ``swsearch`` command and ``python -m swsearch`` begin."""
 
-from swsearch.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; Ctrl-C is quiet from the first moment on, while modules are still being imported."""
+    try:
+        from swsearch.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -124,16 +124,5 @@ class Chunk:
         block = self.block(place // LANES)
         return np.ascontiguousarray(block[: self.lengths[place], place % LANES])
 
-    def split(self, first: int, last: int) -> Chunk:
-        """Return the blocks ``first`` to ``last`` (excluded) as a chunk of their own, without a copy."""
-        start, stop = int(self.column_offsets[first]), int(self.column_offsets[last])
-        lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
-        return Chunk(
-            self.residues[start:stop],
-            self.column_offsets[first : last + 1] - start,
-            self.lengths[lanes],
-            self.subjects[lanes],
-        )
-
     def __iter__(self) -> Iterator[ByteArray]:
         return (self.block(index) for index in range(self.n_blocks))

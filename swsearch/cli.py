@@ -101,8 +101,6 @@ def main() -> None:
         sys.exit(1 if end.code == 2 else end.code)
     except SwsearchError as error:
         sys.exit(finish(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 def _show_version(wanted: bool) -> None:
@@ -391,12 +389,21 @@ def db_info(
     if as_json:
         typer.echo(json.dumps(info, indent=2))
         return
+    segments = info.pop("segments")
     for key, value in info.items():
-        for line in value if isinstance(value, list) else [value]:
-            shown = f"{line:,}" if isinstance(line, int) and not isinstance(line, bool) else line
-            if isinstance(line, dict):
-                shown = ", ".join(f"{name} {part}" for name, part in line.items())
-            typer.echo(f"{key.replace('_', ' '):<18} {shown}")
+        _show(key, value)
+    for number, segment in enumerate(segments):
+        sources = segment.pop("sources")
+        typer.echo(f"segment {number}")
+        for key, value in segment.items():
+            _show(f"  {key}", value)
+        for source in sources:
+            _show("  source", ", ".join(f"{name} {value}" for name, value in source.items()))
+
+
+def _show(key: str, value: object) -> None:
+    shown = f"{value:,}" if isinstance(value, int) else value
+    typer.echo(f"{key.replace('_', ' '):<16} {shown}")
 
 
 @db_app.command("verify")

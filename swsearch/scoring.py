@@ -115,10 +115,6 @@ class Profile:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def reversed(self) -> Profile:
-        """Return the profile of the query read backwards."""
-        return Profile(np.ascontiguousarray(self.scores[::-1]), np.ascontiguousarray(self.codes[::-1]))
-
 
 @dataclass(frozen=True)
 class Scoring:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swsearch.alphabet import PAD
-from swsearch.blocks import COLUMN_MULTIPLE, LANES, deinterleave
+from swsearch.blocks import COLUMN_MULTIPLE, deinterleave
 
 
 @given(st.lists(any_codes(20), min_size=1, max_size=150))
@@ -23,13 +23,3 @@ def test_interleaving_is_undone_by_deinterleaving(sequences):
             assert np.array_equal(chunk.subject(place), sequences[chunk.subjects[place]])
             assert (rows[lane, length:] == PAD).all()
         assert (rows[lanes.stop - lanes.start :] == PAD).all()
-
-
-@given(st.lists(any_codes(9), min_size=2 * LANES + 1, max_size=4 * LANES))
-def test_a_split_chunk_has_the_same_subjects(sequences):
-    chunk = make_chunk(sequences)
-    parts = [chunk.split(first, first + 1) for first in range(chunk.n_blocks)]
-    assert np.array_equal(np.concatenate([part.subjects for part in parts]), chunk.subjects)
-    assert np.array_equal(np.concatenate([part.residues for part in parts]), chunk.residues)
-    last = parts[-1]
-    assert np.array_equal(last.subject(last.n_subjects - 1), chunk.subject(chunk.n_subjects - 1))

@@ -196,7 +196,10 @@ def test_ctrl_c_and_kill_end_it_quietly(command, number, code, tmp_path):
     arguments = ["search", work, work, "-o", target] if command == "search" else ["db", "build", work, "-o", target]
     before = set(tmp_path.iterdir())
     with started([*SWSEARCH, *map(str, arguments)]) as process:
-        time.sleep(2.5 if command == "search" else 1.0)
+        deadline = time.monotonic() + 20
+        while set(tmp_path.iterdir()) == before and time.monotonic() < deadline:  # until its temporary file is there
+            time.sleep(0.01)
+        time.sleep(1.0 if command == "search" else 0.0)
         assert process.poll() is None, "it ended before it could be interrupted"
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
