@@ -194,12 +194,13 @@ def search_command(
         with open_output(output) as stream:
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
-            job = SearchJob(found, database, used, options)
+            workers = threads or _processors()
+            job = SearchJob(found, database, used, options, align_threads=workers)
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
                 job.progress = bar.advance
                 for batch in job.batches():
                     if writer.needs_alignments:
-                        align_hits(batch, threads or _processors())
+                        align_hits(batch, workers)
                     for result in batch:
                         writer.write(result)
             writer.end()

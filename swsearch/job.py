@@ -31,6 +31,12 @@ GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time that scoring this many takes; more would only keep more hits in memory."""
 
+ALIGNMENT_MEMORY = 512 << 20
+"""Bytes for the tables of all alignments that are found at a time."""
+
+LEAST_ALIGNMENT_MEMORY = 32 << 20
+"""Bytes that one alignment gets at least; two titins fit, in little more time."""
+
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
 
@@ -130,6 +136,8 @@ class SearchJob:
         What is asked for.
     progress : callable, optional
         Called with the number of cells just finished.
+    align_threads : int, optional
+        How many alignments will be asked for at a time; they share `ALIGNMENT_MEMORY`.
     """
 
     def __init__(
@@ -139,9 +147,11 @@ class SearchJob:
         engine: Engine,
         options: SearchOptions,
         progress: Progress | None = None,
+        align_threads: int = 1,
     ) -> None:
         self.queries, self.database, self.engine, self.options = queries, database, engine, options
         self.progress = progress
+        self._align_memory = max(ALIGNMENT_MEMORY // align_threads, LEAST_ALIGNMENT_MEMORY)
 
     @property
     def cells(self) -> int:
@@ -230,7 +240,8 @@ class SearchJob:
         )
 
     def _align(self, query: Query, subject: int) -> PairAlignment:
-        return align_codes(query.codes, self.database.codes(subject), self.options.scoring, self.options.mode)
+        codes, options = self.database.codes(subject), self.options
+        return align_codes(query.codes, codes, options.scoring, options.mode, memory=self._align_memory)
 
 
 def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
