@@ -143,15 +143,18 @@ def test_gap_costs_at_their_extremes(cpu, mode, gaps):
     check(cpu, queries, subjects, Scoring(load_matrix("BLOSUM62"), *gaps), mode)
 
 
-def test_threads_tasks_and_grouping_do_not_change_scores(monkeypatch):
+@pytest.mark.parametrize("kind", [_Parasail, _Opal])
+def test_threads_tasks_pieces_and_grouping_do_not_change_scores(kind, monkeypatch):
     generator = np.random.default_rng(11)
     queries = [random_codes(generator, n, 20) for n in (40, 150, 90)]
-    subjects = [random_codes(generator, int(n), 20) for n in generator.integers(1, 200, 300)]
+    subjects = [random_codes(generator, int(n), 20) for n in generator.integers(0, 200, 300)]
     with CpuEngine(1) as one:
         expected = scores_of(one, queries, subjects, Scoring(), "local")
-    for threads, cells in ((2, 10_000), (3, 1), (5, 10**9)):
+    for threads, cells, least, blocks in ((2, 10_000, 7, 1), (3, 1, 1, 2), (5, 10**9, 10**9, 3)):
         monkeypatch.setattr("swsearch.engines.cpu.TASK_CELLS", cells)
-        with CpuEngine(threads) as several:
+        monkeypatch.setattr("swsearch.engines.cpu.OPAL_TASK_SUBJECTS", least)
+        monkeypatch.setattr("swsearch.engines.cpu.OPAL_PIECE_BLOCKS", blocks)
+        with kind(threads) as several:
             assert np.array_equal(scores_of(several, queries, subjects, Scoring(), "local"), expected)
             each = [scores_of(several, [query], subjects, Scoring(), "local")[0] for query in queries]
             assert np.array_equal(np.array(each), expected)

@@ -11,7 +11,7 @@ database's bytes as they lie, has global and semi-global kernels with lanes to c
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import cached_property
 from itertools import pairwise
@@ -32,6 +32,9 @@ TASK_CELLS = 40_000_000
 
 OPAL_TASK_SUBJECTS = 512
 """Least subjects of a unit of work for pyopal: fewer leave lanes idle while the last subjects finish."""
+
+OPAL_PIECE_BLOCKS = 128
+"""Blocks of a chunk that are encoded for pyopal at a time, while the threads score the piece before."""
 
 OPAL_LONGEST_QUERY = 4_500
 """Query residues beyond which parasail is the faster library."""
@@ -59,16 +62,21 @@ class _Subjects:
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk
+        self._pieces: dict[int, opal_library.Subjects] = {}
 
     @cached_property
     def rows(self) -> _Rows:
         """For parasail."""
         return _Rows(self._chunk)
 
-    @cached_property
-    def opal(self) -> opal_library.Subjects:
-        """For pyopal."""
-        return opal_library.Subjects(self._chunk)
+    def pieces(self) -> Iterator[tuple[slice, opal_library.Subjects]]:
+        """For pyopal: yield runs of subjects, by their places in the chunk, as they are encoded."""
+        chunk = self._chunk
+        for first in range(0, chunk.n_blocks, OPAL_PIECE_BLOCKS):
+            last = min(first + OPAL_PIECE_BLOCKS, chunk.n_blocks)
+            if first not in self._pieces:
+                self._pieces[first] = opal_library.Subjects(chunk, first, last)
+            yield slice(chunk.lanes(first).start, chunk.lanes(last - 1).stop), self._pieces[first]
 
 
 class _Profiles:
@@ -143,23 +151,30 @@ class CpuEngine(Engine):
         filled = int(np.count_nonzero(chunk.lengths))  # descending, so the empty subjects stand last
         futures: dict[Future[None], int] = {}
         start = first_bits(group)
+        subjects: _Subjects = loaded.handle
+        by_opal: list[int] = []
         for query, profile in enumerate(group.profiles):
             if not len(profile):
                 values[query] = empty_scores(0, chunk.lengths, group)
                 continue
             values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group)
-            profiles: _Profiles = group.handle[query]
-            subjects: _Subjects = loaded.handle
-            row = values[query]
             if self.kernel(len(profile), filled, group.scoring, group.mode) == "opal":
-                for task in cut_tasks(chunk.lengths[:filled], len(profile), OPAL_TASK_SUBJECTS):
-                    future = self._pool.submit(_run_opal, profiles.opal, subjects.opal, task, row)
-                    futures[future] = _cells(profile, chunk, task)
+                by_opal.append(query)
                 continue
+            profiles: _Profiles = group.handle[query]
             for task in cut_tasks(chunk.lengths[:filled], len(profile)):
                 bits = start or group.scoring.lane_bits(group.mode, len(profile), int(chunk.lengths[task.start]))
-                future = self._pool.submit(_run, profiles.at(bits), subjects.rows, task, row, saturated[query])
+                target = (values[query], saturated[query])
+                future = self._pool.submit(_run, profiles.at(bits), subjects.rows, task, *target)
                 futures[future] = _cells(profile, chunk, task)
+        for place, piece in subjects.pieces() if by_opal else ():
+            lengths = chunk.lengths[place.start : min(place.stop, filled)]
+            for query in by_opal:
+                profile, opal_query = group.profiles[query], group.handle[query].opal
+                for task in cut_tasks(lengths, len(profile), OPAL_TASK_SUBJECTS):
+                    whole = slice(place.start + task.start, place.start + task.stop)
+                    future = self._pool.submit(_run_opal, opal_query, piece, task, values[query, whole])
+                    futures[future] = _cells(profile, chunk, whole)
         self._wait(futures, progress)
         return Scores(values, saturated, start or LANE_BITS[1])
 
@@ -233,7 +248,7 @@ def _cells(profile: Profile, chunk: Chunk, task: slice) -> int:
 
 
 def _run_opal(query: opal_library.Query, subjects: opal_library.Subjects, task: slice, values: ScoreArray) -> None:
-    values[task] = subjects.score(query, task.start, task.stop)
+    values[:] = subjects.score(query, task.start, task.stop)
 
 
 def _run(
