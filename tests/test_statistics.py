@@ -1,8 +1,13 @@
+import gzip
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swsearch.report.numbers import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
 from swsearch.statistics import statistics_for, supported_gap_costs, supported_matrices, why_no_statistics
 
@@ -57,3 +62,35 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
 def test_without_published_constants_there_is_a_reason_and_no_number(scoring, mode, reason):
     assert statistics_for(scoring, mode) is None
     assert reason in why_no_statistics(scoring, mode)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("blastp") is None, reason="blastp is not installed")
+def test_every_supported_scoring_system_prints_what_blastp_prints(tmp_path, examples):
+    """Catches a wrong digit in any constant: raw score and lengths are blastp's, the rest must follow."""
+    entries = gzip.decompress((examples / "data" / "swissprot_sample.fasta.gz").read_bytes()).decode().split(">")[1:]
+    chosen = entries[::12]
+    fasta, database = tmp_path / "s.fasta", tmp_path / "db"
+    fasta.write_text("".join(f">{entry}" for entry in chosen))
+    residues = sum(len("".join(entry.split("\n")[1:])) for entry in chosen)
+    subprocess.run(
+        ["makeblastdb", "-in", fasta, "-dbtype", "prot", "-out", database], check=True, capture_output=True
+    )
+    compared = 0
+    for name, gap_open, gap_extend in SUPPORTED:
+        done = subprocess.run(
+            ["blastp", "-query", examples / "data" / "queries.fasta", "-db", database, "-matrix", name, "-gapopen",
+             str(gap_open), "-gapextend", str(gap_extend), "-comp_based_stats", "0", "-seg", "no", "-evalue", "10",
+             "-max_hsps", "1", "-outfmt", "6 qlen slen score evalue bitscore"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        statistics = statistics_for(Scoring(load_matrix(name), gap_open, gap_extend), "local")
+        rows = [line.split("\t") for line in done.stdout.splitlines()]
+        assert len(rows) >= 5, (name, gap_open, gap_extend)
+        for query_length, subject_length, score, evalue, bits in rows:
+            ours = statistics.evalues([int(score)], int(query_length), [int(subject_length)], residues)[0]
+            case = (name, gap_open, gap_extend, query_length, subject_length, score)
+            assert evalue_table(float(ours)) == evalue, case
+            assert bit_score_text(statistics.bit_score(int(score))).strip() == bits.strip(), case
+        compared += len(rows)
+    assert compared > 500
