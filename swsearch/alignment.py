@@ -11,14 +11,13 @@ import numpy as np
 from swsearch import traceback
 from swsearch.alphabet import ByteArray
 from swsearch.errors import InputError
-from swsearch.scoring import Mode, Scoring, check_mode, fits_lane
+from swsearch.reference import Cigar
+from swsearch.scoring import Mode, Scoring, check_mode, fits_lane, may_start_at
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
     from swsearch.inputs import SequenceLike
-
-Cigar = tuple[tuple[int, str], ...]
 
 TABLE_MEMORY = 128 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
@@ -119,42 +118,52 @@ class PairAlignment:
             j += n if op != "I" else 0
         return runs
 
+    def query_row(self) -> str:
+        """Return the query's aligned part, gaps as ``-``."""
+        return self._row(self.query[self.query_start : self.query_end], "D")
+
+    def subject_row(self) -> str:
+        """Return the subject's aligned part, gaps as ``-``."""
+        return self._row(self.subject[self.subject_start : self.subject_end], "I")
+
+    def _row(self, codes: ByteArray, gap: str) -> str:
+        """Return one side as text, ``-`` where the CIGAR has ``gap``."""
+        letters = self.scoring.matrix.alphabet.decode(codes)
+        parts: list[str] = []
+        at = 0
+        for n, op in self.cigar:
+            if op == gap:
+                parts.append("-" * n)
+            else:
+                parts.append(letters[at : at + n])
+                at += n
+        return "".join(parts)
+
     def rows(self) -> tuple[str, str, str]:
         """Return the query's row, the middle line and the subject's row.
 
         The middle line holds the letter of an identity, ``+`` for another pair that scores above 0, else a blank,
         as BLAST prints it.
         """
-        decode = self.scoring.matrix.alphabet.decode
-        top, middle, bottom = [], [], []
+        top = self.query_row()
+        middle: list[str] = []
+        column = 0
         for n, op, i, j in self._runs():
-            a, b = self.query[i : i + n], self.subject[j : j + n]
             if op == "M":
-                letters = decode(a)
-                top.append(letters)
-                bottom.append(decode(b))
+                a, b = self.query[i : i + n], self.subject[j : j + n]
                 same, positive = (a == b), self.scoring.matrix.scores[a, b] > 0
+                letters = top[column : column + n]
                 middle.append(
                     "".join(x if s else "+" if p else " " for x, s, p in zip(letters, same, positive, strict=True))
                 )
             else:
-                top.append(decode(a) if op == "I" else "-" * n)
-                bottom.append(decode(b) if op == "D" else "-" * n)
                 middle.append(" " * n)
-        return "".join(top), "".join(middle), "".join(bottom)
+            column += n
+        return top, "".join(middle), self.subject_row()
 
     def btop(self) -> str:
         """Return BLAST's trace-back operations: runs of identities as numbers, other columns as letter pairs."""
-        top, _, bottom = self.rows()
-        parts: list[str] = []
-        run = 0
-        for a, b in zip(top, bottom, strict=True):
-            if a == b:
-                run += 1
-            else:
-                parts += [str(run)] * (run > 0) + [a + b]
-                run = 0
-        return "".join(parts + [str(run)] * (run > 0))
+        return btop_of_rows(self.query_row(), self.subject_row())
 
     def rescored(self) -> int:
         """Add the alignment's score up again, column by column, independently of how it was found."""
@@ -178,6 +187,21 @@ class PairAlignment:
         alignment = Alignment([target, query], np.array(corners).T)
         alignment.score = self.score  # type: ignore[attr-defined]  # Biopython sets it so too
         return alignment
+
+
+def btop_of_rows(top: str, bottom: str) -> str:
+    """Return BLAST's trace-back operations of the query's and the subject's row."""
+    different = np.frombuffer(top.encode(), dtype=np.uint8) != np.frombuffer(bottom.encode(), dtype=np.uint8)
+    parts: list[str] = []
+    begin = 0
+    for column in np.flatnonzero(different).tolist():
+        if column > begin:
+            parts.append(str(column - begin))
+        parts.append(top[column] + bottom[column])
+        begin = column + 1
+    if len(top) > begin:
+        parts.append(str(len(top) - begin))
+    return "".join(parts)
 
 
 def align(a: SequenceLike, b: SequenceLike, *, mode: Mode = "global", scoring: Scoring | None = None) -> Alignment:
@@ -268,7 +292,7 @@ def _align_whole(
 
     m, n = len(query), len(subject)
     low, high = scoring.score_range(mode, m, n)
-    may_try_16 = mode == "local" or fits_lane(16, low, high, scoring)
+    may_try_16 = may_start_at(16, mode, scoring) if mode == "local" else fits_lane(16, low, high, scoring)
     subject = np.ascontiguousarray(subject)
     for bits in (16, 32):
         if m * n * bits // 8 > memory:

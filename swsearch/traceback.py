@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.errors import MemoryLimitError
+from swsearch.reference import Cigar
 from swsearch.scoring import Mode, Scoring
 
 Array = npt.NDArray[Any]
-Cigar = tuple[tuple[int, str], ...]
 
 DEFAULT_MEMORY = 256 << 20
 """Bytes that an alignment may use by default."""

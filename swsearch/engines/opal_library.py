@@ -77,7 +77,7 @@ class Subjects:
         letters: list[bytes] = []
         for index in range(first, last):
             block = chunk.block(index)
-            # slices of one bytes object: a sixth of the time of slicing numpy rows
+            # one bytes object, because slicing it costs less than slicing numpy rows
             text = deinterleave(block).tobytes().translate(_AS_LETTERS.tobytes())
             lengths = chunk.lengths[chunk.lanes(index)].tolist()
             starts = [lane * len(block) for lane in range(len(lengths))]

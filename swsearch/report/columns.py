@@ -11,10 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
-from swsearch.alignment import PairAlignment
-from swsearch.alphabet import ByteArray
+from swsearch.alignment import PairAlignment, btop_of_rows
 from swsearch.errors import OptionError
 from swsearch.report import headers, numbers
 from swsearch.results import Hit, SearchResult
@@ -79,14 +76,12 @@ class Row:
     @cached_property
     def query_row(self) -> str:
         """The query's aligned part, gaps as ``-``."""
-        pair = self.pair
-        return gapped(pair, pair.query[pair.query_start : pair.query_end], "D")
+        return self.pair.query_row()
 
     @cached_property
     def subject_row(self) -> str:
         """The subject's aligned part, gaps as ``-``."""
-        pair = self.pair
-        return gapped(pair, pair.subject[pair.subject_start : pair.subject_end], "I")
+        return self.pair.subject_row()
 
     @cached_property
     def query_span(self) -> tuple[int, int]:
@@ -107,39 +102,6 @@ class Row:
 def one_based(start: int, end: int) -> tuple[int, int]:
     """Turn a 0-based half-open range into a 1-based inclusive one; an empty range into 0, 0."""
     return (start + 1, end) if end > start else (0, 0)
-
-
-def gapped(pair: PairAlignment, codes: ByteArray, gap: str) -> str:
-    """Return one side of an alignment as text, ``-`` where the CIGAR has ``gap``.
-
-    `PairAlignment.rows` gives the same with the middle line, which no column shows and which takes longer to
-    make.
-    """
-    letters = pair.scoring.matrix.alphabet.decode(codes)
-    parts: list[str] = []
-    at = 0
-    for length, operation in pair.cigar:
-        if operation == gap:
-            parts.append("-" * length)
-        else:
-            parts.append(letters[at : at + length])
-            at += length
-    return "".join(parts)
-
-
-def btop(top: str, bottom: str) -> str:
-    """Return BLAST's trace-back operations of two rows; `PairAlignment.btop` would make both rows anew."""
-    different = np.frombuffer(top.encode(), dtype=np.uint8) != np.frombuffer(bottom.encode(), dtype=np.uint8)
-    parts: list[str] = []
-    begin = 0
-    for column in np.flatnonzero(different).tolist():
-        if column > begin:
-            parts.append(str(column - begin))
-        parts.append(top[column] + bottom[column])
-        begin = column + 1
-    if len(top) > begin:
-        parts.append(str(len(top) - begin))
-    return "".join(parts)
 
 
 @dataclass(frozen=True)
@@ -205,7 +167,7 @@ def _known_columns() -> list[Column]:
         Column("ppos", "% positives", lambda row: numbers.percentage(row.positives, row.length, 2)),
         Column("gapopen", "gap opens", lambda row: str(row.pair.gap_openings)),
         Column("gaps", "gaps", lambda row: str(row.gaps)),
-        Column("btop", "BTOP", lambda row: btop(row.query_row, row.subject_row) or headers.MISSING),
+        Column("btop", "BTOP", lambda row: btop_of_rows(row.query_row, row.subject_row) or headers.MISSING),
         Column("cigar", "cigar", lambda row: row.pair.cigar_string or headers.MISSING),
         Column("qcovs", "% query coverage per subject", coverage),
         Column("qcovhsp", "% query coverage per hsp", coverage),
