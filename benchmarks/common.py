@@ -19,8 +19,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from Bio.SeqIO.FastaIO import SimpleFastaParser
-
 EXAMPLES = Path("/usr/share/doc/mmseqs2/example-data")
 """Where Debian's mmseqs2-examples puts its data."""
 
@@ -51,7 +49,7 @@ def arguments(documentation: str, *, files: bool = True) -> argparse.ArgumentPar
         Whether the script searches.
     """
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the report here")
+    parser.add_argument("--out", "--output", type=Path, metavar="FILE", help="also write the report here")
     if files:
         parser.add_argument("--queries", type=Path, default=QUERIES, help="FASTA, default %(default)s")
         parser.add_argument("--subjects", type=Path, default=SUBJECTS, help="FASTA, default %(default)s")
@@ -61,6 +59,8 @@ def arguments(documentation: str, *, files: bool = True) -> argparse.ArgumentPar
 
 def read(path: Path, first: int | None = None) -> Records:
     """Read a FASTA file, plain or gzipped, independently of swsearch."""
+    from Bio.SeqIO.FastaIO import SimpleFastaParser
+
     if not path.is_file():
         sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:

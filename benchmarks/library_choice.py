@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import parasail
 import pyopal
@@ -23,9 +24,10 @@ from common import PARASAIL_GAPS, arguments, data_line, finish, heading, read, r
 from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
 
 from swsearch import Database, Scoring
+from swsearch.engines.base import exact_scores
 from swsearch.engines.cpu import CpuEngine
 from swsearch.inputs import Query
-from swsearch.job import scan
+from swsearch.job import LoadedDatabase, plan_for, prepare
 
 LENGTHS = (144, 464, 1000, 3005, 5478)
 """Query lengths shown by themselves; the nearest query stands for each."""
@@ -79,7 +81,11 @@ def swsearch_scan(database: Database, engine: CpuEngine) -> Scan:
 
     def run(query: str) -> None:
         record = Query("query", "", scoring.matrix.alphabet.encode(query))
-        scan(engine, [record], database, scoring, "local", lambda chunk, scores: None)
+        group = prepare(engine, [record], scoring, "local")
+        with closing(LoadedDatabase(engine, database, plan_for(engine, [record], database))) as chunks:
+            for loaded in chunks:
+                exact_scores(engine, group, loaded)
+                chunks.done(loaded)
 
     return run
 

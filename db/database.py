@@ -158,6 +158,8 @@ class Database:
             self.lengths[segment.first + segment.order] = segment.lengths
         self.lengths.setflags(write=False)
         self.n_residues = int(self.lengths.sum(dtype=np.int64))
+        self.residue_bytes = sum(int(segment.block_offsets[-1]) * LANES for segment in self._segments)
+        """Bytes of the interleaved residues, padding included."""
 
     @classmethod
     def build(

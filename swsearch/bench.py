@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from swsearch.errors import EngineError, InputError
+from swsearch.engines import create_engine
+from swsearch.errors import EngineError, GpuUnavailableError, InputError
 from swsearch.inputs import read_queries
 
 RANDOM_QUERIES, RANDOM_SUBJECTS = 4, 10_000
@@ -63,12 +64,28 @@ class Contender:
     seconds: list[float] = field(default_factory=list)
 
 
-def _swsearch(work: Work) -> list[str]:
-    output = str(work.folder / "swsearch.tsv")
-    return [
-        sys.executable, "-m", "swsearch", "search", str(work.queries), str(work.folder / "s.h5"),
-        "--engine", "cpu", "--threads", str(work.threads), "--max-hits", str(work.top), "-o", output, "--quiet",
-    ]  # fmt: skip
+def _engine(name: str) -> Contender:
+    def build(work: Work) -> list[list[str]]:
+        database = work.folder / f"{name}.h5"
+        return [[sys.executable, "-m", "swsearch", "db", "build", str(work.subjects), "-o", str(database), "--quiet"]]
+
+    def search(work: Work) -> list[str]:
+        return [
+            sys.executable, "-m", "swsearch", "search", str(work.queries), str(work.folder / f"{name}.h5"),
+            "--engine", name, "--threads", str(work.threads), "--max-hits", str(work.top),
+            "-o", str(work.folder / f"{name}.tsv"), "--quiet",
+        ]  # fmt: skip
+
+    return Contender(f"swsearch {name}", "exact, alignments", sys.executable, build, search)
+
+
+def _engine_list() -> tuple[list[Contender], list[str]]:
+    """Return an entry for each engine that works here, and why another does not."""
+    try:
+        create_engine("gpu").close()
+    except GpuUnavailableError as error:
+        return [_engine("cpu")], [f"swsearch gpu ({error})"]
+    return [_engine("cpu"), _engine("gpu")], []
 
 
 def _peer_list() -> list[Contender]:
@@ -76,12 +93,6 @@ def _peer_list() -> list[Contender]:
         return []
 
     return [
-        Contender(
-            "swsearch cpu", "exact, alignments", sys.executable,
-            lambda w: [[sys.executable, "-m", "swsearch", "db", "build", str(w.subjects), "-o",
-                        str(w.folder / "s.h5"), "--quiet"]],
-            _swsearch,
-        ),
         Contender(
             "diamond --swipe", "exact, alignments", "diamond",
             lambda w: [["diamond", "makedb", "--in", str(w.subjects), "-d", str(w.folder / "d"), "--quiet"]],
@@ -132,15 +143,16 @@ def measure(
     contenders : list of Contender
         With their seconds, in the order of the table.
     missing : list of str
-        Programs that are not installed.
+        Engines and programs that cannot run here.
     work : Work
         What was run.
     """
     with tempfile.TemporaryDirectory(prefix="swsearch-bench-") as name:
         work = _make_work(queries, subjects, Path(name), top, threads)
-        everyone = _peer_list()[: None if peers else 1]
-        contenders = [one for one in everyone if shutil.which(one.program)]
-        missing = [one.name for one in everyone if one not in contenders]
+        engines, missing = _engine_list()
+        others = _peer_list() if peers else []
+        contenders = engines + [one for one in others if shutil.which(one.program)]
+        missing += [one.name for one in others if one not in contenders]
         for one in contenders:
             for line in one.prepare(work):
                 _execute(line)
@@ -191,7 +203,7 @@ def print_table(measured: tuple[list[Contender], list[str], Work]) -> None:
         title=f"{work.cells / 1e9:.1f} Gcells, {work.threads} threads, whole command, top {work.top}",
         title_justify="left",
     )
-    for column in ("program", "what", "median s", "min s", "max s", "GCUPS", "time / swsearch"):
+    for column in ("program", "what", "median s", "min s", "max s", "GCUPS", "time / swsearch cpu"):
         table.add_column(column, justify="left" if column in ("program", "what") else "right")
     base = statistics.median(contenders[0].seconds)
     for one in contenders:
@@ -202,5 +214,5 @@ def print_table(measured: tuple[list[Contender], list[str], Work]) -> None:
         )  # fmt: skip
     Console(width=100).print(table)
     if missing:
-        print(f"not installed, so not measured: {', '.join(missing)}")
+        print(f"not here, so not measured: {', '.join(missing)}")
     print("a heuristic program does not visit every cell: its GCUPS are what an exact one would need")

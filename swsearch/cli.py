@@ -76,7 +76,28 @@ MatrixName = Annotated[
 ]
 GapOpen = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
 GapExtend = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
-Engine = Annotated[EngineName, typer.Option(help="What scores; auto takes the fastest.", rich_help_panel=RUN)]
+Engine = Annotated[
+    EngineName,
+    typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
+]
+Device = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Which GPU, as swsearch doctor numbers them.",
+        show_default="the one with the most multiprocessors",
+        rich_help_panel=RUN,
+    ),
+]
+GpuMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most GPU memory to use, such as 512M or 2G; a larger database streams.",
+        show_default="nearly all that is free",
+        rich_help_panel=RUN,
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
 ]
@@ -158,6 +179,8 @@ def search_command(
         ),
     ] = None,
     engine: Engine = EngineName.auto,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
     threads: Threads = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -176,15 +199,30 @@ def search_command(
         check_output(Path(output))
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
+    allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     report.create_writer(outfmt, sys.stdout)  # a bad format is better told now than after the search
     found = read_queries(Path(queries), options.scoring.matrix.alphabet)
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {queries}: {len(empty)} queries have no residues, such as {empty[0]!r}")
-    with create_engine(engine.value, threads=threads) as used, open_subjects(Path(subjects)) as database:
+    made = create_engine(
+        engine.value,
+        threads=threads,
+        device=device,
+        gpu_memory=allowed,
+        notice=None if quiet or verbose else lambda text: say(f"swsearch: {text}"),
+    )
+    with made as used, open_subjects(Path(subjects)) as database:
+        workers = threads or _processors()
+        job = SearchJob(found, database, used, options, align_threads=workers)
         if verbose:
+            if used.fallback:
+                say(f"swsearch: {used.fallback}")
             say(f"swsearch: engine {used.description}; {options.scoring.describe()}; {mode.value} alignment")
             say(f"swsearch: {database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues")
+        note = job.plan.note  # allocates, so that what does not fit is told before any output
+        if verbose and note:
+            say(f"swsearch: {note}")
         if options.statistics is None and not quiet:
             say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
         run = RunInfo(
@@ -194,8 +232,6 @@ def search_command(
         with open_output(output) as stream:
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
-            workers = threads or _processors()
-            job = SearchJob(found, database, used, options, align_threads=workers)
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
                 job.progress = bar.advance
                 for batch in job.batches():

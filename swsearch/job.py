@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,19 @@ import numpy.typing as npt
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine
-from swsearch.engines.base import Engine, Progress, ScoreArray, exact_scores
+from swsearch.engines.base import (
+    Candidates,
+    ChunkPlan,
+    Engine,
+    LoadedChunk,
+    Pending,
+    Progress,
+    QueryGroup,
+    ScoreArray,
+    Thresholds,
+    Workload,
+    exact_scores,
+)
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.results import Hit, SearchResult
@@ -23,9 +37,6 @@ from swsearch.statistics import DEFAULT_EVALUE, KarlinAltschul, statistics_for, 
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-
-CHUNK_BYTES = 64 << 20
-"""Residues of the database that are loaded at once; the engine may need as much again."""
 
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
@@ -94,25 +105,26 @@ class _TopHits:
 
     Parameters
     ----------
-    least : ndarray, shape (longest subject + 1,), int64, or None
+    by_length : ndarray, shape (longest subject + 1,), int64, or None
         Smallest score of a hit by subject length; None where every subject is one.
     max_hits : int
         Most hits kept.
     """
 
-    def __init__(self, least: npt.NDArray[np.int64] | None, max_hits: int) -> None:
-        self._least, self._max_hits = least, max_hits
+    def __init__(self, by_length: npt.NDArray[np.int64] | None, max_hits: int) -> None:
+        self.by_length, self._max_hits = by_length, max_hits
         self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
-    def add(self, chunk: Chunk, scores: ScoreArray) -> None:
-        """Take in the scores of a chunk, shape (n_subjects,), int32."""
-        subjects = chunk.subjects
-        if self._least is not None:
-            good = scores >= self._least[chunk.lengths]
-            scores, subjects = scores[good], subjects[good]
-        self._scores = np.concatenate((self._scores, scores))
-        self._subjects = np.concatenate((self._subjects, subjects))
+    @property
+    def least(self) -> int | None:
+        """Score below which nothing can become one of the best any more; None while everything can."""
+        return int(self._scores[-1]) if len(self._scores) == self._max_hits else None
+
+    def add(self, chunk: Chunk, found: Candidates) -> None:
+        """Take in the hits of a chunk."""
+        self._scores = np.concatenate((self._scores, found.scores))
+        self._subjects = np.concatenate((self._subjects, chunk.subjects[found.places]))
         best = np.lexsort((self._subjects, -self._scores))[: self._max_hits]
         self._scores, self._subjects = self._scores[best], self._subjects[best]
 
@@ -153,6 +165,11 @@ class SearchJob:
         self.progress = progress
         self._align_memory = max(ALIGNMENT_MEMORY // align_threads, LEAST_ALIGNMENT_MEMORY)
 
+    @cached_property
+    def plan(self) -> ChunkPlan:
+        """How the engine wants the database; what it allocates is allocated now."""
+        return plan_for(self.engine, self.queries, self.database)
+
     @property
     def cells(self) -> int:
         """Cells of the whole job: query residues times subject residues."""
@@ -170,18 +187,30 @@ class SearchJob:
 
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
-        for group in _groups(self.queries):
-            yield self._run_group(group)
+        with closing(LoadedDatabase(self.engine, self.database, self.plan)) as loaded:
+            for group in _groups(self.queries):
+                yield self.run_group(group, loaded)
 
-    def _run_group(self, queries: Sequence[Query]) -> list[SearchResult]:
+    def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
+        """Return the results of some of the queries, scored together; `plan` made the loaded database."""
         options = self.options
         tops = [_TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
+        group = prepare(self.engine, queries, options.scoring, options.mode)
+        pending: deque[tuple[LoadedChunk, Pending]] = deque()
 
-        def keep(chunk: Chunk, scores: ScoreArray) -> None:
-            for top, row in zip(tops, scores, strict=True):
-                top.add(chunk, row)
+        def finish() -> None:
+            chunk, wait = pending.popleft()
+            for top, found in zip(tops, wait(), strict=True):
+                top.add(chunk.chunk, found)
+            loaded.done(chunk)
 
-        scan(self.engine, queries, self.database, options.scoring, options.mode, keep, self.progress)
+        for chunk in loaded:
+            thresholds = Thresholds([top.by_length for top in tops], [top.least for top in tops])
+            pending.append((chunk, self.engine.find(group, chunk, thresholds, self.progress)))
+            while len(pending) >= self.plan.in_flight:
+                finish()
+        while pending:
+            finish()
         return [self._result(query, top) for query, top in zip(queries, tops, strict=True)]
 
     @cached_property
@@ -258,29 +287,58 @@ def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
         yield group
 
 
-def scan(
-    engine: Engine,
-    queries: Sequence[Query],
-    database: Database,
-    scoring: Scoring,
-    mode: Mode,
-    keep: Callable[[Chunk, ScoreArray], None],
-    progress: Progress | None = None,
-) -> None:
-    """Score queries against a whole database, chunk by chunk.
+def plan_for(engine: Engine, queries: Sequence[Query], database: Database) -> ChunkPlan:
+    """Tell an engine what is coming."""
+    groups = [[len(query.codes) for query in group] for group in _groups(queries)]
+    return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
 
-    Parameters
-    ----------
-    keep : callable
-        Called with each chunk and its exact scores, shape (n_queries, n_subjects), int32.
+
+def prepare(engine: Engine, queries: Sequence[Query], scoring: Scoring, mode: Mode) -> QueryGroup:
+    """Make a group of queries ready for an engine."""
+    return engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
+
+
+class LoadedDatabase:
+    """A database as an engine takes it: read ahead in a thread, and kept by the engine if it can.
+
+    Iterating yields the loaded chunks; each is given back by `done`.
     """
-    group = engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
-    for chunk in database.chunks(CHUNK_BYTES):
-        loaded = engine.load(chunk)
-        try:
-            keep(chunk, exact_scores(engine, group, loaded, progress))
-        finally:
-            engine.release(loaded)
+
+    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan) -> None:
+        self._engine, self._database, self._plan = engine, database, plan
+        self._kept: list[LoadedChunk] = []
+        self._complete = False
+
+    def __iter__(self) -> Iterator[LoadedChunk]:
+        if self._complete:
+            yield from self._kept
+            return
+        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes))) as chunks:
+            for chunk in chunks:
+                loaded = self._engine.load(chunk)
+                if self._plan.keep:
+                    self._kept.append(loaded)
+                yield loaded
+        self._complete = self._plan.keep
+
+    def done(self, loaded: LoadedChunk) -> None:
+        """Say that a chunk was used."""
+        if not self._plan.keep:
+            self._engine.release(loaded)
+
+    def close(self) -> None:
+        """Give back every chunk that was kept."""
+        while self._kept:
+            self._engine.release(self._kept.pop())
+
+
+def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Read the next chunk while one is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
+        coming = reader.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = reader.submit(next, chunks, None)
+            yield chunk
 
 
 def align_hits(results: Sequence[SearchResult], threads: int) -> None:
@@ -303,6 +361,20 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
             raise
 
 
+def _make_engine(
+    engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
+) -> Engine | None:
+    """Make the engine that is named; None if it was made already."""
+    if isinstance(engine, str):
+        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
+    if device is not None or gpu_memory is not None:
+        raise InputError(
+            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
+            "create_engine instead"
+        )
+    return None
+
+
 def search(
     queries: Sequences,
     subjects: Any,
@@ -314,6 +386,8 @@ def search(
     dbsize: int | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[SearchResult]:
     """Search a database with every query, exactly.
@@ -335,9 +409,13 @@ def search(
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
     engine : {"auto", "gpu", "cpu"} or Engine
-        What scores.
+        What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
         Worker threads; one for each processor by default.
+    device : int, optional
+        Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
+    gpu_memory : int, optional
+        Bytes of the GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
         Called with the number of cells just finished.
 
@@ -354,10 +432,14 @@ def search(
         If the subjects cannot be read.
     EngineError
         If the engine fails.
+    GpuUnavailableError
+        If ``engine`` is ``gpu`` and the GPU cannot be used.
+    MemoryLimitError
+        If the job does not fit the memory that the engine may use.
     """
     options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize)
     read = read_queries(queries, options.scoring.matrix.alphabet)
-    made = create_engine(engine, threads=threads) if isinstance(engine, str) else None
+    made = _make_engine(engine, threads, device, gpu_memory)
 
     def run() -> Iterator[SearchResult]:
         used = made or engine
@@ -381,6 +463,8 @@ def score(
     mode: Mode = "local",
     engine: str | Engine = "auto",
     threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
     progress: Progress | None = None,
 ) -> ScoreArray:
     """Score every query against every subject.
@@ -394,21 +478,21 @@ def score(
     """
     options = SearchOptions(scoring or Scoring(), mode)
     read = read_queries(queries, options.scoring.matrix.alphabet)
-    made = create_engine(engine, threads=threads) if isinstance(engine, str) else None
+    made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)
     database = open_subjects(subjects)
     try:
         scores = np.zeros((len(read), database.n_subjects), dtype=np.int32)
         start = 0
-        for group in _groups(read):
-            rows = slice(start, start + len(group))
-
-            def keep(chunk: Chunk, values: ScoreArray, rows: slice = rows) -> None:
-                scores[rows, chunk.subjects] = values
-
-            scan(used, group, database, options.scoring, options.mode, keep, progress)
-            start = rows.stop
+        with closing(LoadedDatabase(used, database, plan_for(used, read, database))) as chunks:
+            for group in _groups(read):
+                rows = slice(start, start + len(group))
+                prepared = prepare(used, group, options.scoring, options.mode)
+                for loaded in chunks:
+                    scores[rows, loaded.chunk.subjects] = exact_scores(used, prepared, loaded, progress)
+                    chunks.done(loaded)
+                start = rows.stop
         return scores
     finally:
         if database is not subjects:

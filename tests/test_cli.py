@@ -9,9 +9,16 @@ import sys
 import time
 from pathlib import Path
 
+import fake_pycuda
 import h5py
 import pytest
 from processes import started
+
+from swsearch import cli
+from swsearch.engines.base import ChunkPlan
+from swsearch.engines.cpu import CpuEngine
+from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.errors import EngineError, GpuUnavailableError
 
 SWSEARCH = [sys.executable, "-m", "swsearch"]
 
@@ -58,8 +65,90 @@ def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
     ] * 2
     assert all(len(row) == 12 for row in rows)
     assert rows[8][:3] == ["P04637", "P04637", "100.000"]
-    assert re.search(r"5 queries x 3,575 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine cpu", done.stderr)
+    assert re.search(
+        r"5 queries x 3,575 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
+    )
     assert run("search", queries, database, "--max-hits", 2, "--quiet").stderr == ""
+
+
+WITHOUT_PYCUDA = "import sys; sys.modules['pycuda'] = None; from swsearch.__main__ import main; main()"
+
+
+def test_engine_gpu_without_pycuda(queries, database):
+    line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--engine", "gpu"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    fails(done, 7)
+    assert done.stderr == (
+        "swsearch: error: engine gpu cannot be used: PyCUDA is not installed; pip install 'swsearch[gpu]', which the "
+        "README's section GPU explains, or use --engine cpu\n"
+    )
+
+
+def test_auto_without_pycuda_says_so_only_when_asked(queries, database):
+    def stderr(*options):
+        line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--max-hits", "1", *options]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stderr
+
+    assert "PyCUDA" not in stderr()
+    assert stderr("--verbose").count("running on the CPU: engine gpu cannot be used: PyCUDA is not installed") == 1
+    assert stderr("--device", "0").count("PyCUDA is not installed") == 1
+
+
+def test_auto_without_a_driver_says_so_once(queries, database, tmp_path):
+    fake_pycuda.write_without_driver(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    expected = run("search", queries, database, "--engine", "cpu").stdout
+
+    def stderr(*options):
+        done = run("search", queries, database, *options, env=environment)
+        assert (done.returncode, done.stdout) == (0, expected)
+        return done.stderr.splitlines()
+
+    reason = "swsearch: running on the CPU: engine gpu cannot be used: no NVIDIA driver was found (libcuda.so.1: "
+    first, last = stderr()
+    assert first.startswith(reason)
+    assert "engine cpu" in last
+    assert [line.startswith(reason) for line in stderr("--verbose")].count(True) == 1
+    assert stderr("--quiet") == []
+    done = run("search", queries, database, "--engine", "gpu", env=environment)
+    fails(done, 7, "no NVIDIA driver was found")
+
+
+class _Planning(CpuEngine):
+    """An engine that says what it will allocate, or cannot."""
+
+    error = None
+
+    def plan(self, workload):
+        if self.error is not None:
+            raise self.error
+        return ChunkPlan(note="device 0, made up: 12 MiB of 100 MiB allowed")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (GpuMemoryError("gpu memory: 1 MiB are too little for this job"), 4),
+        (EngineError("device 0, made up: scoring failed"), 3),
+        (GpuUnavailableError("engine gpu cannot be used: device 0, made up, could not be opened"), 7),
+        (None, 0),
+    ],
+)
+def test_the_memory_plan_is_told_or_why_there_is_none(queries, database, monkeypatch, capsys, error, code):
+    monkeypatch.setattr(_Planning, "error", error)
+    monkeypatch.setattr("swsearch.engines.create_engine", lambda name, **options: _Planning(1))
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    line = ["swsearch", "search", str(queries), str(database), "--outfmt", "7", "--max-hits", "1", "--verbose"]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    captured = capsys.readouterr()
+    assert (ended.value.code or 0) == code
+    if error is None:
+        assert "swsearch: device 0, made up: 12 MiB of 100 MiB allowed\n" in captured.err
+    else:
+        assert captured.out == ""  # not even a header
+        assert f"swsearch: error: {error}\n" in captured.err
 
 
 def test_a_database_a_fasta_file_and_stdin_give_the_same(queries, database, fasta):
@@ -120,7 +209,12 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["search", "{q}", "no.h5"], 2, ["no.h5"]),
         (["search", "{q}", "no.fasta"], 2, ["no.fasta"]),
         (["search", "{q}", "."], 2, ["directory"]),
-        (["search", "{q}", "{d}", "--engine", "gpu"], 7, ["engine gpu cannot be used"]),
+        (["search", "{q}", "{d}", "--engine", "tpu"], 1, ["--engine"]),
+        (["search", "{q}", "{d}", "--engine", "cpu", "--device", "1"], 1, ["device: got 1", "none with engine cpu"]),
+        (["search", "{q}", "{d}", "--engine", "cpu", "--gpu-memory", "1G"], 1, ["gpu_memory: got 1073741824"]),
+        (["search", "{q}", "{d}", "--gpu-memory", "much"], 1, ["gpu_memory: got 'much', expected a size such as"]),
+        (["search", "{q}", "{d}", "--gpu-memory", "-1G"], 1, ["gpu_memory: got '-1G'"]),
+        (["search", "{q}", "{d}", "--device", "one"], 1, ["--device"]),
         (["search", "{q}", "{d}", "-o", "."], 6, ["is a directory, expected a file name"]),
         (["search", "{q}", "{d}", "-o", "no/x.tsv"], 6, ["does not exist"]),
         (["db", "build", "{q}", "-o", "."], 6, ["directory"]),
@@ -193,7 +287,11 @@ def test_ctrl_c_and_kill_end_it_quietly(command, number, code, tmp_path):
         "".join(f">s{k}\n{'MKVLAAGIVGWWHH' * 300}\n" for k in range(1500 if command == "search" else 60_000))
     )
     target = tmp_path / "out"
-    arguments = ["search", work, work, "-o", target] if command == "search" else ["db", "build", work, "-o", target]
+    arguments = (
+        ["search", work, work, "-o", target, "--engine", "cpu"]
+        if command == "search"
+        else ["db", "build", work, "-o", target]
+    )
     before = set(tmp_path.iterdir())
     with started([*SWSEARCH, *map(str, arguments)]) as process:
         deadline = time.monotonic() + 20
@@ -226,7 +324,11 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, queries, database, fas
 def test_a_full_disk_behind_stdout(queries, database):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*SWSEARCH, "search", queries, database], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*SWSEARCH, "search", queries, database, "--engine", "cpu"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 6
     assert done.stderr == "swsearch: error: stdout: No space left on device; the output is not complete\n"
@@ -300,8 +402,9 @@ def test_align_prints_blocks(tmp_path):
 def test_doctor():
     done = run("doctor")
     assert done.returncode == 0
-    assert "gpu          not used: this release has no GPU engine yet" in done.stdout
-    assert "192 scores equal to the reference" in done.stdout
+    assert re.search(r"^gpu          (not used|usable): ", done.stdout, re.MULTILINE)
+    assert "self-test    cpu: 192 scores equal to the reference" in done.stdout
+    assert re.search(r"^auto         --engine auto takes (cpu|gpu)$", done.stdout, re.MULTILINE)
 
 
 def test_bench(queries, tmp_path):

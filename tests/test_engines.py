@@ -1,12 +1,13 @@
 """One suite for every engine: each must equal the reference, whatever the case."""
 
+import fake_pycuda
 import numpy as np
 import pytest
 from cases import any_codes, make_chunk, modes, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import reference
+from swsearch import engines, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, Scores, exact_scores
@@ -14,7 +15,7 @@ from swsearch.engines.cpu import CpuEngine, cut_tasks, first_bits, kernel_for
 from swsearch.engines.opal_library import can_score
 from swsearch.engines.parasail_library import instruction_set, version
 from swsearch.engines.reference import ReferenceEngine
-from swsearch.errors import EngineError, GpuUnavailableError, OptionError
+from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
 from swsearch.scoring import LANE_BITS, MODES, Scoring, load_matrix, matrix_from_text
 
 TRYPTOPHAN = PROTEIN.letters.index("W")
@@ -254,14 +255,101 @@ def test_a_score_beyond_every_lane_is_an_error_and_never_a_number():
 
 
 def test_choosing_an_engine():
-    with create_engine("auto") as engine:
+    with create_engine("cpu") as engine:
         assert engine.name == "cpu"
         assert version() in engine.description
         assert instruction_set() in engine.description
-    with pytest.raises(GpuUnavailableError) as caught:
-        create_engine("gpu")
-    assert caught.value.exit_code == 7
+        assert engine.fallback == ""
+    with create_engine("auto") as engine:
+        assert (engine.name == "cpu") == bool(engine.fallback)
     with pytest.raises(OptionError, match="engine: got 'tpu', expected one of auto, gpu, cpu"):
         create_engine("tpu")
-    with pytest.raises(OptionError, match="threads: got 0"):
-        create_engine("cpu", threads=0)
+    for name in ("auto", "gpu", "cpu"):
+        with pytest.raises(OptionError, match="threads: got 0"):
+            create_engine(name, threads=0)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Return a function that decides what becomes of the attempt to make a GPU engine."""
+
+    def decide(outcome, installed=True):
+        def create(device, memory):
+            asked.append((device, memory))
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        asked = []
+        monkeypatch.setattr(engines, "_create_gpu", create)
+        monkeypatch.setattr(engines, "pycuda_is_installed", lambda: installed)
+        return asked
+
+    return decide
+
+
+NO_DRIVER = GpuUnavailableError("engine gpu cannot be used: no NVIDIA driver was found")
+
+
+def test_auto_takes_the_gpu_where_it_can(gpu):
+    made, told = ReferenceEngine(), []
+    asked = gpu(made)
+    assert create_engine("auto", device=1, gpu_memory=100, notice=told.append) is made
+    assert create_engine("gpu", device=2) is made
+    assert asked == [(1, 100), (2, None)]
+    assert (told, made.fallback) == ([], "")
+
+
+def test_auto_falls_back_and_says_why_once(gpu):
+    gpu(NO_DRIVER)
+    told = []
+    with create_engine("auto", threads=1, notice=told.append) as engine:
+        assert (engine.name, engine.threads) == ("cpu", 1)
+        assert told == [engine.fallback] == [f"running on the CPU: {NO_DRIVER}"]
+    with create_engine("auto") as engine:  # nobody listens, as from Python
+        assert engine.fallback == told[0]
+    with pytest.raises(GpuUnavailableError) as caught:
+        create_engine("gpu", notice=told.append)
+    assert caught.value.exit_code == 7
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"device": 0}, {"gpu_memory": 1 << 30}])
+def test_a_machine_without_pycuda_is_not_nagged_unless_it_asks_for_a_gpu(gpu, options):
+    gpu(NO_DRIVER, installed=False)
+    told = []
+    with create_engine("auto", notice=told.append, **options) as engine:
+        assert engine.name == "cpu"
+        assert engine.fallback
+    assert len(told) == len(options)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [EngineError("a kernel does not compile"), OptionError("device", 7, "one of 0"), MemoryLimitError("too little")],
+)
+def test_auto_hides_no_other_error(gpu, error):
+    gpu(error)
+    with pytest.raises(type(error)) as caught:
+        create_engine("auto")
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+def test_gpu_options_with_an_engine_that_has_no_use_for_them(name):
+    for options in ({"device": 0}, {"gpu_memory": 1 << 30}):
+        ((option, value),) = options.items()
+        with pytest.raises(OptionError) as caught:
+            create_engine(name, **options)
+        assert str(caught.value) == (
+            f"{option}: got {value}, expected none with engine {name}; leave it out, or choose engine gpu or auto"
+        )
+
+
+def test_whether_pycuda_is_installed(monkeypatch):
+    fake_pycuda.remove(monkeypatch)
+    assert not engines.pycuda_is_installed()
+    with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
+        create_engine("gpu")
+    fake_pycuda.install(monkeypatch)
+    assert engines.pycuda_is_installed()

@@ -223,6 +223,30 @@ def test_engines_can_be_shared_by_searches(database):
             assert only(swsearch.search("WWPP", database, engine=engine, evalue=1e9)).hits[0].subject_id == "b"
 
 
+def test_gpu_options_reach_the_engine_that_is_made(database, monkeypatch):
+    asked = []
+
+    def create(name, **options):
+        asked.append((name, options))
+        return create_engine("cpu", threads=1)
+
+    monkeypatch.setattr(job, "create_engine", create)
+    list(swsearch.search("MKV", database, engine="gpu", device=1, gpu_memory=1 << 30, evalue=1e9))
+    swsearch.score("MKV", database, threads=2, gpu_memory=5)
+    assert asked == [
+        ("gpu", {"threads": None, "device": 1, "gpu_memory": 1 << 30}),
+        ("auto", {"threads": 2, "device": None, "gpu_memory": 5}),
+    ]
+
+
+def test_gpu_options_with_an_engine_that_is_made_already(database):
+    with create_engine("cpu", threads=1) as engine:
+        for options in ({"device": 0}, {"gpu_memory": 1 << 30}):
+            for call in (swsearch.search, swsearch.score):
+                with pytest.raises(InputError, match="device and gpu_memory: got an engine that is made already"):
+                    call("MKV", database, engine=engine, **options)
+
+
 def test_progress_counts_every_cell(database):
     seen: list[int] = []
     list(swsearch.search(["MKV", "WWPPWW"], database, progress=seen.append))

@@ -2,40 +2,95 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Callable
+
 from swsearch.engines.base import Engine
 from swsearch.errors import GpuUnavailableError, OptionError
 
 ENGINES = ("auto", "gpu", "cpu", "reference")
 """What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
 
-NO_GPU_ENGINE = "this release has no GPU engine yet"
+NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
+"""Why there is no GPU engine on a machine that was never meant to have one."""
 
 
-def create_engine(name: str = "auto", *, threads: int | None = None) -> Engine:
+def create_engine(
+    name: str = "auto",
+    *,
+    threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Engine:
     """Make an engine.
 
     Parameters
     ----------
     name : {"auto", "gpu", "cpu", "reference"}
-        ``auto`` takes the fastest that works on this machine.
+        ``auto`` takes the GPU if it can be used, and the CPU otherwise; why is then the engine's ``fallback``.
     threads : int, optional
         For the CPU engine; by default one for each processor.
+    device : int, optional
+        For the GPU engine: number of the device, as ``swsearch doctor`` lists them; by default the one with the most
+        multiprocessors.
+    gpu_memory : int, optional
+        For the GPU engine: bytes of the device's memory that may be used; by default nearly all that is free.
+    notice : callable, optional
+        Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
+        given, there is nothing to tell: such a machine is meant to use the CPU.
 
     Raises
     ------
     OptionError
-        If there is no such engine.
+        If there is no such engine or device, or an option does not go with the engine.
     GpuUnavailableError
-        If the GPU is asked for and cannot be used.
+        If the GPU is asked for by name and cannot be used.
     """
     if name not in ENGINES:
         raise OptionError("engine", name, f"one of {', '.join(ENGINES)}")
+    if threads is not None and threads < 1:
+        raise OptionError("threads", threads, "an integer >= 1")
+    gpu_options = {"device": device, "gpu_memory": gpu_memory}
+    given = {option: value for option, value in gpu_options.items() if value is not None}
     if name == "gpu":
-        raise GpuUnavailableError(f"engine gpu cannot be used: {NO_GPU_ENGINE}; use --engine cpu or auto")
+        return _create_gpu(device, gpu_memory)
+    if name == "auto":
+        try:
+            return _create_gpu(device, gpu_memory)
+        except GpuUnavailableError as error:
+            reason = f"running on the CPU: {error}"
+        engine = _create_cpu(threads)
+        engine.fallback = reason
+        if notice is not None and (given or pycuda_is_installed()):
+            notice(reason)
+        return engine
+    for option, value in given.items():
+        raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
     if name == "reference":
         from swsearch.engines.reference import ReferenceEngine
 
         return ReferenceEngine()
+    return _create_cpu(threads)
+
+
+def pycuda_is_installed() -> bool:
+    """Say whether PyCUDA is there, without importing it, which takes long and needs a driver."""
+    if "pycuda" in sys.modules:
+        return sys.modules["pycuda"] is not None
+    return importlib.util.find_spec("pycuda") is not None
+
+
+def _create_cpu(threads: int | None) -> Engine:
     from swsearch.engines.cpu import CpuEngine
 
     return CpuEngine(threads)
+
+
+def _create_gpu(device: int | None, memory: int | None) -> Engine:
+    if not pycuda_is_installed():
+        raise GpuUnavailableError(f"engine gpu cannot be used: {NO_PYCUDA}, or use --engine cpu")
+    from swsearch.engines.gpu.engine import GpuEngine
+
+    return GpuEngine(device, memory)

@@ -1,9 +1,9 @@
 """The interface between a search job and the engines that score.
 
-A job encodes its queries once (`Engine.prepare`), then walks over the database in chunks; for each chunk it
-loads (`Engine.load`), scores every group of queries (`Engine.score`), has what saturated scored again in wider
-lanes (`Engine.rescore`, driven by `exact_scores`), and releases. An engine never clips: a score is exact or it
-is flagged.
+A job tells what is coming (`Engine.plan`), encodes its queries (`Engine.prepare`), then walks over the database in
+chunks; for each chunk it loads (`Engine.load`), looks for hits of a group of queries (`Engine.find`), and releases,
+or keeps the chunk for the next group. `Engine.score` gives whole arrays; what saturated is scored again in wider lanes
+(`Engine.rescore`, driven by `exact_scores`). An engine never clips: a score is exact or it is flagged.
 """
 
 from __future__ import annotations
@@ -75,16 +75,121 @@ class Scores:
     bits: int
 
 
+@dataclass(frozen=True)
+class Workload:
+    """What a job will ask of an engine.
+
+    Parameters
+    ----------
+    residue_bytes : int
+        Interleaved residues of the whole database, padding included.
+    lengths : ndarray, shape (n_subjects,), int32
+        Every subject's length, in any order.
+    groups : sequence of sequence of int
+        Query lengths of each group that is scored together.
+    """
+
+    residue_bytes: int
+    lengths: npt.NDArray[np.int32]
+    groups: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """How an engine wants the database.
+
+    Parameters
+    ----------
+    chunk_bytes : int
+        Most bytes of interleaved residues in a chunk.
+    keep : bool
+        Whether all chunks may stay loaded until the job ends.
+    in_flight : int
+        How many results of `Engine.find` may be waited for at a time.
+    note : str
+        What the engine will allocate, for people.
+    """
+
+    chunk_bytes: int = 64 << 20
+    keep: bool = False
+    in_flight: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Which scores are hits.
+
+    Parameters
+    ----------
+    by_length : sequence of (ndarray or None)
+        For each query the least score of a hit by subject length; None where only ``least`` counts.
+    least : sequence of (int or None)
+        For each query the least score of a hit whatever the length; None where every subject is a hit.
+    """
+
+    by_length: Sequence[npt.NDArray[np.int64] | None]
+    least: Sequence[int | None]
+
+    def takes_all(self, query: int) -> bool:
+        """Say whether every subject is a hit of a query."""
+        return self.by_length[query] is None and self.least[query] is None
+
+    def select(self, query: int, lengths: npt.NDArray[np.int32], scores: ScoreArray) -> IntArray:
+        """Return the places, in ascending order, whose score is a hit of a query."""
+        good = np.ones(len(scores), dtype=np.bool_)
+        table, least = self.by_length[query], self.least[query]
+        if table is not None:
+            good &= scores >= table[lengths]
+        if least is not None:
+            good &= scores >= least
+        places: IntArray = np.flatnonzero(good).astype(np.int64)
+        return places
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The hits of one query in a chunk.
+
+    Parameters
+    ----------
+    places : ndarray, shape (n,), int64
+        Places in the chunk, in any order.
+    scores : ndarray, shape (n,), int32
+        Exact scores, matrix units.
+    """
+
+    places: IntArray
+    scores: ScoreArray
+
+
+Pending = Callable[[], list[Candidates]]
+"""Waits for what `Engine.find` began; one entry a query."""
+
+
 class Engine(ABC):
     """Scores queries against chunks of a database. Close it, or use it as a context manager."""
 
     name: str
     """Short name, as ``--engine`` takes it."""
 
+    fallback: str = ""
+    """Why ``auto`` took this engine and not the GPU; empty where it did not have to."""
+
     @property
     @abstractmethod
     def description(self) -> str:
         """What runs: library, instruction set or device, number of threads."""
+
+    def plan(self, workload: Workload) -> ChunkPlan:
+        """Get ready for a job, and say how the database is to be cut.
+
+        Raises
+        ------
+        MemoryLimitError
+            If the job does not fit the memory that the engine may use.
+        """
+        return ChunkPlan()
 
     @abstractmethod
     def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
@@ -127,6 +232,31 @@ class Engine(ABC):
         EngineError
             If the library or the device fails.
         """
+
+    def find(
+        self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
+    ) -> Pending:
+        """Begin to look for the hits of every query of a group in a chunk.
+
+        Parameters
+        ----------
+        group, loaded, progress
+            As for `score`.
+        thresholds : Thresholds
+            What is a hit.
+
+        Returns
+        -------
+        Pending
+            To be called once, before the chunk is released, for the hits; their scores are exact.
+        """
+
+        def wait() -> list[Candidates]:
+            values = exact_scores(self, group, loaded, progress)
+            places = [thresholds.select(query, loaded.chunk.lengths, row) for query, row in enumerate(values)]
+            return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
+
+        return wait
 
     @abstractmethod
     def rescore(

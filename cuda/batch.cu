@@ -1,0 +1,258 @@
+// batch: score a track of query strips against blocks of 64 subjects, one subject (or two) a lane.
+// Work:    thread = one strip of kRows query rows against two subjects (kQueries = 1) or against one subject with two
+//          queries (kQueries = 2); warp = the strip against 64 or 32 subjects; pipeline of warps = consecutive
+//          strips, each one tile of 8 columns behind the one before; block = 16 warps in one or more pipelines;
+//          grid = as many blocks as are resident. Jobs (a block of subjects, or half of it) are handed out
+//          longest first by a counter, and warps go on to the next job without waiting for the others.
+// Traffic: 0.002 bytes global a cell between passes, 0.03 to 0.25 shared bytes a cell for scores (8-byte loads) and
+//          0.3 / kRows for boundaries; H and E of the strip in registers, 128 a thread.
+// Limits:  16-bit scores; at or above the limit that the planner states a subject is scored again in 32 bits.
+// Why:     KERNELS: a systolic block reaches 5.2 (kQueries = 1) and 6.0 TCUPS (2) on an H200, where one thread a
+//          subject with the whole query in its strips reached 3.8, because the longest subjects finished last.
+#include "recurrence.cuh"
+
+constexpr int kRows = SWSEARCH_ROWS;
+constexpr Mode kMode = static_cast<Mode>(SWSEARCH_MODE);
+constexpr int kQueries = SWSEARCH_QUERIES;
+constexpr int kTile = 8;       // columns between two meetings of neighbouring warps
+constexpr int kSlots = 2;      // tiles that a warp may be ahead of the next one
+constexpr int kQueue = 64;     // jobs that a pipeline's first warp may be ahead of its last
+constexpr int kMaxWarps = 16;  // of a block: four on each scheduler; other numbers lose 5 to 20 %
+
+// The scores of a strip by letter, in lines of 32 letters, 4 bytes each, so that a letter's bank is its own and loads
+// never conflict.
+// kQueries = 2: a line a row, int16 scores of both queries: nothing to unpack.
+// kQueries = 1: four rows are either *narrow*, one line of four int8, which a byte permute spreads to both subjects
+// (ALU pipe), or *wide*, two lines of two int16, which are loaded subject by subject and joined by a multiply-add (FMA
+// pipe, two loads a row). SWSEARCH_WIDE of every two groups of four rows are wide.
+constexpr int kLetters = 32;
+constexpr int kLineBytes = kLetters * 4;
+__host__ __device__ constexpr bool is_wide(int group) { return SWSEARCH_WIDE == 2 || (SWSEARCH_WIDE == 1 && group % 2); }
+__host__ __device__ constexpr int lines_before(int group) { return group + group * SWSEARCH_WIDE / 2; }
+constexpr int kLines = kQueries == 1 ? lines_before((kRows + 3) / 4) : kRows;
+constexpr int kProfileBytes = kLines * kLineBytes;
+
+static_assert(kQueries == 1 || kQueries == 2, "a lane holds one query against two subjects, or two against one");
+static_assert(kRows >= 4 && kRows <= 26, "H and E of a strip must fit 128 registers");
+static_assert(kQueue > kMaxWarps * kSlots, "a job must not leave the queue before the last warp has read it");
+
+// A strip of query rows, for the lower and the upper half of a lane (equal where kQueries is 1).
+struct Strip {
+  int query[2];  // -1: nothing in this half
+  int row[2];    // first row, counted from 0; 0 or less begins a query (rows below 0 are padding)
+  int last[2];   // row of the strip that ends the query, or -1
+  int unused[2];
+};
+
+// Scores of one letter down the strip; kQueries = 1 joins the letters of both subjects.
+struct StripScores {
+  const unsigned char *a, *b;  // the letters' places in the first line
+  u32 four_a, four_b;
+  __device__ __forceinline__ u32 at(int r, u32 shift16) {
+    if constexpr (kQueries == 2) {
+      return *reinterpret_cast<const u32*>(a + r * kLineBytes);
+    } else {
+      const int group = r / 4, k = r % 4;
+      if (is_wide(group)) {
+        const int at = (lines_before(group) + k / 2) * kLineBytes + k % 2 * 2;
+        return multiply_add(*reinterpret_cast<const unsigned short*>(b + at), shift16,
+                            *reinterpret_cast<const unsigned short*>(a + at));
+      }
+      if (k == 0) {
+        four_a = *reinterpret_cast<const u32*>(a + lines_before(group) * kLineBytes);
+        four_b = *reinterpret_cast<const u32*>(b + lines_before(group) * kLineBytes);
+      }
+      return permute(four_a, four_b, k | (k | 8) << 4 | (k + 4) << 8 | ((k + 4) | 8) << 12);
+    }
+  }
+};
+
+// Wait until a counter of another warp has reached a value, then see what that warp wrote.
+__device__ __forceinline__ void wait_for(const volatile int* counter, int value) {
+  while (*counter < value) {
+  }
+  __syncwarp();
+}
+
+extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_batch(
+    const uint2* __restrict__ residues,     // (n_tiles, 64): eight columns of a subject, letters times 4
+    const u32* __restrict__ tile_offsets,   // (n_blocks + 1,): first tile of each block
+    const int* __restrict__ lengths,        // (n_subjects,)
+    int n_subjects, int first_block, int n_jobs, int pipeline_warps,
+    const uint4* __restrict__ profile,      // (n_strips, kProfileBytes)
+    const Strip* __restrict__ strips, int n_strips,
+    int bias, int gap_open, int gap_extend, u32 one,
+    uint2* __restrict__ boundary,           // (pipelines of the grid, boundary_columns, 32): between passes
+    u32 boundary_columns,
+    int* __restrict__ scores, long long score_stride,  // (n_queries, score_stride)
+    u32* __restrict__ counter) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  const int n_warps = blockDim.x / kWarpLanes;
+  const int lane = threadIdx.x % kWarpLanes;
+  // through a shuffle, so that the compiler knows it to be the same in all lanes: addresses stay in uniform registers
+  const int warp = __shfl_sync(kAllLanes, (int)(threadIdx.x / kWarpLanes), 0);
+  const int pipeline = warp / pipeline_warps, stage = warp % pipeline_warps;
+  const bool is_first = stage == 0, is_last = stage == pipeline_warps - 1;
+
+  unsigned char* my_profile = shared + warp * kProfileBytes;
+  uint2* exchange = reinterpret_cast<uint2*>(shared + n_warps * kProfileBytes);  // (warps, kSlots, kTile, 32)
+  volatile int* done = reinterpret_cast<volatile int*>(exchange + n_warps * kSlots * kTile * kWarpLanes);
+  volatile u32* queue = reinterpret_cast<volatile u32*>(done + kMaxWarps) + pipeline * kQueue;
+
+  const Boundary<kMode> edge{bias, gap_open, gap_extend};
+  const Costs costs{0u - (u32)(gap_open + gap_extend) * 0x10001u, Pair16::both(-gap_extend), Pair16::both(bias), one};
+  const int passes = (n_strips + pipeline_warps - 1) / pipeline_warps;
+  const int n_pipelines = n_warps / pipeline_warps;
+  uint2* my_boundary = boundary + (size_t)(blockIdx.x * n_pipelines + pipeline) * boundary_columns * kWarpLanes + lane;
+  const u32 shift16 = one * 65536;  // unknown to the compiler, which would else use the ALU
+  const u32 local_top = Pair16::both(edge.at(0)), local_gap = Pair16::both(edge.gap_at(0));
+
+  if (is_first && lane == 0) queue[0] = atomicAdd(counter, 1u);
+  if (lane == 0) done[warp] = 0;
+  __syncthreads();
+
+  int tick = 0;  // tiles that this warp has finished, over all jobs and passes
+  int loaded = -1;
+  u32 H[kRows], E[kRows];
+
+  for (u32 turn = 0;; ++turn) {
+    const u32 job = queue[turn % kQueue];
+    if (job >= (u32)n_jobs) break;
+    if (is_first && lane == 0) queue[(turn + 1) % kQueue] = atomicAdd(counter, 1u);
+    const int block = first_block + (int)(kQueries == 1 ? job : job >> 1);
+    const int half = kQueries == 1 ? 0 : (int)(job & 1);
+    const int first_tile = tile_offsets[block], n_tiles = tile_offsets[block + 1] - first_tile;
+    const uint2* column = residues + (size_t)first_tile * 64 + half * 32 + lane;
+    int place[2];
+    place[0] = block * 64 + half * 32 + lane;
+    place[1] = kQueries == 1 ? place[0] + 32 : place[0];
+    int n[2] = {0, 0};
+    if constexpr (kMode != kLocal) {
+      n[0] = place[0] < n_subjects ? lengths[place[0]] : 0;
+      n[1] = place[1] < n_subjects ? lengths[place[1]] : 0;
+    }
+
+    for (int pass = 0; pass < passes; ++pass) {
+      const int strip = pass * pipeline_warps + stage;
+      if (strip >= n_strips) {  // the last pass has fewer strips than the pipeline has warps
+        tick += n_tiles;
+        wait_for(done + warp - 1, tick);  // so that the next job stands in the queue when this warp looks
+        if (lane == 0) done[warp] = tick;
+        continue;
+      }
+      const bool hands_on = strip < n_strips - 1;
+      const Strip what = strips[strip];
+      if (strip != loaded) {
+        __syncwarp();
+        const uint4* from = profile + (size_t)strip * (kProfileBytes / 16);
+        for (int i = lane; i < kProfileBytes / 16; i += kWarpLanes) reinterpret_cast<uint4*>(my_profile)[i] = from[i];
+        loaded = strip;
+        __syncwarp();
+      }
+      // halves that go on with a query keep what the strip before hands them; those that begin one take the edge
+      const u32 keep = (what.row[0] > 0 ? 0xffffu : 0u) | (what.row[1] > 0 ? 0xffff0000u : 0u);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        H[r] = Pair16::pack(edge.at(max(what.row[0] + r + 1, 0)), edge.at(max(what.row[1] + r + 1, 0)));
+        E[r] = Pair16::pack(edge.gap_at(max(what.row[0] + r + 1, 0)), edge.gap_at(max(what.row[1] + r + 1, 0)));
+      }
+      u32 corner = Pair16::pack(edge.at(max(what.row[0], 0)), edge.at(max(what.row[1], 0)));
+      u32 best = kMode == kLocal ? costs.floor : 0u;
+      const u32 row_mask = (what.last[0] >= 0 ? 0xffffu : 0u) | (what.last[1] >= 0 ? 0xffff0000u : 0u);
+      u32 next_a_x = column[0].x, next_a_y = column[0].y, next_b_x = 0, next_b_y = 0;
+      if constexpr (kQueries == 1) next_b_x = column[32].x, next_b_y = column[32].y;
+
+      for (int tile = 0; tile < n_tiles; ++tile, ++tick) {
+        const u32 a_x = next_a_x, a_y = next_a_y, b_x = next_b_x, b_y = next_b_y;
+        {
+          // one tile beyond the last is allocated, so that this needs no bound
+          const uint2 next = column[(size_t)(tile + 1) * 64];
+          next_a_x = next.x, next_a_y = next.y;
+          if constexpr (kQueries == 1) {
+            const uint2 other = column[(size_t)(tile + 1) * 64 + 32];
+            next_b_x = other.x, next_b_y = other.y;
+          }
+        }
+        uint2 in[kTile];
+        if (!is_first) {
+          wait_for(done + warp - 1, tick + 1);
+          const uint2* from = exchange + ((warp - 1) * kSlots + tick % kSlots) * kTile * kWarpLanes + lane;
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) in[i] = from[i * kWarpLanes];
+        } else if (pass > 0) {
+          wait_for(done + warp + pipeline_warps - 1, tick - n_tiles + 1);
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) in[i] = my_boundary[(size_t)(tile * kTile + i) * kWarpLanes];
+        } else {
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) in[i] = make_uint2(0, 0);
+        }
+        if (keep != kAllLanes) {
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) {
+            const int j = tile * kTile + i + 1;
+            const u32 top = kMode == kGlobal ? Pair16::both(edge.at(j)) : local_top;
+            const u32 gap = kMode == kGlobal ? Pair16::both(edge.gap_at(j)) : local_gap;
+            in[i].x = (in[i].x & keep) | (top & ~keep);
+            in[i].y = (in[i].y & keep) | (gap & ~keep);
+          }
+        }
+        // the slot that this tile goes to was read by the next warp kSlots tiles ago
+        if (hands_on && !is_last) wait_for(done + warp + 1, tick - kSlots + 1);
+        uint2* to_next = exchange + (warp * kSlots + tick % kSlots) * kTile * kWarpLanes + lane;
+
+#pragma unroll
+        for (int i = 0; i < kTile; ++i) {
+          StripScores column_scores;
+          const u32 selector = 0x4440u | (i & 3);  // one letter, zero-extended
+          column_scores.a = my_profile + permute(i < 4 ? a_x : a_y, 0, selector);
+          if constexpr (kQueries == 1) column_scores.b = my_profile + permute(i < 4 ? b_x : b_y, 0, selector);
+          u32 diagonal = corner, F = in[i].y, above = 0;
+          corner = in[i].x;
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) {
+            cell<Pair16, kMode>(diagonal, column_scores.at(r, shift16), H[r], E[r], F, costs);
+            if constexpr (kMode == kLocal) {
+              if (r & 1) best = Pair16::max3(best, above, H[r]);
+              else if (r == kRows - 1) best = Pair16::max2(best, H[r]);
+              above = H[r];
+            }
+          }
+          if constexpr (kMode == kSemiglobal) best = Pair16::max2(best, H[kRows - 1] & row_mask);
+          if constexpr (kMode != kLocal) {
+            const int j = tile * kTile + i + 1;
+            if (j == n[0] || j == n[1]) {  // a subject ends here
+              const u32 ends = (j == n[0] ? 0xffffu : 0u) | (j == n[1] ? 0xffff0000u : 0u);
+#pragma unroll
+              for (int r = 0; r < kRows; ++r) {
+                if constexpr (kMode == kSemiglobal) {
+                  best = Pair16::max2(best, H[r] & ends);
+                } else {
+                  const u32 here = ends & ((what.last[0] == r ? 0xffffu : 0u) | (what.last[1] == r ? 0xffff0000u : 0u));
+                  best = (best & ~here) | (H[r] & here);
+                }
+              }
+            }
+          }
+          if (!is_last) to_next[i * kWarpLanes] = make_uint2(H[kRows - 1], F);
+          else if (hands_on) my_boundary[(size_t)(tile * kTile + i) * kWarpLanes] = make_uint2(H[kRows - 1], F);
+        }
+        __threadfence_block();
+        __syncwarp();
+        if (lane == 0) done[warp] = tick + 1;
+      }
+
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (what.query[h] < 0 || place[h] >= n_subjects) continue;
+        int* score = scores + (long long)what.query[h] * score_stride + place[h];
+        const int value = Pair16::half(best, h) - bias;
+        if constexpr (kMode == kGlobal) {
+          if (what.last[h] >= 0 && n[h] > 0) *score = value;
+        } else if (value > 0) {
+          atomicMax(score, value);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,289 @@
+"""The thin layer over PyCUDA: devices, contexts, memory, launches, and CUDA's errors in the user's words.
+
+Nothing else imports pycuda, and this module does so only when a device is asked for: without PyCUDA or a driver
+everything else works.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
+
+OLDEST_CAPABILITY = (7, 5)
+"""Compute capability below which the compilers of CUDA 13 make no code."""
+
+
+_NON_BLOCKING = 1
+"""CU_STREAM_NON_BLOCKING."""
+
+
+class GpuMemoryError(MemoryLimitError):
+    """The device has less memory than was asked for; the engine asks for less before it gives up."""
+
+
+@functools.cache
+def driver() -> Any:
+    """Import PyCUDA's driver interface and initialise CUDA.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If PyCUDA or the driver is missing, or there is no device.
+    """
+    try:
+        found = importlib.import_module("pycuda.driver")
+    except ModuleNotFoundError as error:
+        raise GpuUnavailableError(
+            f"engine gpu cannot be used: PyCUDA is not installed ({error}); pip install 'swsearch[gpu]', or use "
+            "--engine cpu"
+        ) from error
+    except ImportError as error:
+        raise GpuUnavailableError(
+            f"engine gpu cannot be used: no NVIDIA driver was found ({error}); install the driver, or use --engine cpu"
+        ) from error
+    try:
+        found.init()
+        count = found.Device.count()
+    except found.Error as error:
+        raise GpuUnavailableError(
+            f"engine gpu cannot be used: the NVIDIA driver does not answer ({error}); see that nvidia-smi works, or "
+            "use --engine cpu"
+        ) from error
+    if count == 0:
+        raise GpuUnavailableError("engine gpu cannot be used: there is no CUDA device; use --engine cpu")
+    return found
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What is known of a device before it is opened.
+
+    Parameters
+    ----------
+    index : int
+        As ``--device`` takes it.
+    name : str
+        The vendor's name.
+    capability : (int, int)
+        Compute capability.
+    multiprocessors : int
+        Streaming multiprocessors.
+    memory : int
+        Bytes.
+    shared_limit : int
+        Largest shared memory of a block, bytes.
+    driver_version : (int, int)
+        CUDA version of the driver.
+    """
+
+    index: int
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    memory: int
+    shared_limit: int
+    driver_version: tuple[int, int]
+
+    @property
+    def architecture(self) -> str:
+        """As the compilers name it, such as ``sm_90``."""
+        return "sm_{}{}".format(*self.capability)
+
+    def __str__(self) -> str:
+        return f"device {self.index}, {self.name}"
+
+
+def list_devices() -> list[DeviceInfo]:
+    """Describe every device.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is none, or no way to reach it.
+    """
+    cuda = driver()
+    version = cuda.get_driver_version()
+    found = []
+    for index in range(cuda.Device.count()):
+        device = cuda.Device(index)
+        attribute = cuda.device_attribute
+        found.append(
+            DeviceInfo(
+                index,
+                device.name(),
+                tuple(device.compute_capability()),
+                device.get_attribute(attribute.MULTIPROCESSOR_COUNT),
+                device.total_memory(),
+                device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                if hasattr(attribute, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+                else device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) - 1024,
+                (version // 1000, version % 1000 // 10),
+            )
+        )
+    return found
+
+
+def choose_device(index: int | None) -> DeviceInfo:
+    """Return a device, by default the first of those with the most multiprocessors.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is none, or it is too old.
+    OptionError
+        If there is no device of that number.
+    """
+    devices = list_devices()
+    if index is not None and not 0 <= index < len(devices):
+        listed = ", ".join(f"{each.index} ({each.name})" for each in devices)
+        raise OptionError("device", index, f"one of {listed}")
+    chosen = devices[index] if index is not None else max(devices, key=lambda each: each.multiprocessors)
+    if chosen.capability < OLDEST_CAPABILITY:
+        raise GpuUnavailableError(
+            f"engine gpu cannot be used: {chosen} has compute capability {chosen.capability[0]}."
+            f"{chosen.capability[1]}, expected at least {OLDEST_CAPABILITY[0]}.{OLDEST_CAPABILITY[1]}; use --engine cpu"
+        )
+    return chosen
+
+
+class Device:
+    """An open device: its primary context, which is shared with other libraries of the process, and two streams.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        Which one.
+    """
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self._cuda = driver()
+        try:
+            self._context = self._cuda.Device(info.index).retain_primary_context()
+        except self._cuda.Error as error:
+            raise GpuUnavailableError(
+                f"engine gpu cannot be used: {info} could not be opened ({error}); see with nvidia-smi whether "
+                "another process holds it, or use --engine cpu"
+            ) from error
+
+    @contextmanager
+    def active(self, doing: str) -> Iterator[None]:
+        """Make the context current, and translate what CUDA says when ``doing`` fails."""
+        cuda = self._cuda
+        try:
+            self._context.push()
+        except cuda.Error as error:
+            raise self._failure(doing, error) from error
+        try:
+            yield
+        except cuda.MemoryError as error:
+            raise GpuMemoryError(
+                f"{self.info}: not enough GPU memory for {doing} ({error}); close other programs that use it, or "
+                "allow less with --gpu-memory"
+            ) from error
+        except cuda.Error as error:
+            raise self._failure(doing, error) from error
+        finally:
+            self._context.pop()
+
+    def _failure(self, doing: str, error: Exception) -> EngineError:
+        return EngineError(
+            f"{self.info}: {doing} failed ({error}); run again, with --engine cpu if it stays, and please report it"
+        )
+
+    def close(self) -> None:
+        """Let go of the context; the device frees what was allocated when nothing else holds it."""
+        self._context.detach()
+
+    # What follows needs the context to be current.
+
+    def free_memory(self) -> int:
+        """Return the bytes that are free on the device."""
+        free: int = self._cuda.mem_get_info()[0]
+        return free
+
+    def allocate(self, n_bytes: int) -> Any:
+        """Allocate device memory; freed when the last reference goes, or by its ``free``."""
+        return self._cuda.mem_alloc(max(n_bytes, 1))
+
+    def pinned(self, n_bytes: int) -> npt.NDArray[np.uint8]:
+        """Allocate page-locked host memory."""
+        array: npt.NDArray[np.uint8] = self._cuda.pagelocked_empty(max(n_bytes, 1), np.uint8)
+        return array
+
+    def stream(self) -> Any:
+        """Make a stream that does not wait for copies on the default stream."""
+        return self._cuda.Stream(_NON_BLOCKING)
+
+    def event(self, timing: bool = False) -> Any:
+        """Make an event."""
+        return self._cuda.Event(0 if timing else self._cuda.event_flags.DISABLE_TIMING)
+
+    def upload(self, address: int, data: npt.NDArray[Any], stream: Any) -> None:
+        """Copy an array to the device and wait until it is there, which a plain copy does not promise."""
+        if data.nbytes:
+            self._cuda.memcpy_htod_async(address, np.ascontiguousarray(data), stream)
+            stream.synchronize()
+
+    def download(self, data: npt.NDArray[Any], address: int) -> None:
+        """Copy device memory into an array and wait for it."""
+        if data.nbytes:
+            self._cuda.memcpy_dtoh(data, address)
+
+    def upload_async(self, address: int, pinned: npt.NDArray[Any], stream: Any) -> None:
+        """Copy page-locked memory to the device."""
+        if pinned.nbytes:
+            self._cuda.memcpy_htod_async(address, pinned, stream)
+
+    def download_async(self, pinned: npt.NDArray[Any], address: int, stream: Any) -> None:
+        """Copy device memory to page-locked memory."""
+        if pinned.nbytes:
+            self._cuda.memcpy_dtoh_async(pinned, address, stream)
+
+    def clear_async(self, address: int, n_bytes: int, stream: Any) -> None:
+        """Set device memory, a multiple of four bytes, to 0."""
+        if n_bytes:
+            self._cuda.memset_d32_async(address, 0, n_bytes // 4, stream)
+
+    def load(self, cubin: bytes) -> Any:
+        """Load a compiled module."""
+        return self._cuda.module_from_buffer(cubin)
+
+
+class Function:
+    """A kernel of a loaded module.
+
+    Parameters
+    ----------
+    module : pycuda.driver.Module
+        Loaded; kept alive.
+    name : str
+        The kernel.
+    signature : str
+        One letter an argument, as `struct` has them; ``P`` is an address.
+    shared_bytes : int
+        Shared memory of a block.
+    """
+
+    def __init__(self, module: Any, name: str, signature: str, shared_bytes: int = 0) -> None:
+        self._module, self._shared = module, shared_bytes
+        self._function = module.get_function(name)
+        if shared_bytes > 48 << 10:
+            cuda = driver()
+            self._function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
+        self._function.prepare(signature)
+
+    def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[int]) -> None:
+        """Start the kernel; it runs behind what the stream holds already."""
+        self._function.prepared_async_call(
+            (blocks, 1), (threads, 1, 1), stream, *arguments, shared_size=self._shared
+        )

@@ -1,0 +1,395 @@
+"""The GPU engine: hand-written kernels behind the interface of every engine.
+
+A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
+(`GpuEngine.find`) starts the kernels of a chunk on one of two slots and returns; while the last jobs of a chunk are
+running, those of the next begin. Only hits come back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.engines.base import (
+    Candidates,
+    ChunkPlan,
+    Engine,
+    LoadedChunk,
+    Pending,
+    Progress,
+    QueryGroup,
+    ScoreArray,
+    Scores,
+    Thresholds,
+    Workload,
+    empty_scores,
+)
+from swsearch.engines.gpu.compiler import find_compiler
+from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
+from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.memory import FREE_SHARE, MIB, SLOTS, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
+from swsearch.engines.gpu.queries import Group, Part
+from swsearch.engines.gpu.slot import Results, Slot, UploadedPart
+from swsearch.errors import OptionError
+from swsearch.scoring import Mode, Profile, Scoring
+
+UNPLANNED_QUERIES = [5_000] * 64
+"""Query lengths that there is room for where no job has said what is coming."""
+
+STAGING_BYTES = 8 * MIB
+"""Page-locked memory of each of two staging buffers."""
+
+
+@dataclass
+class GpuChunk:
+    """A chunk on the device.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        What it was made of; its residues are no longer needed.
+    residues, tiles, lengths : int
+        Addresses of the arranged residues, of each block's first tile and of the subjects' lengths.
+    columns : ndarray, shape (n_blocks,), int64
+        Columns of each block.
+    region : Region or None
+        Where it stands, if that is given back when it is released.
+    ready : Event
+        Recorded when it is complete.
+    """
+
+    chunk: Chunk
+    residues: int
+    tiles: int
+    lengths: int
+    columns: IntArray
+    region: Region | None
+    ready: Any
+
+    @property
+    def n_subjects(self) -> int:
+        """Subjects, empty ones included."""
+        return self.chunk.n_subjects
+
+
+@dataclass
+class Usage:
+    """What an engine did, for benchmarks and ``--verbose``.
+
+    Parameters
+    ----------
+    load_seconds : float
+        Wall time of handing residues to the device.
+    cells : int
+        Query residues times subject residues that were scored.
+    spans : list of (float, float)
+        When kernels ran, in seconds by the device's clock.
+    launched : set of str
+        Which kernels were used, by their source.
+    """
+
+    load_seconds: float = 0.0
+    cells: int = 0
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    launched: set[str] = field(default_factory=set)
+
+    @property
+    def kernel_seconds(self) -> float:
+        """Time in which at least one slot's kernels were running."""
+        total, end = 0.0, float("-inf")
+        for start, stop in sorted(self.spans):
+            total += max(stop - max(start, end), 0.0)
+            end = max(end, stop)
+        return total
+
+
+class GpuEngine(Engine):
+    """Scores on an NVIDIA GPU.
+
+    Parameters
+    ----------
+    device : int, optional
+        Which one; by default the first of those with the most multiprocessors.
+    memory : int, optional
+        Bytes of its memory that may be used; by default nearly all that is free.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is no usable device, driver, PyCUDA or compiler.
+    OptionError
+        If there is no such device.
+    """
+
+    name = "gpu"
+
+    def __init__(self, device: int | None = None, memory: int | None = None) -> None:
+        if memory is not None and memory < 1:
+            raise OptionError("gpu_memory", memory, "a positive number of bytes")
+        self.info = choose_device(device)
+        self._memory_limit = memory
+        self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
+        self._device = Device(self.info)
+        self.kernels = Kernels(self._device, self.compiler)
+        self.usage = Usage()
+        self.memory_plan: MemoryPlan | None = None
+        self._planned = False
+        self._arena: Any = None
+        self._slots: list[Slot] = []
+        self._regions: list[Region] = []
+        self._queries: Region | None = None
+        self._uploaded: dict[Part, UploadedPart] = {}
+        self._loaded: list[GpuChunk] = []
+        self._next_slot = 0
+        self._closed = False
+        with self._device.active("setting up"):
+            self._copies = self._device.stream()
+            self._clock = self._device.event(timing=True)
+            self._clock.record(self._copies)
+            self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]
+
+    @property
+    def description(self) -> str:
+        """Device, architecture and compiler."""
+        return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
+
+    # memory
+
+    def plan(self, workload: Workload) -> ChunkPlan:
+        """See `Engine.plan`. On a device that turns out to have less memory, less is asked for."""
+        groups = [list(lengths) for lengths in workload.groups] or [[]]
+        # each group of queries comes and goes; the plan has room for the largest
+        largest = max(groups, key=lambda lengths: sum(lengths) + 1000 * len(lengths))
+        self._make_room(workload.lengths, largest, workload.residue_bytes)
+        self._planned = True
+        plan = self.memory_plan
+        assert plan is not None
+        return ChunkPlan(plan.chunk_bytes, plan.resident, SLOTS, f"{self.info}: {plan}")
+
+    def _make_room(self, lengths: npt.NDArray[np.int32], query_lengths: list[int], residue_bytes: int) -> None:
+        """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
+        self._free()
+        with self._device.active("planning memory"):
+            free = self._device.free_memory()
+        budget = int(free * FREE_SHARE)
+        if self._memory_limit is not None:
+            budget = min(budget, self._memory_limit)
+        demand = demand_of(lengths, query_lengths, residue_bytes, self.info.multiprocessors)
+        while True:
+            plan = make_plan(demand, budget)
+            try:
+                with self._device.active(f"allocating {plan.total / MIB:,.0f} MiB"):
+                    arena = self._device.allocate(plan.total)
+                break
+            except GpuMemoryError:
+                # another process took what was free; what is asked for next is less than what just failed
+                budget = min(plan.total, budget) * 3 // 4
+        self._divide(plan, arena)
+
+    def _divide(self, plan: MemoryPlan, arena: Any) -> None:
+        self.memory_plan, self._arena = plan, arena
+        whole = Region(int(arena), plan.total)
+        n_regions = 1 if plan.resident else SLOTS
+        size = plan.residues // n_regions
+        self._regions = [Region(whole.take(size), size) for _ in range(n_regions)]
+        self._queries = Region(whole.take(plan.queries), plan.queries)
+        with self._device.active("setting up slots"):
+            regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(SLOTS)]
+            self._slots = [Slot(self._device, self.kernels, plan, region, self._clock, self.usage) for region in regions]
+
+    def _free(self) -> None:
+        with self._device.active("waiting for kernels"):
+            for slot in self._slots:
+                slot.close()
+            for chunk in self._loaded:
+                chunk.ready = None
+        self._slots, self._regions, self._queries, self._loaded = [], [], None, []
+        self._uploaded.clear()
+        if self._arena is not None:
+            with self._device.active("freeing memory"):
+                self._arena.free()
+        self._arena = self.memory_plan = None
+
+    # queries
+
+    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+        """See `Engine.prepare`. Kernels that are needed are compiled, or taken from the cache, now."""
+        group = Group(profiles, scoring, mode)
+        return QueryGroup(profiles, scoring, mode, group)
+
+    def _parts(self, group: QueryGroup, chunk: GpuChunk) -> list[Part]:
+        assert self.memory_plan is not None
+        at_once = self.memory_plan.scores // (4 * max(chunk.n_subjects, 1))
+        parts: list[Part] = group.handle.parts(at_once)
+        return parts
+
+    def _upload(self, part: Part) -> UploadedPart:
+        """Bring a part's scores by letter to the device, where they stay while there is room."""
+        assert self._queries is not None
+        uploaded = self._uploaded.get(part)
+        if uploaded is None:
+            size = UploadedPart.n_bytes(part)
+            if not self._queries.fits(size):
+                for slot in self._slots:
+                    slot.settle()  # nothing may be running on what is overwritten
+                self._queries.reset()
+                self._uploaded.clear()
+            address = self._queries.take(size)
+            uploaded = UploadedPart(self._device, part, Region(address, size), self._copies)
+            self._uploaded[part] = uploaded
+        return uploaded
+
+    # chunks
+
+    def load(self, chunk: Chunk) -> LoadedChunk:
+        """See `Engine.load`; copies while earlier chunks are scored."""
+        begun = time.perf_counter()
+        if not self._planned and not self._loaded:
+            self._make_room(chunk.lengths, UNPLANNED_QUERIES, chunk.residues.nbytes)
+        assert self.memory_plan is not None
+        region = self._free_region(chunk)
+        with self._device.active("copying residues"):
+            loaded = self._copy(chunk, region)
+        self._loaded.append(loaded)
+        self.usage.load_seconds += time.perf_counter() - begun
+        return LoadedChunk(chunk, loaded)
+
+    def _free_region(self, chunk: Chunk) -> Region:
+        assert self.memory_plan is not None
+        if self.memory_plan.resident:
+            return self._regions[0]
+        taken = [loaded.region for loaded in self._loaded]
+        free = [region for region in self._regions if not any(region is other for other in taken)]
+        if not free:
+            raise GpuMemoryError(f"gpu memory: more than {SLOTS} chunks are loaded; please report it")
+        free[0].reset()
+        return free[0]
+
+    def _copy(self, chunk: Chunk, region: Region) -> GpuChunk:
+        device, stream = self._device, self._copies
+        n_bytes = chunk.residues.nbytes
+        address = region.take(n_bytes + TILE_PADDING)
+        tiles = (chunk.column_offsets // 8).astype(np.uint32)
+        numbers = [(region.take(array.nbytes), array) for array in (tiles, chunk.lengths)]
+        bytes_ = chunk.residues.reshape(-1)
+        for number, start in enumerate(range(0, n_bytes, STAGING_BYTES)):
+            pinned, free = self._staging[number % 2]
+            free.synchronize()
+            piece = bytes_[start : start + STAGING_BYTES]
+            pinned[: len(piece)] = piece
+            device.upload_async(address + start, pinned[: len(piece)], stream)
+            free.record(stream)
+        for at, array in numbers:
+            device.upload_async(at, np.ascontiguousarray(array), stream)
+        device.clear_async(address + n_bytes, TILE_PADDING, stream)
+        self.kernels.arrange(stream, address, n_bytes // (LANES * 8))
+        ready = device.event()
+        ready.record(stream)
+        columns: IntArray = np.diff(chunk.column_offsets)
+        return GpuChunk(chunk, address, numbers[0][0], numbers[1][0], columns, region, ready)
+
+    def release(self, loaded: LoadedChunk) -> None:
+        """See `Engine.release`."""
+        self._loaded = [other for other in self._loaded if other is not loaded.handle]
+        with self._device.active("releasing a chunk"):
+            loaded.handle.ready = None  # events end while their context is current
+        if not self._planned and not self._loaded:
+            self._free()
+
+    # scoring
+
+    def find(
+        self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
+    ) -> Pending:
+        """See `Engine.find`."""
+        if any(thresholds.takes_all(query) for query in range(len(group.profiles))):
+            return super().find(group, loaded, thresholds, progress)
+        chunk: GpuChunk = loaded.handle
+        parts = self._parts(group, chunk)
+        slot = self._take_slot()
+        first = self._start(slot, parts[0], chunk, thresholds)
+
+        def wait() -> list[Candidates]:
+            found: list[Candidates] = []
+            for part in parts:
+                results = first if part is parts[0] else self._start(slot, part, chunk, thresholds)
+                found += self._hits(part, chunk, thresholds, results)
+                self._count(part, chunk, progress)
+            return found
+
+        return wait
+
+    def _take_slot(self) -> Slot:
+        slot = self._slots[self._next_slot]
+        self._next_slot = (self._next_slot + 1) % SLOTS
+        return slot
+
+    def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Results:
+        with self._device.active("scoring"):
+            return slot.start(self._upload(part), chunk, thresholds)
+
+    def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Results) -> list[Candidates]:
+        with self._device.active("scoring"):
+            listed, values = results.get()
+        if listed is not None:
+            bounds = np.searchsorted(listed["query"], np.arange(len(part.profiles) + 1)).tolist()
+            return [
+                Candidates(listed["place"][a:b].astype(np.int64), listed["score"][a:b]) for a, b in pairwise(bounds)
+            ]
+        # more hits than the list holds: look through all scores here
+        assert values is not None
+        lengths = chunk.chunk.lengths
+        places = [thresholds.select(part.first + query, lengths, row) for query, row in enumerate(values)]
+        return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
+
+    def _count(self, part: Part, chunk: GpuChunk, progress: Progress | None) -> None:
+        residues = chunk.chunk.n_residues
+        cells = [len(profile) * residues for profile in part.profiles]
+        self.usage.cells += sum(cells)
+        if progress is not None:
+            progress(sum(cells))
+
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
+        """See `Engine.score`; what saturates is scored again on the device, so nothing is flagged."""
+        chunk: GpuChunk = loaded.handle
+        lengths = loaded.chunk.lengths
+        filled = int(np.count_nonzero(lengths))
+        values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
+        for part in self._parts(group, chunk):
+            results = self._start(self._take_slot(), part, chunk, None)
+            with self._device.active("scoring"):
+                values[part.first : part.first + len(part.profiles)] = results.get()[1]
+            self._count(part, chunk, progress)
+        for query, profile in enumerate(group.profiles):
+            start = filled if len(profile) else 0
+            values[query, start:] = empty_scores(len(profile), lengths[start:], group)
+        return Scores(values, np.zeros(values.shape, dtype=np.bool_), 32)
+
+    def rescore(
+        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
+    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
+        """See `Engine.rescore`; `score` has left nothing to do, so this is for completeness."""
+        values = self.score(group, loaded).values[query, subjects]
+        return values, np.zeros(len(values), dtype=np.bool_)
+
+    def close(self) -> None:
+        """Free the device's memory and let go of its context."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._free()
+            with self._device.active("closing"):
+                self._copies.synchronize()
+                self._staging.clear()
+                self.kernels.close()
+                del self._copies, self._clock
+        finally:
+            self._device.close()

@@ -1,0 +1,71 @@
+"""What a 16-bit lane can hold: the bias that keeps values where the kernels need them, and the certain scores.
+
+A register holds score + bias. Every H must stay at or above the cost of a gap's first residue, so that the kernels'
+32-bit subtraction never borrows from the neighbouring half, and nothing may pass 32,767.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from swsearch.scoring import Mode, Profile, Scoring, lane_limits
+
+LANE_MAX = lane_limits(16)[1]
+
+
+@dataclass(frozen=True)
+class Lane16:
+    """How scores are held in 16 bits.
+
+    Parameters
+    ----------
+    bias : int
+        Register value of score 0.
+    limit : int
+        Scores at or above this are not certain and are computed again; out of reach where nothing can saturate.
+    """
+
+    bias: int
+    limit: int
+
+
+UNREACHABLE = 1 << 30
+"""A score that nothing reaches."""
+
+
+def highest_score(profile: Profile) -> int:
+    """Bound the score of any alignment of a query: every row at its best letter."""
+    scores = profile.scores[:, :-1].astype(np.int64)
+    return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
+
+
+def lane16(
+    scoring: Scoring, mode: Mode, profile: Profile, rows: int, columns: int, highest: int | None = None
+) -> Lane16 | None:
+    """Say how a query is scored in 16 bits against subjects of up to ``columns`` columns, or None if it cannot be.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Of the score matrix, padding included.
+    highest : int, optional
+        The query's `highest_score`, where it is known already.
+
+    Notes
+    -----
+    Local: the floor is the bias, and H that reaches ``32768 - max(matrix)`` might wrap at the next cell, so a score
+    is certain below that. Global and semi-global: H is at least the cost of gapping both prefixes away (or, with
+    free ends, the cheaper of both), and at most `highest_score`, so the lengths say beforehand whether it fits.
+    """
+    first = scoring.gap_first
+    entry = max(scoring.matrix.max, 0)
+    if mode == "local":
+        limit = LANE_MAX + 1 - entry - first
+        return Lane16(first, limit) if limit >= LANE_MAX // 2 else None
+    gaps = (scoring.gap_cost(rows), scoring.gap_cost(columns))
+    bias = (sum(gaps) if mode == "global" else min(gaps)) + first
+    if bias + (highest_score(profile) if highest is None else highest) + entry > LANE_MAX:
+        return None
+    return Lane16(bias, UNREACHABLE)

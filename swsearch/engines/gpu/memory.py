@@ -1,0 +1,230 @@
+"""The memory plan: what the engine will allocate, known and said before any work starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import LANES, IntArray, block_columns
+from swsearch.engines.gpu.device import GpuMemoryError
+
+MIB = 1 << 20
+
+CHUNK_BYTES = 64 * MIB
+"""Most residues in a chunk: small enough that scoring starts soon after the first bytes were read."""
+
+LEAST_CHUNK_BYTES = 1 * MIB
+"""Least residues in a chunk; a block of 64 long subjects may need more."""
+
+FREE_SHARE = 0.92
+"""Share of the device's free memory that is taken at most, where no other bound is given."""
+
+SLOTS = 2
+"""Chunks in work at a time: while the last jobs of one are running, the next begins."""
+
+LONG_COLUMNS = 3_072
+"""Subjects from this length on go to the wavefront kernel: as a job of the inter-task kernel they would take
+longer than a block's fair share of the scan."""
+
+TILE_PADDING = 512
+"""Bytes behind the last tile of a chunk: the kernel fetches one tile ahead."""
+
+PART_QUERIES = 256
+"""Most queries that are scored together: their thresholds by length stand on the device at a time."""
+
+HIT_BYTES = 12
+"""Bytes of a hit in the device's list."""
+
+BOUNDARY_BYTES = 8
+"""H and F of a column."""
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How the device's memory is divided.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes that may be used.
+    chunk_bytes : int
+        Most interleaved residues of a chunk.
+    resident : bool
+        Whether the whole database stays on the device.
+    residues : int
+        Bytes for residues, lengths and offsets of all chunks that are held.
+    queries : int
+        Bytes for queries' scores by letter, strips and thresholds.
+    scores, boundary, wavefront, hits, small : int
+        Bytes in each of `SLOTS` slots: scores of a chunk, boundaries of the inter-task and of the wavefront
+        kernels, the list of hits, and thresholds and other small tables.
+    """
+
+    budget: int
+    chunk_bytes: int
+    resident: bool
+    residues: int
+    queries: int
+    scores: int
+    boundary: int
+    wavefront: int
+    hits: int
+    small: int
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a slot."""
+        return self.scores + self.boundary + self.wavefront + self.hits + self.small + 4096
+
+    @property
+    def total(self) -> int:
+        """Bytes that are allocated."""
+        return self.residues + self.queries + SLOTS * self.slot
+
+    def __str__(self) -> str:
+        kind = "resident" if self.resident else "streamed"
+        return (
+            f"{self.total / MIB:,.0f} MiB of {self.budget / MIB:,.0f} MiB allowed: residues {self.residues / MIB:,.0f} "
+            f"({kind}, chunks of {self.chunk_bytes / MIB:,.0f}), queries {self.queries / MIB:,.0f}, and in each of "
+            f"{SLOTS} slots scores {self.scores / MIB:,.0f}, boundaries "
+            f"{(self.boundary + self.wavefront) / MIB:,.0f}, hits and thresholds "
+            f"{(self.hits + self.small) / MIB:,.0f}"
+        )
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a job needs, in numbers.
+
+    Parameters
+    ----------
+    residue_bytes : int
+        Interleaved residues of the whole database.
+    longest : int
+        Longest subject, in residues.
+    blocks : ndarray, shape (n_blocks,), int64
+        Bytes of each block, ascending.
+    n_queries, n_rows : int
+        Queries and their residues in the largest group.
+    multiprocessors : int
+        Of the device.
+    """
+
+    residue_bytes: int
+    longest: int
+    blocks: IntArray
+    n_queries: int
+    n_rows: int
+    multiprocessors: int
+
+    @property
+    def longest_block(self) -> int:
+        """Bytes of the largest block."""
+        return int(self.blocks[-1])
+
+    def most_subjects(self, n_bytes: int) -> int:
+        """Return how many subjects a chunk of ``n_bytes`` bytes holds at most: the shortest ones."""
+        n_blocks = int(np.searchsorted(np.cumsum(self.blocks), n_bytes, side="right")) + 1
+        return LANES * min(n_blocks, len(self.blocks))
+
+
+def make_plan(demand: Demand, budget: int) -> MemoryPlan:
+    """Divide a budget.
+
+    Raises
+    ------
+    GpuMemoryError
+        If the job cannot be done within the budget.
+    """
+    # int16 scores of 32 letters for half a row, int8 ones for the wavefront, rounding up to strips and passes
+    queries = _round(104 * demand.n_rows + 10_000 * min(demand.n_queries, PART_QUERIES) + MIB)
+    hits = _round(min(1 << 16, max(1 << 12, budget // 2000)) * HIT_BYTES)
+    small = _round(4 * min(demand.n_queries, PART_QUERIES) * (demand.longest + 4) + MIB // 4)
+    columns = min(LONG_COLUMNS, demand.longest + 8)
+    boundary = 2 * demand.multiprocessors * columns * 32 * BOUNDARY_BYTES
+    boundary = _round(min(boundary, int(budget * 0.27)))
+    per_warp = (demand.longest + 8) * BOUNDARY_BYTES
+    wavefront = _round(max(min(512 * per_warp, int(budget * 0.04)), 8 * per_warp))
+    # a chunk's numbers: a length a subject, the first tile of each block
+    everything = demand.residue_bytes + (4 * LANES + 12) * len(demand.blocks) + 4096 * 64
+    everything += TILE_PADDING * (demand.residue_bytes // LEAST_CHUNK_BYTES + 1)
+    needed = 0
+    for resident in (True, False):
+        chunk = min(CHUNK_BYTES, demand.residue_bytes)
+        while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
+            held = max(chunk, demand.longest_block)
+            subjects = demand.most_subjects(held)
+            # where queries are many, some at a time are scored
+            scores = _round(4 * min(subjects * min(demand.n_queries, PART_QUERIES), max(subjects, 64 * MIB)))
+            one = _round(held + TILE_PADDING + 5 * subjects + 4096)
+            residues = _round(everything) if resident else SLOTS * one
+            plan = MemoryPlan(
+                budget, chunk, resident, residues, queries, scores, boundary, wavefront, hits, small
+            )
+            if plan.total <= budget:
+                return plan
+            needed = plan.total
+            chunk //= 2
+    raise GpuMemoryError(
+        f"gpu memory: {budget / MIB:,.0f} MiB are too little for this job, expected at least "
+        f"{-(-needed // MIB):,} MiB; allow more with --gpu-memory, or use --engine cpu"
+    )
+
+
+def _round(n_bytes: int) -> int:
+    return -(-n_bytes // 4096) * 4096
+
+
+class Region:
+    """A part of the device's memory that is handed out from its start.
+
+    Parameters
+    ----------
+    address : int
+        Its start on the device.
+    n_bytes : int
+        Its size.
+    """
+
+    def __init__(self, address: int, n_bytes: int) -> None:
+        self.address, self.n_bytes, self.used = address, n_bytes, 0
+
+    def take(self, n_bytes: int) -> int:
+        """Hand out memory, aligned to 256 bytes; return its address."""
+        start = -(-self.used // 256) * 256
+        if start + n_bytes > self.n_bytes:
+            raise GpuMemoryError(
+                f"gpu memory: {start + n_bytes:,} bytes needed where {self.n_bytes:,} were planned; please report it"
+            )
+        self.used = start + n_bytes
+        return self.address + start
+
+    def fits(self, *sizes: int) -> bool:
+        """Say whether memory of these sizes can still be handed out."""
+        at = self.used
+        for n_bytes in sizes:
+            at = -(-at // 256) * 256 + n_bytes
+        return at <= self.n_bytes
+
+    def reset(self) -> None:
+        """Take everything back."""
+        self.used = 0
+
+
+def demand_of(
+    lengths: npt.NDArray[np.integer], query_lengths: list[int], residue_bytes: int, multiprocessors: int
+) -> Demand:
+    """Count what a job needs from the lengths of all subjects and of a group of queries."""
+    ordered = np.sort(lengths)[::-1]
+    longest = max(int(ordered[0]) if len(ordered) else 0, 1)
+    blocks = np.maximum(block_columns(ordered), 8) * LANES if len(ordered) else np.array([8 * LANES])
+    return Demand(
+        residue_bytes=max(residue_bytes, LANES * 8),
+        longest=longest,
+        blocks=np.sort(blocks),
+        n_queries=max(len(query_lengths), 1),
+        n_rows=sum(query_lengths),
+        multiprocessors=multiprocessors,
+    )

@@ -1,0 +1,216 @@
+"""How queries are laid out for the kernels: strips, tracks and the scores of their rows.
+
+A *track* is a run of strips of equal height, query after query. The inter-task kernel takes one track, with two
+subjects a lane, or two tracks of nearly equal height in the two halves of its lanes. Query rows that fill up the
+last strip score `PAD_SCORE` and follow the query; in semi-global mode, where the last row must be the query's own,
+they come first and score 0, which leaves the boundary's zeros as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.engines.gpu.variants import (
+    BatchVariant,
+    WavefrontVariant,
+    batch_rows,
+    choose_single,
+    choose_wavefront_rows,
+    count_strips,
+    track_cost,
+)
+from swsearch.scoring import PAD_SCORE, Mode, Profile
+
+Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
+
+QUERY_PAIR_GAIN = 5.99 / 5.15
+"""Throughput of two queries a lane over one (H200, systolic prototype, November 2026)."""
+
+
+STRIP = np.dtype([("query", "<i4", 2), ("row", "<i4", 2), ("last", "<i4", 2), ("unused", "<i4", 2)])
+"""``Strip`` of ``cuda/batch.cu``."""
+
+QUERY = np.dtype([("profile", "<u4"), ("passes", "<i4"), ("length", "<i4"), ("padding", "<i4")])
+"""``Query`` of ``cuda/wavefront.cu``."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One launch of the inter-task kernel: which queries, in which strips.
+
+    Parameters
+    ----------
+    variant : BatchVariant
+        The kernel.
+    queries : list of int
+        The group's queries that are in it.
+    strips : ndarray, shape (n_strips,), `STRIP`
+        Strips of both halves.
+    profile : ndarray
+        Scores of every strip's rows, in the kernel's order; C-contiguous.
+    """
+
+    variant: BatchVariant
+    queries: list[int]
+    strips: npt.NDArray[np.void]
+    profile: Words
+
+
+@dataclass(frozen=True)
+class Wavefront:
+    """The queries of one variant (rows a lane) of the intra-task kernel.
+
+    Parameters
+    ----------
+    rows : int
+        Rows a lane.
+    queries : list of int
+        The group's queries that are in it.
+    table : ndarray, shape (n_queries of the group,), `QUERY`
+        By the group's numbering; zero where a query is not in it.
+    profile : ndarray, shape (n_words, 32, 4), int8
+        Four rows' scores of each letter.
+    """
+
+    rows: int
+    queries: list[int]
+    table: npt.NDArray[np.void]
+    profile: npt.NDArray[np.int8]
+
+    def variant(self, bits: int, mode: Mode) -> WavefrontVariant:
+        """Return the kernel for a lane width."""
+        return WavefrontVariant(self.rows, bits, mode)
+
+    @property
+    def passes(self) -> int:
+        """Most passes of a query."""
+        return int(self.table["passes"].max())
+
+
+def padded_rows(profile: Profile, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
+    """Return a query's scores, filled up to a multiple of ``rows`` rows, shape (n, 32)."""
+    padding = -len(profile) % rows
+    scores = profile.scores
+    if mode == "semiglobal":
+        return np.concatenate((np.zeros((padding, 32), dtype=np.int8), scores))
+    return np.concatenate((scores, np.full((padding, 32), PAD_SCORE, dtype=np.int8)))
+
+
+def _track(profiles: Sequence[Profile], queries: Sequence[int], rows: int, mode: Mode) -> npt.NDArray[np.int32]:
+    """Lay strips end to end; return their query, first row and last row, shape (n_strips, 3)."""
+    strips = []
+    for query in queries:
+        n = -(-len(profiles[query]) // rows)
+        padding = n * rows - len(profiles[query])
+        first, end = (-padding, rows - 1) if mode == "semiglobal" else (0, rows - 1 - padding)
+        strips += [(query, first + k * rows, end if k == n - 1 else -1) for k in range(n)]
+    return np.array(strips, dtype=np.int32).reshape(-1, 3)
+
+
+def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: BatchVariant) -> Batch:
+    """Lay queries out for one query and two subjects a lane."""
+    rows, mode = variant.rows, variant.mode
+    track = _track(profiles, queries, rows, mode)
+    strips = np.zeros(len(track), dtype=STRIP)
+    for place, name in enumerate(("query", "row", "last")):
+        strips[name] = track[:, place, None]
+    scores = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
+    groups = -(-rows // 4)
+    filled = np.full((len(track), groups * 4, 32), PAD_SCORE, dtype=np.int8)
+    filled[:, :rows] = scores.reshape(len(track), rows, 32)
+    lines = []
+    for group in range(groups):
+        four = filled[:, 4 * group : 4 * group + 4].transpose(0, 2, 1)  # (n_strips, 32, 4)
+        if variant.wide == 2 or (variant.wide == 1 and group % 2):
+            lines += [four[..., :2].astype(np.int16), four[..., 2:].astype(np.int16)]
+        else:
+            lines.append(four)
+    as_bytes = [np.ascontiguousarray(line).view(np.int8).reshape(len(track), 1, 128) for line in lines]
+    return Batch(variant, list(queries), strips, np.concatenate(as_bytes, axis=1))
+
+
+def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], variant: BatchVariant) -> Batch:
+    """Lay queries out for two queries and one subject a lane."""
+    rows, mode = variant.rows, variant.mode
+    tracks = [_track(profiles, queries, rows, mode) for queries in halves]
+    n = max(map(len, tracks))
+    strips = np.zeros(n, dtype=STRIP)
+    strips["query"], strips["last"] = -1, -1
+    scores = np.full((n, rows, 32, 2), PAD_SCORE, dtype=np.int16)
+    for half, (track, queries) in enumerate(zip(tracks, halves, strict=True)):
+        for place, name in enumerate(("query", "row", "last")):
+            strips[name][: len(track), half] = track[:, place]
+        if queries:
+            joined = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
+            scores[: len(track), :, :, half] = joined.reshape(len(track), rows, 32)
+    return Batch(variant, sorted([*halves[0], *halves[1]]), strips, scores)
+
+
+def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[int]]:
+    """Divide queries between two tracks of nearly equal height: the longest first, to the lower track."""
+    halves: tuple[list[int], list[int]] = ([], [])
+    heights = [0, 0]
+    for query in sorted(lengths, key=lambda query: (-lengths[query], query)):
+        half = 0 if heights[0] <= heights[1] else 1
+        halves[half].append(query)
+        heights[half] += -(-lengths[query] // rows)
+    return halves
+
+
+def choose_pair(lengths: dict[int, int], mode: Mode) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
+    """Choose the strip height and the tracks for two queries a lane; return their cost, in rows of one track."""
+    options = []
+    for rows in batch_rows(2, mode):
+        halves = split_tracks(lengths, rows)
+        height = max(count_strips((lengths[query] for query in half), rows) for half in halves)
+        options.append((track_cost(height, rows), BatchVariant(rows, 2, mode), halves))
+    return min(options, key=lambda option: (option[0], -option[1].rows))
+
+
+def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> list[Batch]:
+    """Divide queries among launches of the inter-task kernel.
+
+    Pairs of queries a lane are the faster form, if the tracks can be balanced; the longest queries that would make
+    them lopsided go alone.
+    """
+    lengths = {query: len(profiles[query]) for query in queries}
+    by_length = sorted(queries, key=lambda query: (-lengths[query], query))
+    # more than three queries that outweigh all others together are rare
+    counts = sorted({*range(min(4, len(by_length) + 1)), len(by_length)})
+    costs = {count: _cost(lengths, by_length, count, mode) for count in counts}
+    alone = min(counts, key=lambda count: (costs[count], count))
+    batches = [
+        single_track(profiles, [query], choose_single(lengths[query], mode)) for query in sorted(by_length[:alone])
+    ]
+    if rest := by_length[alone:]:
+        _, variant, halves = choose_pair({query: lengths[query] for query in rest}, mode)
+        batches.append(two_tracks(profiles, halves, variant))
+    return batches
+
+
+def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode) -> float:
+    """Estimate what it costs to take the longest queries alone, in rows of one query a lane."""
+    variants = [(lengths[query], choose_single(lengths[query], mode).rows) for query in by_length[:alone]]
+    cost = sum(track_cost(-(-length // rows), rows) for length, rows in variants)
+    if rest := by_length[alone:]:
+        cost += 2 * choose_pair({query: lengths[query] for query in rest}, mode)[0] / QUERY_PAIR_GAIN
+    return cost
+
+
+def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> Wavefront:
+    """Lay queries out for the wavefront kernel, all with the same rows a lane, so that one launch takes them."""
+    rows = choose_wavefront_rows([len(profiles[query]) for query in queries])
+    table = np.zeros(len(profiles), dtype=QUERY)
+    words, at = [], 0
+    for query in queries:
+        scores = padded_rows(profiles[query], 32 * rows, mode)
+        padding = len(scores) - len(profiles[query]) if mode == "semiglobal" else 0
+        table[query] = (at, len(scores) // (32 * rows), len(profiles[query]), padding)
+        words.append(scores.reshape(-1, 4, 32).transpose(0, 2, 1))
+        at += words[-1].shape[0] * 32
+    return Wavefront(rows, list(queries), table, np.ascontiguousarray(np.concatenate(words)))
+
