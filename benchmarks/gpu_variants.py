@@ -6,7 +6,7 @@ Subjects are random, with the lengths of a real database (an int32 array, such a
 or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans,
 by the device's clock, counted on real residues.
 
-Parts: ``supply`` (narrow and wide scores), ``rows`` (each strip height, one and two queries a lane), ``queries`` (what the table chooses for the standard
+Parts: ``rows`` (each strip height, one and two queries a lane), ``queries`` (what the table chooses for the standard
 lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32 bits),
 ``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,28 @@ COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.
                         9.65, 5.80, 2.41, 3.86, 4.74, 6.65, 5.36, 1.10, 2.92, 6.86])  # fmt: skip
 """Swiss-Prot's amino acids, per cent, in the order of the codes (ARNDCQEGHILKMFPSTWYV)."""
 
-STANDARD = (144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478)
+STANDARD = (
+    144,
+    189,
+    222,
+    375,
+    464,
+    567,
+    657,
+    729,
+    850,
+    1000,
+    1500,
+    2005,
+    2504,
+    3005,
+    3564,
+    4061,
+    4548,
+    4743,
+    5147,
+    5478,
+)
 """Lengths of the 20 queries of the CUDASW++ papers."""
 
 
@@ -46,7 +68,7 @@ def random_chunks(lengths: npt.NDArray[np.int32], chunk_bytes: int) -> list[Chun
         total = np.cumsum(columns[edges[-1] :]) * LANES
         edges.append(edges[-1] + max(1, int(np.searchsorted(total, chunk_bytes, side="right"))))
     chunks = []
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges):
         offsets = np.concatenate(([0], np.cumsum(columns[first:last]))).astype(np.int64)
         own = ordered[first * LANES : last * LANES]
         start = int(generator.integers(0, 1 << 20))
@@ -79,11 +101,13 @@ class Bench:
         chunks = random_chunks(lengths, memory.CHUNK_BYTES)
         total = sum(chunk.residues.nbytes for chunk in chunks)
         self.engine.plan(Workload(total, lengths, [[1000] * 256]))
-        self.chunks = [self.engine.load(chunk) for chunk in chunks]
+        self.chunks = self.engine.merge([self.engine.load(chunk) for chunk in chunks])
 
     def scan(self, query_lengths: Sequence[int], mode: Mode = "local", repeats: int = 3) -> float:
         """Return the best kernel time of some scans, seconds."""
-        codes = [self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths]
+        codes = [
+            self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths
+        ]
         group = self.engine.prepare([self.scoring.profile(code) for code in codes], self.scoring, mode)
         n = len(codes)
         longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
@@ -125,7 +149,7 @@ def replaced(module: Any, **values: Any) -> Iterator[None]:
 def one_variant(variant: variants.BatchVariant) -> Any:
     """Make every query take one variant."""
 
-    def plan(profiles: Any, chosen: Any, mode: Mode) -> list[tracks.Batch]:
+    def plan(profiles: Any, chosen: Any, mode: Mode, most: int) -> list[tracks.Batch]:
         if variant.queries == 1:
             return [tracks.single_track(profiles, chosen, variant)]
         lengths = {query: len(profiles[query]) for query in chosen}
@@ -145,20 +169,10 @@ def measure_rows(bench: Bench) -> None:
                 bench.show(label, [variant.rows * strips] * variant.queries)
 
 
-def measure_supply(bench: Bench) -> None:
-    """Narrow and wide groups of scores, one query a lane."""
-    for wide in (0, 1, 2):
-        for rows in (18, 20, 22, 23, 24, 25):
-            variant = variants.BatchVariant(rows, 1, "local")
-            with replaced(variants, WIDE=wide), one_variant(variant):
-                for strips in (8, 16, 64):
-                    bench.show(f"wide {wide}, rows {rows}, {strips} strips", [rows * strips])
-
-
 def measure_queries(bench: Bench) -> None:
-    """What the table chooses."""
+    """Time what the table chooses."""
     for length in STANDARD:
-        variant = variants.choose_single(length, "local")
+        variant = variants.choose_single(length, "local", 24)
         bench.show(f"query {length} (rows {variant.rows})", [length])
     bench.show("20 queries", STANDARD)
     for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):
@@ -175,15 +189,16 @@ def measure_long(bench: Bench) -> None:
 
 
 def measure_wavefront(bench: Bench) -> None:
-    """The wavefront kernel alone."""
+    """Time the wavefront kernel alone."""
     for rows in variants.WAVEFRONT_ROWS:
         for bits in (16, 32):
-            with replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows), replaced(
-                launch, JOBS_A_BLOCK=10**9
+            with (
+                replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
+                replaced(launch, FAIR_SHARE=0),
+                replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
             ):
-                with replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})):
-                    bench.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
-                    bench.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
+                bench.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
+                bench.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
 
 
 def measure_small(bench: Bench) -> None:
@@ -191,8 +206,8 @@ def measure_small(bench: Bench) -> None:
     for n in (2_000, 8_000, 16_000, 32_000, 64_000):
         bench.load(np.random.default_rng(3).choice(bench.lengths, n))
         for length in (144, 375, 1000):
-            for name, jobs in (("batch", 0), ("wavefront", 10**9)):
-                with replaced(launch, JOBS_A_BLOCK=jobs):
+            for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
+                with replaced(launch, FAIR_SHARE=jobs):
                     bench.show(f"{n} subjects, {name}, query {length}", [length])
     bench.load(bench.lengths)
 
@@ -206,7 +221,7 @@ def measure_modes(bench: Bench) -> None:
 
 
 PARTS = {
-    "supply": measure_supply, "rows": measure_rows, "queries": measure_queries, "long": measure_long, "wavefront": measure_wavefront,
+    "rows": measure_rows, "queries": measure_queries, "long": measure_long, "wavefront": measure_wavefront,
     "small": measure_small, "modes": measure_modes,
 }  # fmt: skip
 

@@ -4,11 +4,13 @@
 //          strips, each one tile of 8 columns behind the one before; block = 16 warps in one or more pipelines;
 //          grid = as many blocks as are resident. Jobs (a block of subjects, or half of it) are handed out
 //          longest first by a counter, and warps go on to the next job without waiting for the others.
-// Traffic: 0.002 bytes global a cell between passes, 0.03 to 0.25 shared bytes a cell for scores (8-byte loads) and
-//          0.3 / kRows for boundaries; H and E of the strip in registers, 128 a thread.
+// Traffic: 16 bytes global a column and lane between passes; 0.25 (kQueries = 1) or 1 word of shared memory a pair of
+//          cells for scores, 4 / kRows for boundaries; H and E of the strip in registers, 109 to 128 a thread (sm_90).
 // Limits:  16-bit scores; at or above the limit that the planner states a subject is scored again in 32 bits.
-// Why:     KERNELS: a systolic block reaches 5.2 (kQueries = 1) and 6.0 TCUPS (2) on an H200, where one thread a
-//          subject with the whole query in its strips reached 3.8, because the longest subjects finished last.
+// Why:     one thread a subject with the whole query in its strips ends with the longest subjects: 3.8 TCUPS on a
+//          database like Swiss-Prot (H200, prototype) where such pipelines reach 5.1 (kQueries = 1) and 5.8 (2). Four
+//          warps a scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns; counters that
+//          are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three.
 #include "recurrence.cuh"
 
 constexpr int kRows = SWSEARCH_ROWS;
@@ -20,20 +22,15 @@ constexpr int kQueue = 64;     // jobs that a pipeline's first warp may be ahead
 constexpr int kMaxWarps = 16;  // of a block: four on each scheduler; other numbers lose 5 to 20 %
 
 // The scores of a strip by letter, in lines of 32 letters, 4 bytes each, so that a letter's bank is its own and loads
-// never conflict.
-// kQueries = 2: a line a row, int16 scores of both queries: nothing to unpack.
-// kQueries = 1: four rows are either *narrow*, one line of four int8, which a byte permute spreads to both subjects
-// (ALU pipe), or *wide*, two lines of two int16, which are loaded subject by subject and joined by a multiply-add (FMA
-// pipe, two loads a row). SWSEARCH_WIDE of every two groups of four rows are wide.
+// never conflict. kQueries = 1: a line is four rows of int8, which a byte permute spreads to both subjects. kQueries = 2:
+// a line is a row of int16 for both queries, with nothing to unpack.
 constexpr int kLetters = 32;
 constexpr int kLineBytes = kLetters * 4;
-__host__ __device__ constexpr bool is_wide(int group) { return SWSEARCH_WIDE == 2 || (SWSEARCH_WIDE == 1 && group % 2); }
-__host__ __device__ constexpr int lines_before(int group) { return group + group * SWSEARCH_WIDE / 2; }
-constexpr int kLines = kQueries == 1 ? lines_before((kRows + 3) / 4) : kRows;
+constexpr int kLines = kQueries == 1 ? (kRows + 3) / 4 : kRows;
 constexpr int kProfileBytes = kLines * kLineBytes;
 
 static_assert(kQueries == 1 || kQueries == 2, "a lane holds one query against two subjects, or two against one");
-static_assert(kRows >= 4 && kRows <= 26, "H and E of a strip must fit 128 registers");
+static_assert(kRows >= 4 && kRows <= 24, "H and E of a strip must fit 128 registers");
 static_assert(kQueue > kMaxWarps * kSlots, "a job must not leave the queue before the last warp has read it");
 
 // A strip of query rows, for the lower and the upper half of a lane (equal where kQueries is 1).
@@ -48,22 +45,14 @@ struct Strip {
 struct StripScores {
   const unsigned char *a, *b;  // the letters' places in the first line
   u32 four_a, four_b;
-  __device__ __forceinline__ u32 at(int r, u32 shift16) {
-    if constexpr (kQueries == 2) {
-      return *reinterpret_cast<const u32*>(a + r * kLineBytes);
-    } else {
-      const int group = r / 4, k = r % 4;
-      if (is_wide(group)) {
-        const int at = (lines_before(group) + k / 2) * kLineBytes + k % 2 * 2;
-        return multiply_add(*reinterpret_cast<const unsigned short*>(b + at), shift16,
-                            *reinterpret_cast<const unsigned short*>(a + at));
-      }
-      if (k == 0) {
-        four_a = *reinterpret_cast<const u32*>(a + lines_before(group) * kLineBytes);
-        four_b = *reinterpret_cast<const u32*>(b + lines_before(group) * kLineBytes);
-      }
-      return permute(four_a, four_b, k | (k | 8) << 4 | (k + 4) << 8 | ((k + 4) | 8) << 12);
+  __device__ __forceinline__ u32 at(int r) {
+    if constexpr (kQueries == 2) return *reinterpret_cast<const u32*>(a + r * kLineBytes);
+    const int k = r % 4;
+    if (k == 0) {
+      four_a = *reinterpret_cast<const u32*>(a + r / 4 * kLineBytes);
+      four_b = *reinterpret_cast<const u32*>(b + r / 4 * kLineBytes);
     }
+    return permute(four_a, four_b, k | (k | 8) << 4 | (k + 4) << 8 | ((k + 4) | 8) << 12);
   }
 };
 
@@ -104,7 +93,6 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   const int passes = (n_strips + pipeline_warps - 1) / pipeline_warps;
   const int n_pipelines = n_warps / pipeline_warps;
   uint2* my_boundary = boundary + (size_t)(blockIdx.x * n_pipelines + pipeline) * boundary_columns * kWarpLanes + lane;
-  const u32 shift16 = one * 65536;  // unknown to the compiler, which would else use the ALU
   const u32 local_top = Pair16::both(edge.at(0)), local_gap = Pair16::both(edge.gap_at(0));
 
   if (is_first && lane == 0) queue[0] = atomicAdd(counter, 1u);
@@ -211,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
           corner = in[i].x;
 #pragma unroll
           for (int r = 0; r < kRows; ++r) {
-            cell<Pair16, kMode>(diagonal, column_scores.at(r, shift16), H[r], E[r], F, costs);
+            cell<Pair16, kMode>(diagonal, column_scores.at(r), H[r], E[r], F, costs);
             if constexpr (kMode == kLocal) {
               if (r & 1) best = Pair16::max3(best, above, H[r]);
               else if (r == kRows - 1) best = Pair16::max2(best, H[r]);
@@ -234,8 +222,15 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
               }
             }
           }
-          if (!is_last) to_next[i * kWarpLanes] = make_uint2(H[kRows - 1], F);
-          else if (hands_on) my_boundary[(size_t)(tile * kTile + i) * kWarpLanes] = make_uint2(H[kRows - 1], F);
+          in[i] = make_uint2(H[kRows - 1], F);
+        }
+        // stored behind the columns, which stay one run of instructions to be interleaved
+        if (!is_last) {
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) to_next[i * kWarpLanes] = in[i];
+        } else if (hands_on) {
+#pragma unroll
+          for (int i = 0; i < kTile; ++i) my_boundary[(size_t)(tile * kTile + i) * kWarpLanes] = in[i];
         }
         __threadfence_block();
         __syncwarp();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -307,19 +307,22 @@ class LoadedDatabase:
     def __init__(self, engine: Engine, database: Database, plan: ChunkPlan) -> None:
         self._engine, self._database, self._plan = engine, database, plan
         self._kept: list[LoadedChunk] = []
-        self._complete = False
+        self._merged: list[LoadedChunk] | None = None
 
     def __iter__(self) -> Iterator[LoadedChunk]:
-        if self._complete:
-            yield from self._kept
+        if self._kept:
+            if self._merged is None:
+                self._merged = self._engine.merge(self._kept)
+            yield from self._merged
             return
+        kept: list[LoadedChunk] = []
         with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes))) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
-                if self._plan.keep:
-                    self._kept.append(loaded)
+                kept.append(loaded)
                 yield loaded
-        self._complete = self._plan.keep
+        if self._plan.keep:
+            self._kept = kept
 
     def done(self, loaded: LoadedChunk) -> None:
         """Say that a chunk was used."""
@@ -328,11 +331,12 @@ class LoadedDatabase:
 
     def close(self) -> None:
         """Give back every chunk that was kept."""
-        while self._kept:
-            self._engine.release(self._kept.pop())
+        for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
+            self._engine.release(loaded)
+        self._kept, self._merged = [], None
 
 
-def read_ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
     """Read the next chunk while one is used."""
     with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
         coming = reader.submit(next, chunks, None)

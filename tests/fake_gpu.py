@@ -245,20 +245,11 @@ def _batch(
     assert device.view(counter, np.uint32, 1)[0] == 0
     device.view(counter, np.uint32, 1)[0] = n_jobs
     table = device.view(strips, STRIP, n_strips)
-    wide, groups = defines["SWSEARCH_WIDE"], -(-rows // 4)
-    lines = groups + groups * wide // 2 if queries == 1 else rows
-    data = device.view(profile, np.int8, n_strips * lines * 128).reshape(n_strips, lines, 128)
+    lines = -(-rows // 4) if queries == 1 else rows
+    data = device.view(profile, np.int8, n_strips * lines * 128)
     if queries == 1:
-        by_row, at = [], 0
-        for group in range(groups):
-            if wide == 2 or (wide == 1 and group % 2):
-                pairs = [np.ascontiguousarray(data[:, k]).view(np.int16).reshape(-1, 32, 2) for k in (at, at + 1)]
-                by_row += [pair[..., k] for pair in pairs for k in (0, 1)]
-                at += 2
-            else:
-                by_row += [data[:, at].reshape(-1, 32, 4)[..., k] for k in range(4)]
-                at += 1
-        halves = [np.stack(by_row, axis=1)[:, :rows]] * 2
+        by_row = data.reshape(n_strips, lines, 32, 4).transpose(0, 1, 3, 2).reshape(n_strips, lines * 4, 32)
+        halves = [by_row[:, :rows]] * 2
     else:
         both = data.view(np.int16).reshape(n_strips, rows, 32, 2)
         halves = [both[..., 0], both[..., 1]]

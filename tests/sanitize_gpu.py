@@ -27,8 +27,8 @@ def main() -> int:
     wrong = compared = 0
     with CpuEngine() as cpu, GpuEngine(memory=64 << 20) as gpu:
         for mode in MODES:
-            for jobs, lanes in ((0, lane16), (10**9, lane16), (10**9, lambda *arguments: None)):
-                launch.JOBS_A_BLOCK, queries.lane16 = jobs, lanes
+            for share, lanes in ((10**9, lane16), (0, lane16), (0, lambda *arguments: None)):
+                launch.FAIR_SHARE, queries.lane16 = share, lanes
                 results = []
                 for engine in (cpu, gpu):
                     loaded = engine.load(chunk)

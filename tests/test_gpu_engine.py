@@ -66,7 +66,7 @@ def check(gpu, cpu, group_queries, subjects, scoring, mode):
 @pytest.fixture
 def batch_always(monkeypatch):
     """Few subjects are enough for the inter-task kernel."""
-    monkeypatch.setattr(launch, "JOBS_A_BLOCK", 0)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 10**9)
 
 
 def subjects_around_tiles(generator, n=300, longest=90):
@@ -76,7 +76,7 @@ def subjects_around_tiles(generator, n=300, longest=90):
 
 @pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)
 def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch, batch_always):
-    def plan(profiles, chosen, mode):
+    def plan(profiles, chosen, mode, most):
         if variant.queries == 1:
             return [tracks.single_track(profiles, chosen, variant)]
         lengths = {query: len(profiles[query]) for query in chosen}
@@ -95,7 +95,7 @@ def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch, batch_always):
 
 @pytest.mark.parametrize("variant", variants.wavefront_variants(), ids=str)
 def test_every_wavefront_variant(gpu, cpu, variant, monkeypatch):
-    monkeypatch.setattr(launch, "JOBS_A_BLOCK", 10**9)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 0)
     monkeypatch.setattr(tracks, "choose_wavefront_rows", lambda lengths: variant.rows)
     if variant.bits == 32:
         monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
@@ -122,8 +122,7 @@ def test_real_lengths_take_both_kernels(gpu, cpu, mode):
     lengths[:3] = (20_000, 9_500, 9_000)
     subjects = [random_codes(generator, int(n), 20) for n in lengths]
     check(gpu, cpu, [random_codes(generator, n, 20) for n in (60, 375, 1_000)], subjects, Scoring(), mode)
-    names = {name for name in gpu.usage.launched}
-    assert {"batch", "wavefront"} <= names
+    assert {"batch", "wavefront"} <= gpu.usage.launched
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
@@ -133,12 +132,12 @@ def test_random_matrices_and_gap_costs(gpu, cpu, scoring, mode, seed, batched):
     letters = int(generator.choice([1, 2, 3, 20, 27]))
     group = [random_codes(generator, int(n), letters) for n in generator.integers(1, 90, 3)]
     subjects = [random_codes(generator, int(n), letters) for n in generator.integers(0, 90, 100)]
-    before = launch.JOBS_A_BLOCK
-    launch.JOBS_A_BLOCK = 0 if batched else before
+    before = launch.FAIR_SHARE
+    launch.FAIR_SHARE = 10**9 if batched else 0
     try:
         check(gpu, cpu, group, subjects, scoring, mode)
     finally:
-        launch.JOBS_A_BLOCK = before
+        launch.FAIR_SHARE = before
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -152,19 +151,20 @@ def test_gap_costs_at_their_extremes(gpu, cpu, mode, gaps, batch_always):
 
 @pytest.mark.parametrize("batched", [True, False])
 def test_every_score_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
-    monkeypatch.setattr(launch, "JOBS_A_BLOCK", 0 if batched else 10**9)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 10**9 if batched else 0)
     scoring = Scoring()
     query = np.full(3_100, TRYPTOPHAN, dtype=np.uint8)
     # tryptophans score 11 each, alanines behind them 4, so that scores near the limit are dense
     alanine = PROTEIN.letters.index("A")
     subjects = [query[:n] for n in range(2_960, 3_000)]
-    subjects += [np.concatenate((query[:n], np.full(k, alanine, dtype=np.uint8))) for n in (2_970, 2_975) for k in (1, 2)]
+    tails = [np.full(k, alanine, dtype=np.uint8) for k in (1, 2)]
+    subjects += [np.concatenate((query[:n], tail)) for n in (2_970, 2_975) for tail in tails]
     both = np.concatenate((query[:2_990], np.full(5, alanine, dtype=np.uint8)))
     check(gpu, cpu, [query, both], subjects, scoring, "local")
 
 
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, monkeypatch):
-    monkeypatch.setattr(launch, "JOBS_A_BLOCK", 0)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 10**9)
     monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: 16)
     query = np.full(3_200, TRYPTOPHAN, dtype=np.uint8)
     check(gpu, cpu, [query], [query[: 3_200 - k] for k in range(70)], Scoring(), "local")

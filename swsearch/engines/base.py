@@ -2,8 +2,8 @@
 
 A job tells what is coming (`Engine.plan`), encodes its queries (`Engine.prepare`), then walks over the database in
 chunks; for each chunk it loads (`Engine.load`), looks for hits of a group of queries (`Engine.find`), and releases,
-or keeps the chunk for the next group. `Engine.score` gives whole arrays; what saturated is scored again in wider lanes
-(`Engine.rescore`, driven by `exact_scores`). An engine never clips: a score is exact or it is flagged.
+or keeps the chunk for the next group. `Engine.score` gives whole arrays; what saturated is scored again in wider
+lanes (`Engine.rescore`, driven by `exact_scores`). An engine never clips: a score is exact or it is flagged.
 """
 
 from __future__ import annotations
@@ -282,6 +282,10 @@ class Engine(ABC):
         saturated : ndarray, shape (n,), bool
             Where even this lane was too narrow.
         """
+
+    def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
+        """Make fewer of chunks that stay loaded, where that is faster; all of them are released in the end."""
+        return list(loaded)
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
         """Let go of a chunk; it may not be scored again."""

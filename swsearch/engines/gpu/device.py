@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ def driver() -> Any:
     GpuUnavailableError
         If PyCUDA or the driver is missing, or there is no device.
     """
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's numbers
     try:
         found = importlib.import_module("pycuda.driver")
     except ModuleNotFoundError as error:
@@ -47,8 +49,15 @@ def driver() -> Any:
             "--engine cpu"
         ) from error
     except ImportError as error:
+        if "undefined symbol" in str(error):
+            raise GpuUnavailableError(
+                f"engine gpu cannot be used: PyCUDA was built for another driver ({error}); build it again with the CUDA "
+                "headers of the driver's version (README, GPU): pip install --no-cache-dir --force-reinstall pycuda; "
+                "or use --engine cpu"
+            ) from error
         raise GpuUnavailableError(
-            f"engine gpu cannot be used: no NVIDIA driver was found ({error}); install the driver, or use --engine cpu"
+            f"engine gpu cannot be used: no NVIDIA driver was found ({error}); install the driver, or use "
+            "--engine cpu"
         ) from error
     try:
         found.init()
@@ -149,8 +158,8 @@ def choose_device(index: int | None) -> DeviceInfo:
     chosen = devices[index] if index is not None else max(devices, key=lambda each: each.multiprocessors)
     if chosen.capability < OLDEST_CAPABILITY:
         raise GpuUnavailableError(
-            f"engine gpu cannot be used: {chosen} has compute capability {chosen.capability[0]}."
-            f"{chosen.capability[1]}, expected at least {OLDEST_CAPABILITY[0]}.{OLDEST_CAPABILITY[1]}; use --engine cpu"
+            "engine gpu cannot be used: {} has compute capability {}.{}, expected at least {}.{}; use --engine "
+            "cpu".format(chosen, *chosen.capability, *OLDEST_CAPABILITY)
         )
     return chosen
 
@@ -284,6 +293,4 @@ class Function:
 
     def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[int]) -> None:
         """Start the kernel; it runs behind what the stream holds already."""
-        self._function.prepared_async_call(
-            (blocks, 1), (threads, 1, 1), stream, *arguments, shared_size=self._shared
-        )
+        self._function.prepared_async_call((blocks, 1), (threads, 1, 1), stream, *arguments, shared_size=self._shared)

@@ -34,14 +34,19 @@ from swsearch.engines.base import (
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.launch import UploadedPart
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, SLOTS, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
-from swsearch.engines.gpu.slot import Results, Slot, UploadedPart
+from swsearch.engines.gpu.slot import Results, Slot
+from swsearch.engines.gpu.variants import highest_strip
 from swsearch.errors import OptionError
 from swsearch.scoring import Mode, Profile, Scoring
 
 UNPLANNED_QUERIES = [5_000] * 64
 """Query lengths that there is room for where no job has said what is coming."""
+
+COLUMN_BYTES = LANES
+"""Bytes of a column of a block."""
 
 STAGING_BYTES = 8 * MIB
 """Page-locked memory of each of two staging buffers."""
@@ -202,7 +207,9 @@ class GpuEngine(Engine):
         self._queries = Region(whole.take(plan.queries), plan.queries)
         with self._device.active("setting up slots"):
             regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(SLOTS)]
-            self._slots = [Slot(self._device, self.kernels, plan, region, self._clock, self.usage) for region in regions]
+            self._slots = [
+                Slot(self._device, self.kernels, plan, region, self._clock, self.usage) for region in regions
+            ]
 
     def _free(self) -> None:
         with self._device.active("waiting for kernels"):
@@ -221,12 +228,12 @@ class GpuEngine(Engine):
 
     def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
         """See `Engine.prepare`. Kernels that are needed are compiled, or taken from the cache, now."""
-        group = Group(profiles, scoring, mode)
+        group = Group(profiles, scoring, mode, highest_strip(self.info.capability))
         return QueryGroup(profiles, scoring, mode, group)
 
     def _parts(self, group: QueryGroup, chunk: GpuChunk) -> list[Part]:
         assert self.memory_plan is not None
-        at_once = self.memory_plan.scores // (4 * max(chunk.n_subjects, 1))
+        at_once = min(self.memory_plan.at_once, self.memory_plan.scores // (4 * max(chunk.n_subjects, 1)))
         parts: list[Part] = group.handle.parts(at_once)
         return parts
 
@@ -275,9 +282,7 @@ class GpuEngine(Engine):
     def _copy(self, chunk: Chunk, region: Region) -> GpuChunk:
         device, stream = self._device, self._copies
         n_bytes = chunk.residues.nbytes
-        address = region.take(n_bytes + TILE_PADDING)
-        tiles = (chunk.column_offsets // 8).astype(np.uint32)
-        numbers = [(region.take(array.nbytes), array) for array in (tiles, chunk.lengths)]
+        address = region.take(n_bytes)
         bytes_ = chunk.residues.reshape(-1)
         for number, start in enumerate(range(0, n_bytes, STAGING_BYTES)):
             pinned, free = self._staging[number % 2]
@@ -286,22 +291,57 @@ class GpuEngine(Engine):
             pinned[: len(piece)] = piece
             device.upload_async(address + start, pinned[: len(piece)], stream)
             free.record(stream)
-        for at, array in numbers:
-            device.upload_async(at, np.ascontiguousarray(array), stream)
         device.clear_async(address + n_bytes, TILE_PADDING, stream)
         self.kernels.arrange(stream, address, n_bytes // (LANES * 8))
+        numbers = self._put_numbers(chunk, region)
         ready = device.event()
         ready.record(stream)
         columns: IntArray = np.diff(chunk.column_offsets)
-        return GpuChunk(chunk, address, numbers[0][0], numbers[1][0], columns, region, ready)
+        return GpuChunk(chunk, address, *numbers, columns, region, ready)
+
+    def _put_numbers(self, chunk: Chunk, region: Region) -> tuple[int, int]:
+        """Bring each block's first tile and the subjects' lengths to the device; return their addresses."""
+        addresses = []
+        for array in ((chunk.column_offsets // 8).astype(np.uint32), np.ascontiguousarray(chunk.lengths)):
+            addresses.append(region.take_end(array.nbytes))
+            self._device.upload_async(addresses[-1], array, self._copies)
+        return addresses[0], addresses[1]
+
+    def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
+        """See `Engine.merge`: chunks that stand one behind the other are scored in one launch."""
+        if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
+            return list(loaded)
+        chunks = [each.chunk for each in loaded]
+        lengths = np.concatenate([chunk.lengths for chunk in chunks])
+        if (lengths[1:] > lengths[:-1]).any():
+            return list(loaded)
+        first: GpuChunk = loaded[0].handle
+        starts = [(each.handle.residues - first.residues) // COLUMN_BYTES for each in loaded]
+        offsets = [chunk.column_offsets[:-1] + start for chunk, start in zip(chunks, starts, strict=True)]
+        end = starts[-1] + chunks[-1].column_offsets[-1]
+        merged = Chunk(
+            chunks[0].residues[:0],
+            np.concatenate((*offsets, [end])),
+            lengths,
+            np.concatenate([chunk.subjects for chunk in chunks]),
+        )
+        columns = np.concatenate([each.handle.columns for each in loaded])
+        with self._device.active("merging chunks"):
+            tiles, at = self._put_numbers(merged, self._regions[0])
+            ready = self._device.event()
+            ready.record(self._copies)
+        whole = GpuChunk(merged, first.residues, tiles, at, columns, first.region, ready)
+        self._loaded.append(whole)
+        return [LoadedChunk(merged, whole)]
 
     def release(self, loaded: LoadedChunk) -> None:
         """See `Engine.release`."""
         self._loaded = [other for other in self._loaded if other is not loaded.handle]
         with self._device.active("releasing a chunk"):
             loaded.handle.ready = None  # events end while their context is current
-        if not self._planned and not self._loaded:
-            self._free()
+        if not self._loaded:
+            for region in self._regions:
+                region.reset()
 
     # scoring
 
@@ -365,7 +405,9 @@ class GpuEngine(Engine):
         for part in self._parts(group, chunk):
             results = self._start(self._take_slot(), part, chunk, None)
             with self._device.active("scoring"):
-                values[part.first : part.first + len(part.profiles)] = results.get()[1]
+                _, found = results.get()
+            assert found is not None
+            values[part.first : part.first + len(part.profiles)] = found
             self._count(part, chunk, progress)
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
@@ -378,6 +420,13 @@ class GpuEngine(Engine):
         """See `Engine.rescore`; `score` has left nothing to do, so this is for completeness."""
         values = self.score(group, loaded).values[query, subjects]
         return values, np.zeros(len(values), dtype=np.bool_)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was begun is done."""
+        with self._device.active("waiting for the device"):
+            self._copies.synchronize()
+            for slot in self._slots:
+                slot.settle()
 
     def close(self) -> None:
         """Free the device's memory and let go of its context."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +22,45 @@ if TYPE_CHECKING:
     from swsearch.engines.gpu.engine import GpuChunk
     from swsearch.engines.gpu.slot import Slot
 
-JOBS_A_BLOCK = 3
-"""Jobs that each block of the inter-task kernel must have on average; below that subjects are too few to keep the
-device busy to the end, and the wavefront kernel takes them all."""
+FAIR_SHARE = 0.5
+"""Most columns of a job of the inter-task kernel, as a share of what each multiprocessor does on average: longer
+subjects would still be running when everything else is done, and go to the wavefront kernel (with 64,000 subjects that
+takes a seventh less time; H200, benchmarks/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_SHARE = 6
-"""One in so many multiprocessors takes the wavefront kernel where it runs beside the inter-task kernel: the longest
-subject's warp is the last to end, and the fewer its neighbours the sooner."""
+"""One in so many multiprocessors at least takes the wavefront kernel where it runs beside the inter-task kernel: a
+twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/gpu_variants.py, November 2026)."""
+
+WAVEFRONT_COST = 1.2
+"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,380 over 5,290
+GCUPS, benchmarks/gpu_variants.py, November 2026)."""
+
+LONE_JOB = 0.65
+"""Time of a column of a job that has a multiprocessor for itself, over one among others."""
+
+ALWAYS = 10**6
+"""A `FAIR_SHARE` with which the inter-task kernel takes everything, for tests."""
 
 LARGEST = 2**31 - 1
 """A score that nothing reaches, as the kernels hold it."""
+
+
+@dataclass(frozen=True)
+class UploadedBatch:
+    """A `Batch` with the addresses of its scores by letter and its strips."""
+
+    batch: Batch
+    profile: int
+    strips: int
+
+
+@dataclass(frozen=True)
+class UploadedWavefront:
+    """A `Wavefront` with the addresses of its scores by letter and its table of queries."""
+
+    wavefront: Wavefront
+    profile: int
+    table: int
 
 
 class UploadedPart:
@@ -56,9 +86,10 @@ class UploadedPart:
             device.upload(address, array.reshape(-1).view(np.uint8), stream)
             return address
 
-        self.batches = [(batch, put(batch.profile), put(batch.strips)) for batch in part.batches]
-        wave = part.wavefront
-        self.wavefronts = [(wave, put(wave.profile), put(wave.table))] if wave else []
+        self.batches = [UploadedBatch(batch, put(batch.profile), put(batch.strips)) for batch in part.batches]
+        self.wavefront: UploadedWavefront | None = None
+        if wave := part.wavefront:
+            self.wavefront = UploadedWavefront(wave, put(wave.profile), put(wave.table))
 
     @staticmethod
     def n_bytes(part: Part) -> int:
@@ -71,186 +102,240 @@ class UploadedPart:
         return sum(array.nbytes + 256 for array in arrays) + 256
 
 
+@dataclass(frozen=True)
+class BatchLaunch:
+    """An inter-task kernel for the blocks from ``first`` on."""
+
+    uploaded: UploadedBatch
+    first: int
+    bias: int
+
+
+@dataclass(frozen=True)
+class WavefrontLaunch:
+    """A wavefront kernel for some queries and the subjects before ``end``."""
+
+    uploaded: UploadedWavefront
+    bits: int
+    queries: list[int]
+    end: int
+    bias: int
+
+
 class Launch:
-    """The launches for one part and one chunk: which subjects go to which kernel."""
+    """The launches for one part and one chunk.
+
+    Parameters
+    ----------
+    slot : Slot
+        Where memory and streams are.
+    uploaded : UploadedPart
+        The queries.
+    chunk : GpuChunk
+        The subjects.
+    """
 
     def __init__(self, slot: Slot, uploaded: UploadedPart, chunk: GpuChunk) -> None:
-        self._slot, self.chunk, self._uploaded = slot, chunk, uploaded
-        self._part = uploaded.part
-        self._kernels = slot.kernels
-        self._sm = slot.device.info.multiprocessors
+        self._slot, self._uploaded, self.chunk = slot, uploaded, chunk
+        self._part, self._sm = uploaded.part, slot.device.info.multiprocessors
         self._n_blocks = int(np.count_nonzero(chunk.columns))
         self._n_filled = int(np.count_nonzero(chunk.chunk.lengths))
-        self._batched: list[tuple[tuple[Batch, int, int], int, int]] = []
         self._limit = UNREACHABLE
-        # lists of what saturated: which queries, their limits, and the counter
-        self._listed: list[tuple[tuple[Wavefront, int, int], int, int]] = []
-        # for each wavefront and lane width: queries and subjects
-        self._tasks: list[tuple[tuple[Wavefront, int, int], int, list[int], int, int]] = []
+        self._batches: list[BatchLaunch] = []
+        self._wavefronts: list[WavefrontLaunch] = []
+        # what saturated: addresses of the limits and of the counter, if a list was made
+        self._listed: tuple[int, int] | None = None
         self._share_out()
 
-    def kernels(self) -> list[Any]:
-        """What must be compiled."""
-        kernels = [SCORES, *(batch.variant.kernel for (batch, _, _), _, _ in self._batched)]
-        kernels += [wave.variant(bits, self._part.mode).kernel for (wave, _, _), bits, _, _, _ in self._tasks]
-        if self._saturates:
-            kernels += [wave.variant(32, self._part.mode).kernel for wave, _, _ in self._uploaded.wavefronts]
+    def kernels(self) -> list[Kernel]:
+        """Return what must be compiled."""
+        mode = self._part.mode
+        kernels = [SCORES, *(launch.uploaded.batch.variant.kernel for launch in self._batches)]
+        kernels += [launch.uploaded.wavefront.variant(launch.bits, mode).kernel for launch in self._wavefronts]
+        if self._saturates and self._part.wavefront:
+            kernels.append(self._part.wavefront.variant(32, mode).kernel)
         return kernels
 
     @property
     def _saturates(self) -> bool:
+        """Whether a 16-bit score might reach its limit."""
         if self._part.mode != "local" or not self._n_filled:
             return False
         return self._part.may_saturate(self._limit, int(self.chunk.chunk.lengths[0]))
 
-    def _first_block(self, passes: int, pipelines: int) -> int:
-        """Return the first block that the inter-task kernel takes: none before it is too long for it."""
-        most = LONG_COLUMNS
-        if passes > 1:
-            most = min(most, self._slot.plan.boundary // (pipelines * 32 * BOUNDARY_BYTES))
-        return int(np.count_nonzero(self.chunk.columns > most))
+    # which subjects go to which kernel
 
     def _share_out(self) -> None:
-        part, columns = self._part, self.chunk.columns
-        first_blocks: dict[int, int] = {}
-        for item in self._uploaded.batches:
-            batch = item[0]
-            stages, pipelines, passes = self._shape(batch)
-            first = self._first_block(passes, pipelines)
-            jobs = (self._n_blocks - first) * batch.variant.queries
-            rows = batch.variant.rows
-            height = max(-(-len(part.profiles[query]) // rows) * rows for query in batch.queries)
-            longest = int(columns[first]) if first < self._n_blocks else 0
-            lane = part.common_lane(batch.queries, height, longest)
-            if lane is None or jobs < max(1, JOBS_A_BLOCK * self._sm):
+        firsts: dict[int, int] = {}
+        for uploaded in self._uploaded.batches:
+            batch, first = uploaded.batch, self._first_block(uploaded.batch)
+            if first == self._n_blocks:
                 continue
-            self._limit = min(self._limit, lane.limit)
-            self._batched.append((item, first, lane.bias))
-            first_blocks.update(dict.fromkeys(batch.queries, first))
-        for wave_item in self._uploaded.wavefronts:
-            wave = wave_item[0]
-            ends: dict[int, list[int]] = {}
-            for query in wave.queries:
-                ends.setdefault(min(first_blocks.get(query, self._n_blocks) * LANES, self._n_filled), []).append(query)
-            for end, queries in sorted(ends.items()):
-                self._add_tasks(wave_item, queries, end)
-
-    def _add_tasks(self, item: tuple[Wavefront, int, int], queries: list[int], end: int) -> None:
-        """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit."""
-        if not end:
+            height = max(self._padded(query, batch.variant.rows) for query in batch.queries)
+            lane = self._part.common_lane(batch.queries, height, int(self.chunk.columns[first]))
+            if lane is not None:
+                self._limit = min(self._limit, lane.limit)
+                self._batches.append(BatchLaunch(uploaded, first, lane.bias))
+                firsts.update(dict.fromkeys(batch.queries, first))
+        if self._uploaded.wavefront is None:
             return
+        ends: dict[int, list[int]] = {}
+        for query in self._uploaded.wavefront.wavefront.queries:
+            end = min(firsts.get(query, self._n_blocks) * LANES, self._n_filled)
+            ends.setdefault(end, []).append(query)
+        for end, queries in sorted(ends.items()):
+            if end:
+                self._add_wavefronts(self._uploaded.wavefront, queries, end)
+
+    def _first_block(self, batch: Batch) -> int:
+        """Return the first block that the inter-task kernel takes: none before it is too long for it."""
+        _, pipelines, passes = self._shape(batch)
+        most = min(LONG_COLUMNS, FAIR_SHARE * self._share(0) * batch.variant.queries)
+        if passes > 1:
+            most = min(most, self._slot.plan.boundary // (pipelines * 32 * BOUNDARY_BYTES))
+        first = min(int(np.count_nonzero(self.chunk.columns > most)), self._n_blocks)
+        return first if self._pays(batch, first) else self._n_blocks
+
+    def _share(self, first: int, end: int | None = None) -> float:
+        """Return the columns of some blocks for each multiprocessor."""
+        return float(self.chunk.columns[first:end].sum()) / self._sm
+
+    def _pays(self, batch: Batch, first: int) -> bool:
+        """Say whether the inter-task kernel, with the longest subjects in the wavefront kernel beside it, takes less
+        time than the wavefront kernel for all.
+
+        Times are in rows times columns of 64 subjects on one multiprocessor. Few subjects leave most of them idle,
+        or wait for the longest job.
+        """
+        if first == self._n_blocks or FAIR_SHARE >= ALWAYS:
+            return first < self._n_blocks
+        wave = self._part.wavefront
+        assert wave is not None
+        rows = len(batch.strips) * batch.variant.rows
+        wave_rows = WAVEFRONT_COST * sum(self._padded(query, 32 * wave.rows) for query in batch.queries)
+        share = self._share(first) * batch.variant.queries
+        batched = rows * max(share, LONE_JOB * float(self.chunk.columns[first]))
+        beside = wave_rows * self._share(0, first) * WAVEFRONT_SHARE
+        return max(batched, beside) <= wave_rows * self._share(0)
+
+    def _padded(self, query: int, rows: int) -> int:
+        return -(-len(self._part.profiles[query]) // rows) * rows
+
+    def _add_wavefronts(self, uploaded: UploadedWavefront, queries: list[int], end: int) -> None:
+        """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit."""
         part, columns = self._part, int(self.chunk.columns[0])
-        pass_rows = 32 * item[0].rows
-        narrow, wide = [], []
-        for query in queries:
-            rows = -(-len(part.profiles[query]) // pass_rows) * pass_rows
-            (wide if part.lane(query, rows, columns) is None else narrow).append(query)
-        rows = max((-(-len(part.profiles[query]) // pass_rows) * pass_rows for query in narrow), default=0)
-        lane = part.common_lane(narrow, rows, columns) if narrow else None
-        if narrow and lane is None:
-            wide, narrow = sorted(wide + narrow), []
+        heights = {query: self._padded(query, 32 * uploaded.wavefront.rows) for query in queries}
+        narrow = [query for query in queries if part.lane(query, heights[query], columns) is not None]
+        lane = part.common_lane(narrow, max((heights[query] for query in narrow), default=0), columns)
         if narrow and lane is not None:
             self._limit = min(self._limit, lane.limit)
-            self._tasks.append((item, 16, narrow, end, lane.bias))
-        if wide:
-            self._tasks.append((item, 32, wide, end, 0))
+            self._wavefronts.append(WavefrontLaunch(uploaded, 16, narrow, end, lane.bias))
+        else:
+            narrow = []
+        if wide := [query for query in queries if query not in set(narrow)]:
+            self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
 
     def _shape(self, batch: Batch) -> tuple[int, int, int]:
         """Return stages of a pipeline, pipelines of the grid and passes."""
-        warps = self._kernels.block_warps
+        warps = self._slot.kernels.block_warps
         stages = choose_pipeline(len(batch.strips), warps)
         return stages, self._sm * (warps // stages), -(-len(batch.strips) // stages)
+
+    # launching
 
     def run(self) -> None:
         """Launch: the wavefront kernel first and beside, because its tasks are the longest."""
         slot = self._slot
-        beside = bool(self._batched and self._tasks)
+        beside = bool(self._batches and self._wavefronts)
         stream = slot.beside if beside else slot.stream
         if beside:
             slot.cleared.record(slot.stream)
             stream.wait_for_event(slot.cleared)
-        for task in self._tasks:
-            self._run_tasks(task, stream, beside)
+        for wavefront in self._wavefronts:
+            self._run_wavefront(wavefront, stream, beside)
         if beside:
             slot.beside_done.record(stream)
-        for batched in self._batched:
-            self._run_batch(*batched)
+        for batch in self._batches:
+            self._run_batch(batch)
         if beside:
             slot.stream.wait_for_event(slot.beside_done)
         if self._saturates:
             self._rescore()
 
-    def _run_batch(self, item: tuple[Batch, int, int], first: int, bias: int) -> None:
-        slot, chunk, scoring = self._slot, self.chunk, self._part.scoring
-        batch, profile, strips = item
-        stages, pipelines, passes = self._shape(batch)
-        jobs = (self._n_blocks - first) * batch.variant.queries
-        warps = self._kernels.block_warps
-        columns = int(chunk.columns[first]) if passes > 1 else 0
-        self._kernels.batch(batch.variant).launch(
-            min(self._sm, jobs), warps * 32, slot.stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, first, jobs, stages, profile, strips,
-             len(batch.strips), bias, scoring.gap_open, scoring.gap_extend, 1, slot.boundary, columns,
+    def _run_batch(self, launch: BatchLaunch) -> None:
+        slot, chunk, scoring, uploaded = self._slot, self.chunk, self._part.scoring, launch.uploaded
+        batch = uploaded.batch
+        stages, _, passes = self._shape(batch)
+        jobs = (self._n_blocks - launch.first) * batch.variant.queries
+        columns = int(chunk.columns[launch.first]) if passes > 1 else 0
+        slot.kernels.batch(batch.variant).launch(
+            min(self._sm, jobs), slot.kernels.block_warps * 32, slot.stream,
+            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
+             uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
+             scoring.gap_extend, 1, slot.boundary, columns, slot.scores, slot.shape[1], slot.counter()),
+        )  # fmt: skip
+
+    def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
+        """Launch with as many warps as the boundaries between passes leave room for."""
+        slot, wave = self._slot, launch.uploaded.wavefront
+        step = 2 if launch.bits == 16 else 1
+        n_tasks = -(-launch.end // step) * len(launch.queries)
+        warps = slot.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
+        most = self._wavefront_blocks(launch) if beside else self._sm
+        n_warps = min(most * warps, n_tasks)
+        offsets = np.zeros(n_warps, dtype=np.int64)
+        if wave.passes > 1:
+            # a warp's first task is the one of its number, and none after it is longer
+            places = np.arange(n_warps) // len(launch.queries) * step
+            ends = np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
+            n_warps = max(1, int(np.searchsorted(ends, slot.plan.wavefront // BOUNDARY_BYTES, side="right")))
+            offsets = np.concatenate(([0], ends[: n_warps - 1]))
+        self._launch_wavefront(launch, stream, offsets, (0, 0, n_tasks))
+
+    def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
+        """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
+        rows = sum(self._padded(query, 32 * launch.uploaded.wavefront.rows) for query in launch.queries)
+        alone = 2 * WAVEFRONT_COST * rows * self._share(0, launch.end // LANES)
+        other = sum(
+            len(each.uploaded.batch.strips) * each.uploaded.batch.variant.rows * each.uploaded.batch.variant.queries
+            for each in self._batches
+        ) * self._share(launch.end // LANES)
+        return max(1, self._sm // WAVEFRONT_SHARE, min(self._sm // 2, int(self._sm * alone / (alone + other + 1))))
+
+    def _launch_wavefront(
+        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: Sequence[int]
+    ) -> None:
+        slot, chunk, scoring, uploaded = self._slot, self.chunk, self._part.scoring, launch.uploaded
+        variant = uploaded.wavefront.variant(launch.bits, self._part.mode)
+        warps = min(slot.kernels.wavefront_warps(variant), len(offsets))
+        slot.kernels.wavefront(variant).launch(
+            len(offsets) // warps, warps * 32, stream,
+            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
+             slot.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
+             scoring.gap_open, scoring.gap_extend, 1, slot.wavefront, slot.put(offsets.astype(np.uint32), stream),
              slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
-    def _run_tasks(
-        self, task: tuple[tuple[Wavefront, int, int], int, list[int], int, int], stream: Any, beside: bool
-    ) -> None:
-        item, bits, queries, end, bias = task
-        wave = item[0]
-        step = 2 if bits == 16 else 1
-        n_tasks = -(-end // step) * len(queries)
-        variant = wave.variant(bits, self._part.mode)
-        warps = self._kernels.wavefront_warps(variant)
-        most = max(1, self._sm // WAVEFRONT_SHARE) if beside else self._sm
-        n_warps = min(most * warps, n_tasks)
-        offsets = np.zeros(n_warps, dtype=np.uint32)
-        if wave.passes > 1:
-            places = np.arange(n_warps) // len(queries) * step
-            ends = np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
-            room = self._slot.plan.wavefront // BOUNDARY_BYTES
-            n_warps = max(1, int(np.searchsorted(ends, room, side="right")))
-            offsets = np.concatenate(([0], ends[: n_warps - 1])).astype(np.uint32)
-        self._launch_wavefront(item, bits, stream, n_warps, offsets, (0, 0, n_tasks), queries, bias)
-
-    def _launch_wavefront(
-        self, item: tuple[Wavefront, int, int], bits: int, stream: Any, n_warps: int,
-        offsets: npt.NDArray[np.uint32], tasks: tuple[int, int, int], queries: Sequence[int], bias: int,
-    ) -> None:  # fmt: skip
-        slot, chunk, scoring = self._slot, self.chunk, self._part.scoring
-        wave, profile, table = item
-        variant = wave.variant(bits, self._part.mode)
-        warps = min(self._kernels.wavefront_warps(variant), n_warps)
-        blocks = max(1, n_warps // warps)
-        self._kernels.wavefront(variant).launch(
-            blocks, warps * 32, stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, profile, table, *tasks,
-             slot.put(np.array(queries, dtype=np.int32), stream), len(queries), bias, scoring.gap_open,
-             scoring.gap_extend, 1, slot.wavefront, slot.put(offsets, stream), slot.scores, slot.shape[1],
-             slot.counter()),
-        )  # fmt: skip
+    # what saturated
 
     def _rescore(self) -> None:
         """Score again in 32 bits what reached the limit."""
         slot = self._slot
-        for item in self._uploaded.wavefronts:
-            least = np.full(len(self._part.profiles), LARGEST, dtype=np.int32)
-            least[item[0].queries] = self._limit
-            address, count = slot.put(least, slot.stream), slot.counter()
-            self._listed.append((item, address, count))
-            self._rescore_listed(item, address, count, slot.pairs)
+        least = np.full(len(self._part.profiles), self._limit, dtype=np.int32)
+        self._listed = (slot.put(least, slot.stream), slot.counter())
+        self._rescore_listed(*self._listed, slot.pairs)
 
-    def _rescore_listed(self, item: tuple[Wavefront, int, int], least: int, count: int, pairs: range) -> None:
+    def _rescore_listed(self, least: int, count: int, pairs: range) -> None:
         slot, longest = self._slot, int(self.chunk.chunk.lengths[0])
+        assert self._uploaded.wavefront is not None
         n_warps = max(1, min(slot.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
-        offsets = (np.arange(n_warps, dtype=np.int64) * longest).astype(np.uint32)
         slot.collect("tasks", 0, 0, least, count, pairs)
+        launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
         tasks = (slot.hits, count, slot.capacity("tasks"))
-        self._launch_wavefront(item, 32, slot.stream, n_warps, offsets, tasks, item[0].queries, 0)
+        self._launch_wavefront(launch, slot.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
 
     def rescore_in_parts(self, counts: npt.NDArray[np.uint32]) -> bool:
-        """Score again in 32 bits if a list of tasks was too short for all that saturated; say whether it was.
+        """Score again in 32 bits if the list was too short for all that saturated; say whether it was.
 
         Parameters
         ----------
@@ -258,12 +343,12 @@ class Launch:
             The slot's counters when everything was done.
         """
         slot = self._slot
-        overflowed = [entry for entry in self._listed if counts[slot.counter_index(entry[2])] > slot.capacity("tasks")]
-        for item, least, count in overflowed:
-            step = slot.capacity("tasks")  # of so many pairs at most so many are listed
-            for start in range(0, len(slot.pairs), step):
-                slot.start_again()
-                slot.clear_counter(count)
-                self._rescore_listed(item, least, count, slot.pairs[start : start + step])
-                slot.stream.synchronize()
-        return bool(overflowed)
+        if self._listed is None or counts[slot.counter_index(self._listed[1])] <= slot.capacity("tasks"):
+            return False
+        step = slot.capacity("tasks")  # of so many pairs at most so many are listed
+        for start in range(0, len(slot.pairs), step):
+            slot.start_again()
+            slot.clear_counter(self._listed[1])
+            self._rescore_listed(*self._listed, slot.pairs[start : start + step])
+            slot.stream.synchronize()
+        return True

@@ -60,6 +60,8 @@ class MemoryPlan:
     scores, boundary, wavefront, hits, small : int
         Bytes in each of `SLOTS` slots: scores of a chunk, boundaries of the inter-task and of the wavefront
         kernels, the list of hits, and thresholds and other small tables.
+    at_once : int
+        Most queries that are scored together.
     """
 
     budget: int
@@ -72,6 +74,7 @@ class MemoryPlan:
     wavefront: int
     hits: int
     small: int
+    at_once: int
 
     @property
     def slot(self) -> int:
@@ -86,11 +89,10 @@ class MemoryPlan:
     def __str__(self) -> str:
         kind = "resident" if self.resident else "streamed"
         return (
-            f"{self.total / MIB:,.0f} MiB of {self.budget / MIB:,.0f} MiB allowed: residues {self.residues / MIB:,.0f} "
-            f"({kind}, chunks of {self.chunk_bytes / MIB:,.0f}), queries {self.queries / MIB:,.0f}, and in each of "
-            f"{SLOTS} slots scores {self.scores / MIB:,.0f}, boundaries "
-            f"{(self.boundary + self.wavefront) / MIB:,.0f}, hits and thresholds "
-            f"{(self.hits + self.small) / MIB:,.0f}"
+            f"{_mib(self.total)} of {_mib(self.budget)} allowed: residues {_mib(self.residues)} ({kind}, chunks of "
+            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, and in each of {SLOTS} slots scores "
+            f"{_mib(self.scores)}, boundaries {_mib(self.boundary + self.wavefront)}, hits and thresholds "
+            f"{_mib(self.hits + self.small)}"
         )
 
 
@@ -141,27 +143,30 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
     # int16 scores of 32 letters for half a row, int8 ones for the wavefront, rounding up to strips and passes
     queries = _round(104 * demand.n_rows + 10_000 * min(demand.n_queries, PART_QUERIES) + MIB)
     hits = _round(min(1 << 16, max(1 << 12, budget // 2000)) * HIT_BYTES)
-    small = _round(4 * min(demand.n_queries, PART_QUERIES) * (demand.longest + 4) + MIB // 4)
+    per_query = 4 * (demand.longest + 4)
+    at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // 20 // per_query))
+    small = _round(at_once * per_query + MIB // 4)
     columns = min(LONG_COLUMNS, demand.longest + 8)
     boundary = 2 * demand.multiprocessors * columns * 32 * BOUNDARY_BYTES
     boundary = _round(min(boundary, int(budget * 0.27)))
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
     wavefront = _round(max(min(512 * per_warp, int(budget * 0.04)), 8 * per_warp))
     # a chunk's numbers: a length a subject, the first tile of each block
-    everything = demand.residue_bytes + (4 * LANES + 12) * len(demand.blocks) + 4096 * 64
-    everything += TILE_PADDING * (demand.residue_bytes // LEAST_CHUNK_BYTES + 1)
+    # twice: once more for all chunks together
+    everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
+    everything += 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 16)
     needed = 0
-    for resident in (True, False):
+    # a resident database may be scored as one chunk, once it is loaded
+    for resident, merged in ((True, True), (True, False), (False, False)):
         chunk = min(CHUNK_BYTES, demand.residue_bytes)
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
             held = max(chunk, demand.longest_block)
-            subjects = demand.most_subjects(held)
-            # where queries are many, some at a time are scored
-            scores = _round(4 * min(subjects * min(demand.n_queries, PART_QUERIES), max(subjects, 64 * MIB)))
+            subjects = demand.most_subjects(demand.residue_bytes if merged else held)
+            scores = _round(4 * min(subjects * at_once, max(subjects, budget // 64)))
             one = _round(held + TILE_PADDING + 5 * subjects + 4096)
             residues = _round(everything) if resident else SLOTS * one
             plan = MemoryPlan(
-                budget, chunk, resident, residues, queries, scores, boundary, wavefront, hits, small
+                budget, chunk, resident, residues, queries, scores, boundary, wavefront, hits, small, at_once
             )
             if plan.total <= budget:
                 return plan
@@ -171,6 +176,10 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
         f"gpu memory: {budget / MIB:,.0f} MiB are too little for this job, expected at least "
         f"{-(-needed // MIB):,} MiB; allow more with --gpu-memory, or use --engine cpu"
     )
+
+
+def _mib(n_bytes: int) -> str:
+    return f"{n_bytes / MIB:,.0f} MiB"
 
 
 def _round(n_bytes: int) -> int:
@@ -189,28 +198,38 @@ class Region:
     """
 
     def __init__(self, address: int, n_bytes: int) -> None:
-        self.address, self.n_bytes, self.used = address, n_bytes, 0
+        self.address, self.n_bytes, self.used, self.end = address, n_bytes, 0, n_bytes
 
     def take(self, n_bytes: int) -> int:
         """Hand out memory, aligned to 256 bytes; return its address."""
         start = -(-self.used // 256) * 256
-        if start + n_bytes > self.n_bytes:
-            raise GpuMemoryError(
-                f"gpu memory: {start + n_bytes:,} bytes needed where {self.n_bytes:,} were planned; please report it"
-            )
+        self._check(start, n_bytes)
         self.used = start + n_bytes
         return self.address + start
+
+    def take_end(self, n_bytes: int) -> int:
+        """Hand out memory at the end, so that what stands at the start is without gaps."""
+        start = (self.end - n_bytes) // 256 * 256
+        self._check(self.used, self.end - start)
+        self.end = start
+        return self.address + start
+
+    def _check(self, start: int, n_bytes: int) -> None:
+        if start + n_bytes > self.end:
+            raise GpuMemoryError(
+                f"gpu memory: {start + n_bytes:,} bytes needed where {self.end:,} were planned; please report it"
+            )
 
     def fits(self, *sizes: int) -> bool:
         """Say whether memory of these sizes can still be handed out."""
         at = self.used
         for n_bytes in sizes:
             at = -(-at // 256) * 256 + n_bytes
-        return at <= self.n_bytes
+        return at <= self.end
 
     def reset(self) -> None:
         """Take everything back."""
-        self.used = 0
+        self.used, self.end = 0, self.n_bytes
 
 
 def demand_of(

@@ -27,12 +27,15 @@ class Part:
         Matrix and gap costs.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
+    most_rows : int
+        Highest strip that suits the device.
     """
 
     first: int
     profiles: Sequence[Profile]
     scoring: Scoring
     mode: Mode
+    most_rows: int
     batches: list[Batch] = field(init=False)
     wavefront: Wavefront | None = field(init=False)
 
@@ -40,7 +43,7 @@ class Part:
         filled = [query for query, profile in enumerate(self.profiles) if len(profile)]
         self._highest = {query: highest_score(self.profiles[query]) for query in filled}
         batchable = [query for query in filled if self.lane(query, 1, 1) is not None]
-        self.batches = plan_batches(self.profiles, batchable, self.mode) if batchable else []
+        self.batches = plan_batches(self.profiles, batchable, self.mode, self.most_rows) if batchable else []
         self.wavefront = plan_wavefront(self.profiles, filled, self.mode) if filled else None
 
     def lane(self, query: int, rows: int, columns: int) -> Lane16 | None:
@@ -78,6 +81,7 @@ class Group:
     profiles: Sequence[Profile]
     scoring: Scoring
     mode: Mode
+    most_rows: int
     _parts: dict[int, list[Part]] = field(default_factory=dict)
 
     def parts(self, at_once: int) -> list[Part]:
@@ -92,4 +96,4 @@ class Group:
     def _cut(self, n: int) -> Iterator[Part]:
         for bounds in np.array_split(np.arange(len(self.profiles)), n):
             first, last = int(bounds[0]), int(bounds[-1]) + 1
-            yield Part(first, self.profiles[first:last], self.scoring, self.mode)
+            yield Part(first, self.profiles[first:last], self.scoring, self.mode, self.most_rows)

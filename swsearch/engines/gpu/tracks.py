@@ -27,8 +27,8 @@ from swsearch.scoring import PAD_SCORE, Mode, Profile
 
 Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
-QUERY_PAIR_GAIN = 5.99 / 5.15
-"""Throughput of two queries a lane over one (H200, systolic prototype, November 2026)."""
+QUERY_PAIR_GAIN = 1.145
+"""Throughput of two queries a lane over one, strips of 24 rows (H200, benchmarks/gpu_variants.py, November 2026)."""
 
 
 STRIP = np.dtype([("query", "<i4", 2), ("row", "<i4", 2), ("last", "<i4", 2), ("unused", "<i4", 2)])
@@ -119,18 +119,10 @@ def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: B
     for place, name in enumerate(("query", "row", "last")):
         strips[name] = track[:, place, None]
     scores = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
-    groups = -(-rows // 4)
-    filled = np.full((len(track), groups * 4, 32), PAD_SCORE, dtype=np.int8)
+    filled = np.full((len(track), variant.lines * 4, 32), PAD_SCORE, dtype=np.int8)
     filled[:, :rows] = scores.reshape(len(track), rows, 32)
-    lines = []
-    for group in range(groups):
-        four = filled[:, 4 * group : 4 * group + 4].transpose(0, 2, 1)  # (n_strips, 32, 4)
-        if variant.wide == 2 or (variant.wide == 1 and group % 2):
-            lines += [four[..., :2].astype(np.int16), four[..., 2:].astype(np.int16)]
-        else:
-            lines.append(four)
-    as_bytes = [np.ascontiguousarray(line).view(np.int8).reshape(len(track), 1, 128) for line in lines]
-    return Batch(variant, list(queries), strips, np.concatenate(as_bytes, axis=1))
+    lines = filled.reshape(len(track), variant.lines, 4, 32).transpose(0, 1, 3, 2)
+    return Batch(variant, list(queries), strips, np.ascontiguousarray(lines))
 
 
 def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], variant: BatchVariant) -> Batch:
@@ -161,43 +153,46 @@ def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[in
     return halves
 
 
-def choose_pair(lengths: dict[int, int], mode: Mode) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
+def choose_pair(
+    lengths: dict[int, int], mode: Mode, most: int
+) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
     """Choose the strip height and the tracks for two queries a lane; return their cost, in rows of one track."""
     options = []
-    for rows in batch_rows(2, mode):
+    for rows in batch_rows(2, mode, most):
         halves = split_tracks(lengths, rows)
         height = max(count_strips((lengths[query] for query in half), rows) for half in halves)
         options.append((track_cost(height, rows), BatchVariant(rows, 2, mode), halves))
     return min(options, key=lambda option: (option[0], -option[1].rows))
 
 
-def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> list[Batch]:
+def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode, most: int) -> list[Batch]:
     """Divide queries among launches of the inter-task kernel.
 
     Pairs of queries a lane are the faster form, if the tracks can be balanced; the longest queries that would make
-    them lopsided go alone.
+    them lopsided go alone. Strips have at most ``most`` rows.
     """
     lengths = {query: len(profiles[query]) for query in queries}
     by_length = sorted(queries, key=lambda query: (-lengths[query], query))
     # more than three queries that outweigh all others together are rare
     counts = sorted({*range(min(4, len(by_length) + 1)), len(by_length)})
-    costs = {count: _cost(lengths, by_length, count, mode) for count in counts}
+    costs = {count: _cost(lengths, by_length, count, mode, most) for count in counts}
     alone = min(counts, key=lambda count: (costs[count], count))
     batches = [
-        single_track(profiles, [query], choose_single(lengths[query], mode)) for query in sorted(by_length[:alone])
+        single_track(profiles, [query], choose_single(lengths[query], mode, most))
+        for query in sorted(by_length[:alone])
     ]
     if rest := by_length[alone:]:
-        _, variant, halves = choose_pair({query: lengths[query] for query in rest}, mode)
+        _, variant, halves = choose_pair({query: lengths[query] for query in rest}, mode, most)
         batches.append(two_tracks(profiles, halves, variant))
     return batches
 
 
-def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode) -> float:
+def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode, most: int) -> float:
     """Estimate what it costs to take the longest queries alone, in rows of one query a lane."""
-    variants = [(lengths[query], choose_single(lengths[query], mode).rows) for query in by_length[:alone]]
+    variants = [(lengths[query], choose_single(lengths[query], mode, most).rows) for query in by_length[:alone]]
     cost = sum(track_cost(-(-length // rows), rows) for length, rows in variants)
     if rest := by_length[alone:]:
-        cost += 2 * choose_pair({query: lengths[query] for query in rest}, mode)[0] / QUERY_PAIR_GAIN
+        cost += 2 * choose_pair({query: lengths[query] for query in rest}, mode, most)[0] / QUERY_PAIR_GAIN
     return cost
 
 
@@ -213,4 +208,3 @@ def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mo
         words.append(scores.reshape(-1, 4, 32).transpose(0, 2, 1))
         at += words[-1].shape[0] * 32
     return Wavefront(rows, list(queries), table, np.ascontiguousarray(np.concatenate(words)))
-

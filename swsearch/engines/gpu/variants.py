@@ -28,18 +28,23 @@ SLOTS = 2
 QUEUE = 64
 """Jobs that a pipeline's queue holds."""
 
-BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 26)), 2: tuple(range(8, 27, 2))}
-"""Strip heights by queries a lane. Higher strips have less overhead a row, but more than 25 or 26 rows of H and E do
-not fit 128 registers; a height that divides the query well leaves the least padding to be computed."""
+BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range(8, 25, 2))}
+"""Strip heights by queries a lane. Higher strips have less overhead a row (24 rows: 5,100 GCUPS, 8 rows: 4,600), but
+more than 24 rows of H and E do not fit 128 registers (25: 4,900); a height that divides the query well leaves the
+least padding to be computed. H200, benchmarks/gpu_variants.py, November 2026."""
 
-WIDE = 1
-"""Of every two groups of four rows, those whose scores are loaded as int16 where one query is in a lane."""
+EMULATED_ROWS = 18
+"""Highest strips where the instructions for two 16-bit values are emulated, which takes registers: 20 rows spill."""
+
+NATIVE = ((9, 0), (10, 0), (10, 3))
+"""Compute capabilities with these instructions in hardware."""
 
 OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
 
-STRIP_OVERHEAD = 2.5
-"""What a strip costs beside its rows (letters, boundaries, waiting), in rows."""
+STRIP_OVERHEAD = 1.4
+"""What a strip costs beside its rows (letters, boundaries, waiting), in rows: from 24 rows to 8 throughput falls by a
+tenth (H200, benchmarks/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_ROWS = (4, 8, 12, 16)
 """Rows a lane of the wavefront kernel; a pass is 32 times that."""
@@ -73,20 +78,13 @@ class BatchVariant:
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_MODE", MODE_NUMBERS[self.mode]),
             ("SWSEARCH_QUERIES", self.queries),
-            ("SWSEARCH_WIDE", self.wide),
         )
         return Kernel("batch", defines)
 
     @property
-    def wide(self) -> int:
-        """How many of every two groups of four rows hold their scores as int16; see ``cuda/batch.cu``."""
-        return WIDE if self.queries == 1 else 0
-
-    @property
     def lines(self) -> int:
         """Lines of 128 bytes that hold a strip's scores."""
-        groups = -(-self.rows // 4)
-        return groups + groups * self.wide // 2 if self.queries == 1 else self.rows
+        return -(-self.rows // 4) if self.queries == 1 else self.rows
 
     @property
     def profile_bytes(self) -> int:
@@ -162,9 +160,15 @@ def wavefront_variants() -> list[WavefrontVariant]:
     ]
 
 
-def batch_rows(queries: int, mode: Mode) -> tuple[int, ...]:
-    """Return the strip heights to choose from."""
-    return BATCH_ROWS[queries] if mode == "local" else OTHER_MODES_ROWS
+def highest_strip(capability: tuple[int, int]) -> int:
+    """Return the highest strip for a device's compute capability."""
+    return max(BATCH_ROWS[1]) if capability in NATIVE else EMULATED_ROWS
+
+
+def batch_rows(queries: int, mode: Mode, most: int) -> tuple[int, ...]:
+    """Return the strip heights of at most ``most`` rows to choose from."""
+    heights = BATCH_ROWS[queries] if mode == "local" else OTHER_MODES_ROWS
+    return tuple(rows for rows in heights if rows <= most)
 
 
 def choose_pipeline(n_strips: int, warps: int = BLOCK_WARPS) -> int:
@@ -193,9 +197,9 @@ def count_strips(lengths: Iterable[int], rows: int) -> int:
     return sum(-(-length // rows) for length in lengths)
 
 
-def choose_single(length: int, mode: Mode) -> BatchVariant:
-    """Choose the strip height for one query; the higher of two equal ones."""
-    heights = batch_rows(1, mode)
+def choose_single(length: int, mode: Mode, most: int) -> BatchVariant:
+    """Choose the strip height, at most ``most``, for one query; the higher of two equal ones."""
+    heights = batch_rows(1, mode, most)
     return BatchVariant(max(heights, key=lambda rows: (-track_cost(-(-length // rows), rows), rows)), 1, mode)
 
 
