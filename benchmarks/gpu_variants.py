@@ -14,7 +14,7 @@ lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import LANES, Chunk, block_columns
-from swsearch.engines.base import LoadedChunk, Thresholds, Workload
+from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.scoring import Mode, Scoring
@@ -116,13 +116,13 @@ class Bench:
         for _ in range(repeats + 1):
             usage = self.engine.usage
             usage.spans.clear()
-            pending: list[Callable[[], Any]] = []
+            pending: list[Pending] = []
             for loaded in self.chunks:
                 pending.append(self.engine.find(group, loaded, thresholds))
                 if len(pending) > 1:
-                    pending.pop(0)()
-            for wait in pending:
-                wait()
+                    pending.pop(0).wait()
+            for each in pending:
+                each.wait()
             best = min(best, usage.kernel_seconds)
         return best
 

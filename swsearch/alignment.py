@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +23,16 @@ if TYPE_CHECKING:
 
 TABLE_MEMORY = 128 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
+
+
+def load_library() -> None:
+    """Load the library that finds alignments in the background: it takes 0.2 s, best spent while scores are found."""
+    Thread(target=import_module, args=("swsearch.engines.parasail_library",), daemon=True).start()
+
+
+def table_bytes(query_length: int, subject_length: int, bits: int = 16) -> int:
+    """Return the bytes of a pair's whole direction table, in lanes of 16 or 32 bits."""
+    return query_length * subject_length * bits // 8
 
 
 @dataclass(frozen=True)
@@ -295,7 +307,7 @@ def _align_whole(
     may_try_16 = may_start_at(16, mode, scoring) if mode == "local" else fits_lane(16, low, high, scoring)
     subject = np.ascontiguousarray(subject)
     for bits in (16, 32):
-        if m * n * bits // 8 > memory:
+        if table_bytes(m, n, bits) > memory:
             return None
         if bits == 16 and not may_try_16:
             continue

@@ -187,7 +187,9 @@ def search_command(
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
     from swsearch import __version__, report
+    from swsearch.alignment import load_library
     from swsearch.engines import create_engine
+    from swsearch.engines.base import available_processors
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job import SearchJob, SearchOptions, align_hits
     from swsearch.results import RunInfo
@@ -213,8 +215,8 @@ def search_command(
         notice=None if quiet or verbose else lambda text: say(f"swsearch: {text}"),
     )
     with made as used, open_subjects(Path(subjects)) as database:
-        workers = threads or _processors()
-        job = SearchJob(found, database, used, options, align_threads=workers)
+        workers = threads or available_processors()
+        job = SearchJob(found, database, used, options)
         if verbose:
             if used.fallback:
                 say(f"swsearch: {used.fallback}")
@@ -232,6 +234,8 @@ def search_command(
         with open_output(output) as stream:
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
+            if writer.needs_alignments:
+                load_library()
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
                 job.progress = bar.advance
                 for batch in job.batches():
@@ -251,12 +255,6 @@ def _summary(job: SearchJob, seconds: float) -> str:
         f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
         f"{job.database.n_residues:,} residues, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
     )
-
-
-def _processors() -> int:
-    from swsearch.engines.cpu import available_processors
-
-    return available_processors()
 
 
 def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
@@ -376,10 +374,13 @@ def bench_command(
     Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench import measure, print_table
+    from swsearch.engines.base import available_processors
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or _processors()))
+    print_table(
+        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
+    )
 
 
 @db_app.command("build")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
+import time
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import TABLE_MEMORY, PairAlignment, align_codes, table_bytes
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
@@ -33,7 +34,13 @@ from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.results import Hit, SearchResult
 from swsearch.scoring import Mode, Scoring, check_mode
-from swsearch.statistics import DEFAULT_EVALUE, KarlinAltschul, statistics_for, why_no_statistics
+from swsearch.statistics import (
+    DEFAULT_EVALUE,
+    KarlinAltschul,
+    MinimumScores,
+    statistics_for,
+    why_no_statistics,
+)
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -42,11 +49,11 @@ GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time that scoring this many takes; more would only keep more hits in memory."""
 
-ALIGNMENT_MEMORY = 512 << 20
-"""Bytes for the tables of all alignments that are found at a time."""
+ALIGNMENT_MEMORY = 1 << 30
+"""Bytes for the tables of all alignments that are found at a time; threads wait for their share."""
 
-LEAST_ALIGNMENT_MEMORY = 32 << 20
-"""Bytes that one alignment gets at least; two titins fit, in little more time."""
+LONG_PAIR_MEMORY = 32 << 20
+"""Bytes for an alignment whose table is not held whole; two titins fit, in little more time."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -100,6 +107,27 @@ class SearchOptions:
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
 
+class _SharedMemory:
+    """Bytes that threads share: who wants more than is left waits."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._free = n_bytes
+        self._changed = Condition()
+
+    @contextmanager
+    def share(self, n_bytes: int) -> Iterator[None]:
+        """Hold some of the bytes."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= n_bytes)
+            self._free -= n_bytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += n_bytes
+                self._changed.notify_all()
+
+
 class _TopHits:
     """The best subjects of one query, kept exactly while chunks go by.
 
@@ -148,8 +176,6 @@ class SearchJob:
         What is asked for.
     progress : callable, optional
         Called with the number of cells just finished.
-    align_threads : int, optional
-        How many alignments will be asked for at a time; they share `ALIGNMENT_MEMORY`.
     """
 
     def __init__(
@@ -159,11 +185,10 @@ class SearchJob:
         engine: Engine,
         options: SearchOptions,
         progress: Progress | None = None,
-        align_threads: int = 1,
     ) -> None:
         self.queries, self.database, self.engine, self.options = queries, database, engine, options
         self.progress = progress
-        self._align_memory = max(ALIGNMENT_MEMORY // align_threads, LEAST_ALIGNMENT_MEMORY)
+        self._align_memory = _SharedMemory(ALIGNMENT_MEMORY)
 
     @cached_property
     def plan(self) -> ChunkPlan:
@@ -196,12 +221,12 @@ class SearchJob:
         options = self.options
         tops = [_TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
         group = prepare(self.engine, queries, options.scoring, options.mode)
-        pending: deque[tuple[LoadedChunk, Pending]] = deque()
+        pending: list[tuple[LoadedChunk, Pending]] = []
 
         def finish() -> None:
-            chunk, wait = pending.popleft()
-            for top, found in zip(tops, wait(), strict=True):
-                top.add(chunk.chunk, found)
+            chunk, found = pending.pop(_first_ready([found for _, found in pending]))
+            for top, candidates in zip(tops, found.wait(), strict=True):
+                top.add(chunk.chunk, candidates)
             loaded.done(chunk)
 
         for chunk in loaded:
@@ -219,6 +244,11 @@ class SearchJob:
         lengths = np.unique(self.database.lengths)
         return lengths[lengths > 0]
 
+    @cached_property
+    def _minimum_scores(self) -> MinimumScores | None:
+        statistics = self.options.statistics
+        return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None
+
     def _least_scores(self, query_length: int) -> npt.NDArray[np.int64] | None:
         """Tabulate the smallest score of a hit by subject length: the E-value threshold, exactly."""
         if self.options.mode == "global":
@@ -227,8 +257,8 @@ class SearchJob:
         longest = int(lengths[-1]) if len(lengths) else 0
         least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
         if statistics is not None and threshold is not None and query_length:
-            residues = self.effective_residues
-            least[lengths] = statistics.minimum_scores(threshold, query_length, lengths, residues)
+            assert self._minimum_scores is not None
+            least[lengths] = self._minimum_scores.of(threshold, query_length)
         return least
 
     def _result(self, query: Query, top: _TopHits) -> SearchResult:
@@ -270,7 +300,21 @@ class SearchJob:
 
     def _align(self, query: Query, subject: int) -> PairAlignment:
         codes, options = self.database.codes(subject), self.options
-        return align_codes(query.codes, codes, options.scoring, options.mode, memory=self._align_memory)
+        table = table_bytes(len(query.codes), len(codes))
+        memory = table if table <= TABLE_MEMORY else LONG_PAIR_MEMORY
+        with self._align_memory.share(memory):
+            return align_codes(
+                query.codes, codes, options.scoring, options.mode, memory=max(memory, LONG_PAIR_MEMORY)
+            )
+
+
+def _first_ready(pending: Sequence[Pending]) -> int:
+    """Wait until one of several is ready; return its place."""
+    while True:
+        for place, found in enumerate(pending):
+            if found.is_ready():
+                return place
+        time.sleep(0.0002)
 
 
 def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:

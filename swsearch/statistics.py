@@ -210,15 +210,27 @@ class KarlinAltschul:
         """
         y = np.asarray(scores, dtype=np.float64)
         n = np.asarray(subject_lengths, dtype=np.float64)
-        p_query, above_query = self._finite_size(y, np.float64(query_length))
-        p_subject, above_subject = self._finite_size(y, n)
+        query = self.finite_size(y, np.float64(query_length))
+        return self.combine(y, query, self.finite_size(y, n), database_residues / n)
+
+    def combine(
+        self,
+        y: FloatArray | np.float64,
+        query: tuple[FloatArray, FloatArray],
+        subject: tuple[FloatArray, FloatArray],
+        subjects: FloatArray,
+    ) -> FloatArray:
+        """Compute E-values from both sides' `finite_size` and the number of subjects that the database amounts to."""
+        (p_query, above_query), (p_subject, above_subject) = query, subject
         tau = 2 * self.gap_first * (self.alpha_ungapped - self.sigma)
         covariance = np.maximum(2 * self.sigma / self.lambda_, self.sigma * y + tau)
         area = p_query * p_subject + covariance * above_query * above_subject
-        evalues: FloatArray = area * self.k * np.exp(-self.lambda_ * y) * (database_residues / n)
+        evalues: FloatArray = area * self.k * np.exp(-self.lambda_ * y) * subjects
         return evalues
 
-    def _finite_size(self, y: FloatArray, length: FloatArray | np.float64) -> tuple[FloatArray, FloatArray]:
+    def finite_size(
+        self, y: FloatArray | np.float64, length: FloatArray | np.float64
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the expected room for an alignment of score y, and the probability that there is room."""
         b = 2 * self.gap_first * (self.a_ungapped - self.a)
         beta = 2 * self.gap_first * (self.alpha_ungapped - self.alpha)
@@ -228,33 +240,64 @@ class KarlinAltschul:
         probability = np.asarray(_erfc(-ratio / math.sqrt(2)), dtype=np.float64) / 2
         return room * probability + deviation / math.sqrt(2 * math.pi) * np.exp(-0.5 * ratio**2), probability
 
-    def minimum_scores(
-        self, evalue: float, query_length: int, subject_lengths: npt.NDArray[np.integer], database_residues: int
-    ) -> npt.NDArray[np.int64]:
-        """Find for each subject length the smallest score whose E-value is at most ``evalue``.
 
-        Parameters
-        ----------
-        subject_lengths : ndarray, shape (n,), integer
-            Residues; positive.
+class MinimumScores:
+    """The smallest scores that are hits, by subject length, for any number of queries.
+
+    What depends on the subjects alone is computed once a score, and serves every query.
+
+    Parameters
+    ----------
+    statistics : KarlinAltschul
+        Where E-values come from.
+    subject_lengths : ndarray, shape (n,), integer
+        Residues; positive.
+    database_residues : int
+        As for `KarlinAltschul.evalues`.
+    """
+
+    def __init__(
+        self, statistics: KarlinAltschul, subject_lengths: npt.NDArray[np.integer], database_residues: int
+    ) -> None:
+        self._statistics = statistics
+        self._lengths = subject_lengths.astype(np.float64)
+        self._subjects = database_residues / self._lengths
+        self._sides: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    def of(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
+        """Find for each subject length the smallest score whose E-value is at most ``evalue``.
 
         Returns
         -------
         ndarray, shape (n,), int64
             At least 1.
         """
-        low = np.zeros(len(subject_lengths), dtype=np.int64)  # too small, or the answer is 1
-        high = np.full(len(subject_lengths), 64, dtype=np.int64)
-        while (high < 1 << 24).all() and len(high):
-            if (self.evalues(high, query_length, subject_lengths, database_residues) <= evalue).all():
-                break
-            high *= 2
-        while (high - low > 1).any():
-            middle = (low + high) // 2
-            good = self.evalues(middle, query_length, subject_lengths, database_residues) <= evalue
-            high = np.where(good, middle, high)
-            low = np.where(good, low, middle)
-        return high
+        if not len(self._lengths):
+            return np.zeros(0, dtype=np.int64)
+        all_good = 64
+        while all_good < 1 << 24 and not self._good(all_good, evalue, query_length).all():
+            all_good *= 2
+        none_good = 0  # too small, or the answer is 1
+        while all_good - none_good > 1:  # the smallest score that is enough for all
+            middle = (none_good + all_good) // 2
+            if self._good(middle, evalue, query_length).all():
+                all_good = middle
+            else:
+                none_good = middle
+        found = np.full(len(self._lengths), all_good, dtype=np.int64)
+        score = all_good
+        while score > 1 and (good := self._good(score - 1, evalue, query_length)).any():
+            score -= 1
+            found[good] = score
+        return found
+
+    def _good(self, score: int, evalue: float, query_length: int) -> npt.NDArray[np.bool_]:
+        y = np.float64(score)
+        if score not in self._sides:
+            self._sides[score] = self._statistics.finite_size(y, self._lengths)
+        query = self._statistics.finite_size(y, np.float64(query_length))
+        good: npt.NDArray[np.bool_] = self._statistics.combine(y, query, self._sides[score], self._subjects) <= evalue
+        return good
 
 
 def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
-from swsearch.scoring import MODES, Scoring
+from swsearch.scoring import MODES, Matrix, Scoring, matrix_from_text
 
 N_LETTERS = len(PROTEIN.letters)
 
@@ -31,6 +31,13 @@ scorings = st.builds(
     st.sampled_from([0, 1, 2, 7]),
 )
 modes = st.sampled_from(MODES)
+
+
+def flat_matrix(same: int, other: int) -> Matrix:
+    """Make a matrix of two scores."""
+    lines = [" ".join(PROTEIN.letters)]
+    lines += [a + " " + " ".join(str(same if a == b else other) for b in PROTEIN.letters) for a in PROTEIN.letters]
+    return matrix_from_text("\n".join(lines), f"{same} and {other}", PROTEIN)
 
 
 def random_codes(generator: np.random.Generator, length: int, letters: int = N_LETTERS) -> np.ndarray:

@@ -1,12 +1,14 @@
 """A device without a GPU: memory is an array, and the kernels are written once more, plainly, in numpy.
 
 It proves the Python side: what is laid out, uploaded, launched and fetched, and that 16-bit values stay where
-`swsearch.engines.gpu.limits` says. The CUDA kernels themselves are proved on a GPU (tests marked ``gpu``).
+`swsearch.engines.gpu.limits` says: lanes wrap here as they do there, and everything that a kernel may overwrite
+(boundaries between passes) is overwritten. The CUDA kernels themselves are proved on a GPU (tests marked ``gpu``).
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,20 @@ from swsearch.engines.gpu.tracks import QUERY, STRIP
 
 INFO = DeviceInfo(0, "Fake GPU", (9, 0), 4, 1 << 30, 227 << 10, (13, 0))
 LOCAL, GLOBAL, SEMIGLOBAL = 0, 1, 2
-LOWEST = -(1 << 40)
+PAD_LETTER = 31
+GARBAGE = 0xA5
+BOUNDARY_BYTES = 8
+LANES = 64
+
+
+class Launch(NamedTuple):
+    """A kernel that was launched."""
+
+    name: str
+    defines: dict
+    blocks: int
+    threads: int
+    arguments: tuple
 
 
 class Memory:
@@ -31,7 +46,8 @@ class Memory:
         return self.address
 
     def free(self):
-        self.device.allocated -= 0 if self.n_bytes < 4096 else self.n_bytes
+        assert self.device.allocated == self.n_bytes, "freed twice"
+        self.device.allocated = 0
 
 
 class Event:
@@ -54,47 +70,55 @@ class Stream:
     """Launches run when they are made."""
 
     def wait_for_event(self, event):
-        pass
+        assert isinstance(event, Event)
 
     def synchronize(self):
         pass
 
 
 class FakeDevice:
-    """Stands for `swsearch.engines.gpu.device.Device`."""
+    """Stands for `swsearch.engines.gpu.device.Device`; tests read and set what stands here at the class."""
 
+    start = 256
     free = 64 << 20
     fails_above = 1 << 40
-    launches: list = []  # noqa: RUF012  # shared on purpose: tests look at it
+    asked: list = []  # noqa: RUF012  # sizes of all allocations that were tried
+    launches: list = []  # noqa: RUF012
 
     def __init__(self, info):
         self.info = info
-        self.bytes = np.full(self.free + 65536, 0xA5, dtype=np.uint8)
-        self.end, self.allocated = len(self.bytes), 0
+        self.bytes = np.empty(self.start + self.free, dtype=np.uint8)
+        self.allocated, self.depth, self.closed = 0, 0, 0
+        self.kept: list = []  # (kernel, address, end) of what kernels keep between passes
 
     @contextmanager
     def active(self, doing):
-        yield
+        assert not self.closed, f"{doing}: the context is gone"
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
 
     def close(self):
-        pass
+        assert not self.depth
+        self.closed += 1
 
     def free_memory(self):
         return self.free
 
     def allocate(self, n_bytes):
-        if n_bytes > self.fails_above:
+        assert self.depth
+        assert not self.allocated, "everything is allocated at once"
+        self.asked.append(n_bytes)
+        if n_bytes > min(self.fails_above, self.free):
             raise GpuMemoryError(f"no {n_bytes} bytes")
-        small = n_bytes < 4096  # tables, which stay, stand at the end
-        address = self.end - n_bytes if small else 256
-        self.end -= n_bytes if small else 0
-        assert address + n_bytes <= len(self.bytes)
-        assert small or not self.allocated, "everything large is allocated at once"
-        self.allocated += 0 if small else n_bytes
-        return Memory(self, address, n_bytes)
+        self.allocated = n_bytes
+        self.bytes[self.start : self.start + n_bytes] = GARBAGE
+        return Memory(self, self.start, n_bytes)
 
     def pinned(self, n_bytes):
-        return np.empty(max(n_bytes, 1), dtype=np.uint8)
+        return np.full(max(n_bytes, 1), GARBAGE, dtype=np.uint8)
 
     def stream(self):
         return Stream()
@@ -102,30 +126,40 @@ class FakeDevice:
     def event(self, timing=False):
         return Event()
 
+    def view(self, address, dtype, count):
+        """Return device memory as an array."""
+        n_bytes = np.dtype(dtype).itemsize * int(count)
+        assert self.start <= address, (address, count)
+        assert address + n_bytes <= self.start + self.allocated, "outside what is allocated"
+        return self.bytes[address : address + n_bytes].view(dtype)
+
+    def keep(self, kernel, address, n_bytes):
+        """Overwrite what a kernel may use between passes, and remember where."""
+        self.view(address, np.uint8, n_bytes)[:] = GARBAGE
+        self.kept.append((kernel, address, address + n_bytes))
+
     def upload(self, address, data, stream):
         self.upload_async(address, data, stream)
 
     def upload_async(self, address, pinned, stream):
-        data = np.ascontiguousarray(pinned).reshape(-1).view(np.uint8)
-        self.bytes[address : address + len(data)] = data
+        assert self.depth
+        self.view(address, np.uint8, pinned.nbytes)[:] = np.ascontiguousarray(pinned).reshape(-1).view(np.uint8)
 
     def download(self, data, address):
-        data.reshape(-1).view(np.uint8)[:] = self.bytes[address : address + data.nbytes]
+        assert self.depth
+        data.reshape(-1).view(np.uint8)[:] = self.view(address, np.uint8, data.nbytes)
 
     def download_async(self, pinned, address, stream):
         self.download(pinned, address)
 
     def clear_async(self, address, n_bytes, stream):
+        assert self.depth
         assert n_bytes % 4 == 0
-        self.bytes[address : address + n_bytes] = 0
+        self.view(address, np.uint8, n_bytes)[:] = 0
 
     def load(self, cubin):
+        assert self.depth
         return self, dict(cubin)
-
-    def view(self, address, dtype, count):
-        """Return device memory as an array."""
-        n_bytes = np.dtype(dtype).itemsize * count
-        return self.bytes[address : address + n_bytes].view(dtype)
 
 
 class FakeCompiler:
@@ -146,13 +180,12 @@ class FakeFunction:
         assert shared_bytes <= self.device.info.shared_limit
 
     def launch(self, blocks, threads, stream, arguments):
+        assert self.device.depth
         assert blocks >= 1
         assert 32 <= threads <= 512
         assert len(arguments) == self.n_arguments
-        FakeDevice.launches.append((self.name, dict(self.defines), blocks, threads, arguments))
-        globals()["_" + self.name.removeprefix("swsearch_")](
-            self.device, self.defines, blocks * threads // 32, *arguments
-        )
+        FakeDevice.launches.append(Launch(self.name, self.defines, blocks, threads, arguments))
+        KERNELS[self.name](self.device, self.defines, blocks, threads // 32, *arguments)
 
 
 def fake_engine(monkeypatch, memory=None):
@@ -160,88 +193,84 @@ def fake_engine(monkeypatch, memory=None):
     monkeypatch.setattr(engine_module, "choose_device", lambda index: INFO)
     monkeypatch.setattr(engine_module, "find_compiler", lambda architecture, version: FakeCompiler())
     monkeypatch.setattr(engine_module, "Device", FakeDevice)
+    monkeypatch.setattr(engine_module, "STAGING_BYTES", 64 << 10)
     monkeypatch.setattr(kernels_module, "Function", FakeFunction)
-    FakeDevice.launches = []
+    FakeDevice.launches, FakeDevice.asked = [], []
     return GpuEngine(memory=memory)
 
 
-def _arrange(device, defines, warps, residues, n_tiles):
+def launched(name):
+    """Return the launches of one kernel, such as ``batch``, since the engine was made."""
+    return [launch for launch in FakeDevice.launches if launch.name == f"swsearch_{name}"]
+
+
+def _arrange(device, defines, blocks, warps, residues, n_tiles):
     tiles = device.view(residues, np.uint8, n_tiles * 512).reshape(n_tiles, 8, 64)
-    device.view(residues, np.uint8, n_tiles * 512)[:] = (tiles * 4).transpose(0, 2, 1).reshape(-1)
+    tiles.reshape(-1)[:] = (tiles * 4).transpose(0, 2, 1).reshape(-1)
 
 
-def _letters(device, residues, tiles, block, lanes):
-    """Return the letters of some lanes of a block, shape (n_lanes, n_columns)."""
-    first, last = device.view(tiles + 4 * block, np.uint32, 2).tolist()
-    data = device.view(residues + first * 512, np.uint8, (last - first) * 512).reshape(-1, 64, 8)
-    return (data[:, lanes] // 4).transpose(1, 0, 2).reshape(len(lanes), -1)
+def _letters(device, residues, tiles, places):
+    """Return the letters of some subjects, shape (n, most columns); behind a block's end stands padding."""
+    blocks = sorted(set((places // LANES).tolist()))
+    bounds = {block: device.view(tiles + 4 * block, np.uint32, 2).tolist() for block in blocks}
+    longest = max(last - first for first, last in bounds.values()) * 8
+    letters = np.full((len(places), longest), PAD_LETTER, dtype=np.uint8)
+    for block, (first, last) in bounds.items():
+        rows = np.flatnonzero(places // LANES == block)
+        data = device.view(residues + first * 512, np.uint8, (last - first) * 512).reshape(-1, LANES, 8)
+        arranged = data.transpose(1, 0, 2).reshape(LANES, -1)
+        letters[rows, : arranged.shape[1]] = arranged[places[rows] % LANES] // 4
+    return letters
 
 
 def _fill(scores, letters, lengths, mode, gaps, bias, real, bits):
     """Fill the score matrix of one query against several subjects; return the score of each.
 
-    scores: (n_rows, 32); letters: (n, n_columns); real: the slice of rows that are the query's own.
+    scores: (n_rows, 32); letters: (n, n_columns); real: the slice of rows that are the query's own. Values are
+    held with the bias; a column is filled at once, with F as a running maximum down the rows.
     """
     gap_open, extend = gaps
     n, n_columns = letters.shape
-    rows = len(scores)
-    first = gap_open + extend
+    n_rows, first = len(scores), gap_open + extend
 
     def edge(steps):
-        return -(gap_open + steps * extend) if mode == GLOBAL and steps > 0 else 0
+        return bias - (gap_open + steps * extend if mode == GLOBAL and steps > 0 else 0)
 
-    H = np.array([edge(max(i + 1 - real.start, 0)) for i in range(rows)])[:, None] * np.ones((1, n), dtype=np.int64)
+    H = np.array([edge(max(i + 1 - real.start, 0)) for i in range(n_rows)])[:, None] + np.zeros((1, n), dtype=int)
     E = H - first
-    best = np.zeros(n, dtype=np.int64)
-    if mode == GLOBAL:
-        best[:] = LOWEST
+    best = np.full(n, bias if mode == LOCAL else 0 if bits == 16 else -(1 << 30))
+    down = np.arange(n_rows + 1)[:, None] * extend
     last = real.stop - 1
     for j in range(n_columns):
-        diagonal, above = np.full(n, edge(j)), np.full(n, edge(j + 1))
-        F = above - first
+        t = np.concatenate((np.full((1, n), edge(j)), H[:-1])) + scores[:, letters[:, j]]
+        if bits == 16:
+            assert mode == LOCAL or (t <= 32_767).all(), "a lane would overflow"
+            t = (t + 32_768) % 65_536 - 32_768
+        t = np.maximum(t, E)
+        if mode == LOCAL:
+            t = np.maximum(t, bias)
+        opened = np.concatenate((np.full((1, n), edge(j + 1) - first), t - first)) + down
+        H = np.maximum(t, (np.maximum.accumulate(opened) - down)[:-1])
+        E = np.maximum(E - extend, H - first)
+        if bits == 16:
+            assert (first <= H).all(), "a subtraction would borrow"
         ends = lengths == j + 1
-        for i in range(rows):
-            t = np.maximum(diagonal + scores[i, letters[:, j]], E[i])
-            h = np.maximum(t, F)
-            if mode == LOCAL:
-                h = np.maximum(h, 0)
-                best = np.maximum(best, h)
-            diagonal = H[i].copy()
-            H[i] = h
-            E[i] = np.maximum(E[i] - extend, h - first)
-            F = np.maximum(F - extend, h - first)
-            if bits == 16 and mode != LOCAL:
-                assert (h + bias >= first).all(), "a subtraction would borrow"
-                assert (h + bias <= 32_767).all(), "a lane would overflow"
-            if mode == SEMIGLOBAL:
-                best = np.where(ends | (i == last), np.maximum(best, h), best)
-            elif mode == GLOBAL and i == last:
-                best = np.where(ends, h, best)
-    if mode != GLOBAL and bits == 16:
-        best = np.minimum(best, 32_767 - bias)  # as a lane that saturates says something above the limit
-    return best
-
-
-def _store(device, scores, stride, query, places, values, lengths, n_subjects, mode):
-    for place, value, length in zip(places, values.tolist(), lengths.tolist(), strict=True):
-        if place < n_subjects and length > 0:
-            cell = device.view(scores + 4 * (query * stride + place), np.int32, 1)
-            cell[0] = value if mode == GLOBAL else max(int(cell[0]), value)
-
-
-def _lengths(device, lengths, places, n_subjects):
-    every = device.view(lengths, np.int32, n_subjects)
-    return np.array([every[place] if place < n_subjects else 0 for place in places])
+        if mode == LOCAL:
+            best = np.maximum(best, H.max(axis=0))
+        elif mode == GLOBAL:
+            best = np.where(ends, H[last], best)
+        else:
+            best = np.maximum(best, np.where(ends, H.max(axis=0), H[last]))
+    return best - bias
 
 
 def _batch(
-    device, defines, warps, residues, tiles, lengths, n_subjects, first_block, n_jobs, stages, profile, strips,
-    n_strips, bias, gap_open, extend, one, boundary, boundary_columns, scores, stride, counter,
+    device, defines, blocks, warps, residues, tiles, lengths, n_subjects, first_block, n_jobs, stages, profile,
+    strips, n_strips, bias, gap_open, extend, one, boundary, boundary_columns, scores, stride, counter,
 ):  # fmt: skip
-    defines = dict(defines)
     rows, mode, queries = (defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "QUERIES"))
     assert one == 1
-    assert 16 % stages == 0
+    assert warps % stages == 0
     assert device.view(counter, np.uint32, 1)[0] == 0
     device.view(counter, np.uint32, 1)[0] = n_jobs
     table = device.view(strips, STRIP, n_strips)
@@ -249,14 +278,20 @@ def _batch(
     data = device.view(profile, np.int8, n_strips * lines * 128)
     if queries == 1:
         by_row = data.reshape(n_strips, lines, 32, 4).transpose(0, 1, 3, 2).reshape(n_strips, lines * 4, 32)
-        halves = [by_row[:, :rows]] * 2
+        halves = [by_row[:, :rows]]
+        assert all((table[name][:, 0] == table[name][:, 1]).all() for name in ("query", "row", "last"))
     else:
         both = data.view(np.int16).reshape(n_strips, rows, 32, 2)
         halves = [both[..., 0], both[..., 1]]
-    if -(-n_strips // stages) > 1:
-        most = max(np.diff(device.view(tiles + 4 * first_block, np.uint32, n_jobs // queries + 1))) * 8
-        assert most <= boundary_columns
-    for half in (0, 1):
+        assert n_jobs % 2 == 0
+    n_blocks = n_jobs // queries
+    several_passes = n_strips > stages
+    if several_passes:
+        assert max(np.diff(device.view(tiles + 4 * first_block, np.uint32, n_blocks + 1))) * 8 <= boundary_columns
+    places = np.arange(first_block * LANES, min((first_block + n_blocks) * LANES, n_subjects))
+    n = device.view(lengths, np.int32, n_subjects)[places]
+    letters = _letters(device, residues, tiles, places)
+    for half, every in enumerate(halves):
         for at, query in enumerate(table["query"][:, half].tolist()):
             if query < 0 or table["row"][at, half] > 0:
                 continue
@@ -265,77 +300,93 @@ def _batch(
                 end += 1
                 assert table["query"][end, half] == query
                 assert table["row"][end, half] == table["row"][end - 1, half] + rows
-            own = halves[half][at : end + 1].reshape(-1, 32).astype(np.int64)
-            start = -int(table["row"][at, half])
-            stop = (end - at) * rows + int(table["last"][end, half]) + 1
-            for job in range(n_jobs):
-                block, part = (first_block + job, half) if queries == 1 else (first_block + job // 2, job % 2)
-                lanes = list(range(part * 32, part * 32 + 32))
-                places = [block * 64 + lane for lane in lanes]
-                n = _lengths(device, lengths, places, n_subjects)
-                values = _fill(
-                    own, _letters(device, residues, tiles, block, lanes), n, mode, (gap_open, extend), bias,
-                    slice(start, stop), 16,
-                )  # fmt: skip
-                _store(device, scores, stride, query, places, values, n, n_subjects, mode)
+            own = every[at : end + 1].reshape(-1, 32).astype(np.int64)
+            real = slice(-int(table["row"][at, half]), (end - at) * rows + int(table["last"][end, half]) + 1)
+            values = _fill(own, letters, n, mode, (gap_open, extend), bias, real, 16)
+            row = device.view(scores + 4 * query * stride, np.int32, n_subjects)
+            row[places[n > 0]] = values[n > 0] if mode == GLOBAL else np.maximum(row[places], values)[n > 0]
+    if several_passes:
+        n_bytes = blocks * (warps // stages) * boundary_columns * 32 * BOUNDARY_BYTES
+        device.keep("batch", boundary, n_bytes)
 
 
 def _wavefront(
-    device, defines, warps, residues, tiles, lengths, n_subjects, profiles, queries, tasks, n_listed, n_tasks,
+    device, defines, blocks, warps, residues, tiles, lengths, n_subjects, profiles, queries, tasks, n_listed, n_tasks,
     query_list, n_queries, bias, gap_open, extend, one, boundary, offsets, scores, stride, counter,
 ):  # fmt: skip
-    defines = dict(defines)
     rows, mode, bits = (defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "BITS"))
     step = 2 if bits == 16 else 1
+    assert one == 1
+    assert device.view(counter, np.uint32, 1)[0] == 0
+    device.view(counter, np.uint32, 1)[0] = 1
     if tasks:
         count = min(int(device.view(n_listed, np.uint32, 1)[0]), n_tasks)
-        todo = device.view(tasks, np.int32, 2 * count).reshape(-1, 2).tolist()
+        todo = device.view(tasks, np.int32, 2 * count).reshape(-1, 2).copy()
     else:
-        listed = device.view(query_list, np.int32, n_queries).tolist()
-        todo = [(listed[k % n_queries], k // n_queries * step) for k in range(n_tasks)]
-    starts = device.view(offsets, np.uint32, warps).tolist()
-    for number, (query, place) in enumerate(todo):
+        listed = device.view(query_list, np.int32, n_queries)
+        todo = np.array([(listed[k % n_queries], k // n_queries * step) for k in range(n_tasks)])
+    every = device.view(lengths, np.int32, n_subjects)
+    starts = device.view(offsets, np.uint32, blocks * warps).astype(np.int64)
+    for query in sorted(set(todo[:, 0].tolist())):
         entry = device.view(queries + QUERY.itemsize * query, QUERY, 1)[0]
         n_rows = int(entry["passes"]) * 32 * rows
         words = device.view(profiles + 4 * int(entry["profile"]), np.int8, n_rows * 32).reshape(-1, 32, 4)
         own = words.transpose(0, 2, 1).reshape(-1, 32).astype(np.int64)
-        places = [place, place + 1][:step]
-        n = _lengths(device, lengths, places, n_subjects)
-        if entry["passes"] > 1 and number + 1 < warps:
-            assert starts[number] + max(n) <= starts[number + 1] or tasks, "two warps would share boundaries"
-        lanes = [each % 64 for each in places]
-        letters = _letters(device, residues, tiles, place // 64, lanes)[:, : max(n)]
+        first = todo[todo[:, 0] == query, 1]
+        places = np.unique(np.concatenate([first + k for k in range(step)]))
+        places = places[places < n_subjects]
+        n = every[places]
+        letters = _letters(device, residues, tiles, places)[:, : max(n)]
         real = slice(int(entry["padding"]), int(entry["padding"]) + int(entry["length"]))
-        own = own[: real.stop]
         values = _fill(own, letters, n, mode, (gap_open, extend), bias, real, bits)
-        for each, value, length in zip(places, values.tolist(), n.tolist(), strict=True):
-            if length:
-                device.view(scores + 4 * (query * stride + each), np.int32, 1)[0] = value
+        device.view(scores + 4 * query * stride, np.int32, n_subjects)[places[n > 0]] = values[n > 0]
+        if entry["passes"] > 1:
+            for number in np.flatnonzero(todo[:, 0] == query).tolist():
+                # a warp's first task is the one of its number; a later one may go anywhere, as it is no longer
+                warp = number % len(starts)
+                n_columns = int(every[todo[number, 1]])
+                if warp + 1 < len(starts):
+                    assert starts[warp] + n_columns <= starts[warp + 1], "two warps would share boundaries"
+                kernel = "rescore" if tasks else "wavefront"
+                device.keep(kernel, boundary + BOUNDARY_BYTES * int(starts[warp]), BOUNDARY_BYTES * n_columns)
 
 
 def _collect(
-    device, scored, scores, stride, n_subjects, lengths, thresholds, n_lengths, least, begin, end, entries, capacity,
-    count,
+    size, device, defines, blocks, warps, scores, stride, n_subjects, lengths, thresholds, n_lengths, least, begin,
+    end, entries, capacity, count,
 ):  # fmt: skip
+    if end <= begin:
+        return
+    query, place = np.divmod(np.arange(begin, end), n_subjects)
+    n_queries = int(query[-1]) + 1
+    score = device.view(scores, np.int32, n_queries * stride)[query * stride + place]
+    needed = device.view(least, np.int32, n_queries)[query]
+    if thresholds:
+        length = device.view(lengths, np.int32, n_subjects)[place]
+        needed = np.maximum(
+            needed, device.view(thresholds, np.int32, n_queries * n_lengths)[query * n_lengths + length]
+        )
+    # in no order, as from a GPU: the last comes first
+    found = np.flatnonzero(score >= needed)[::-1]
     total = device.view(count, np.uint32, 1)
-    size = 3 if scored else 2
-    for pair in range(begin, end):
-        query, place = divmod(pair, n_subjects)
-        score = int(device.view(scores + 4 * (query * stride + place), np.int32, 1)[0])
-        needed = int(device.view(least + 4 * query, np.int32, 1)[0])
-        if thresholds:
-            length = int(device.view(lengths + 4 * place, np.int32, 1)[0])
-            needed = max(needed, int(device.view(thresholds + 4 * (query * n_lengths + length), np.int32, 1)[0]))
-        if score < needed:
-            continue
-        if total[0] < capacity:
-            device.view(entries + 4 * size * int(total[0]), np.int32, size)[:] = (query, place, score)[:size]
-        total[0] += 1
+    kept = found[: max(capacity - int(total[0]), 0)]
+    rows = np.stack((query, place, score), axis=1)[kept, :size].astype(np.int32)
+    device.view(entries + 4 * size * int(total[0]), np.int32, rows.size)[:] = rows.reshape(-1)
+    total[0] += len(found)
 
 
-def _collect_hits(device, defines, warps, *arguments):
-    _collect(device, True, *arguments)
+def _collect_hits(*arguments):
+    _collect(3, *arguments)
 
 
-def _collect_tasks(device, defines, warps, *arguments):
-    _collect(device, False, *arguments)
+def _collect_tasks(*arguments):
+    _collect(2, *arguments)
+
+
+KERNELS = {
+    "swsearch_arrange": _arrange,
+    "swsearch_batch": _batch,
+    "swsearch_wavefront": _wavefront,
+    "swsearch_collect_hits": _collect_hits,
+    "swsearch_collect_tasks": _collect_tasks,
+}

@@ -36,7 +36,7 @@ def main() -> int:
                         prepared = engine.prepare([scoring.profile(query) for query in members], scoring, mode)
                         results.append(exact_scores(engine, prepared, loaded))
                         n = len(members)
-                        engine.find(prepared, loaded, Thresholds([np.full(81, 30)] * n, [None] * n))()
+                        engine.find(prepared, loaded, Thresholds([np.full(81, 30)] * n, [None] * n)).wait()
                     engine.release(loaded)
                 for expected, got in zip(results[:3], results[3:], strict=True):
                     wrong += int((expected != got).sum())

@@ -204,7 +204,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu):
             loaded = engine.load(chunk)
             prepared = engine.prepare([scoring.profile(query) for query in group], scoring, "local")
             one = engine.find(prepared, loaded, thresholds)
-            found.append([sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in one()])
+            found.append([sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in one.wait()])
             engine.release(loaded)
         assert found[0] == found[1]
         assert sum(map(len, found[0])) > 20

@@ -12,6 +12,8 @@ import swsearch
 from swsearch import job, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
+from swsearch.engines.base import ChunkPlan
+from swsearch.engines.cpu import CpuEngine
 from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.inputs import read_queries
 from swsearch.job import SearchOptions, align_hits
@@ -104,9 +106,11 @@ def test_output_does_not_depend_on_chunks_groups_threads_or_engine(monkeypatch):
     expected = run(threads=1)
     assert expected == run(threads=3)
     assert expected == run(engine="reference")
-    monkeypatch.setattr(job, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert expected == run(threads=2)
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    assert expected == run(threads=2)
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
     assert expected == run(threads=2)
 
 

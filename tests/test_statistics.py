@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from swsearch.report.numbers import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
-from swsearch.statistics import statistics_for, supported_gap_costs, supported_matrices, why_no_statistics
+from swsearch.statistics import (
+    MinimumScores,
+    statistics_for,
+    supported_gap_costs,
+    supported_matrices,
+    why_no_statistics,
+)
 
 SUPPORTED = [(name, *gaps) for name in BLASTP_MATRICES for gaps in supported_gap_costs(name)]
 
@@ -42,7 +48,9 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
     name, gap_open, gap_extend = supported
     statistics = statistics_for(Scoring(load_matrix(name), gap_open, gap_extend), "local")
     lengths = np.array([1, 2, 10, 100, 1_000, 35_213])
-    least = statistics.minimum_scores(evalue, query_length, lengths, residues)
+    table = MinimumScores(statistics, lengths, residues)
+    assert np.array_equal(table.of(evalue, 1), table.of(evalue, 1))  # what one query left behind changes nothing
+    least = table.of(evalue, query_length)
     assert (least >= 1).all()
     assert (statistics.evalues(least, query_length, lengths, residues) <= evalue).all()
     below = least - 1

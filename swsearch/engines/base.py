@@ -8,6 +8,7 @@ lanes (`Engine.rescore`, driven by `exact_scores`). An engine never clips: a sco
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -163,8 +164,20 @@ class Candidates:
     scores: ScoreArray
 
 
-Pending = Callable[[], list[Candidates]]
-"""Waits for what `Engine.find` began; one entry a query."""
+@dataclass(frozen=True)
+class Pending:
+    """What `Engine.find` began.
+
+    Parameters
+    ----------
+    wait : callable
+        Waits for the hits, one entry a query; to be called once.
+    is_ready : callable
+        Says whether ``wait`` would return at once.
+    """
+
+    wait: Callable[[], list[Candidates]]
+    is_ready: Callable[[], bool] = lambda: True
 
 
 class Engine(ABC):
@@ -248,7 +261,7 @@ class Engine(ABC):
         Returns
         -------
         Pending
-            To be called once, before the chunk is released, for the hits; their scores are exact.
+            To be waited for before the chunk is released; the hits' scores are exact.
         """
 
         def wait() -> list[Candidates]:
@@ -256,7 +269,7 @@ class Engine(ABC):
             places = [thresholds.select(query, loaded.chunk.lengths, row) for query, row in enumerate(values)]
             return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
 
-        return wait
+        return Pending(wait)
 
     @abstractmethod
     def rescore(
@@ -341,3 +354,10 @@ def empty_scores(profile_length: int, lengths: npt.NDArray[np.integer], group: Q
         return np.zeros(len(lengths), dtype=np.int32)
     costs = [group.scoring.gap_cost(max(profile_length, int(length))) for length in lengths]
     return -np.array(costs, dtype=np.int32)
+
+
+def available_processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

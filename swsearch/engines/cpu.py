@@ -10,7 +10,6 @@ database's bytes as they lie, has global and semi-global kernels with lanes to c
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import cached_property
@@ -22,7 +21,16 @@ import numpy.typing as npt
 
 from swsearch.blocks import Chunk, IntArray, deinterleave
 from swsearch.engines import opal_library, parasail_library
-from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray, Scores, empty_scores
+from swsearch.engines.base import (
+    Engine,
+    LoadedChunk,
+    Progress,
+    QueryGroup,
+    ScoreArray,
+    Scores,
+    available_processors,
+    empty_scores,
+)
 from swsearch.engines.parasail_library import ScoreProfile
 from swsearch.errors import OptionError
 from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, may_start_at
@@ -210,13 +218,6 @@ class CpuEngine(Engine):
     def close(self) -> None:
         """Stop the threads; work under way is finished, work in the queue is dropped."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def available_processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def first_bits(group: QueryGroup) -> int | None:

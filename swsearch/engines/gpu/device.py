@@ -51,9 +51,9 @@ def driver() -> Any:
     except ImportError as error:
         if "undefined symbol" in str(error):
             raise GpuUnavailableError(
-                f"engine gpu cannot be used: PyCUDA was built for another driver ({error}); build it again with the CUDA "
-                "headers of the driver's version (README, GPU): pip install --no-cache-dir --force-reinstall pycuda; "
-                "or use --engine cpu"
+                f"engine gpu cannot be used: PyCUDA was built for another driver ({error}); build it again with the "
+                "CUDA headers of the driver's version (README, GPU): pip install --no-cache-dir --force-reinstall "
+                "pycuda; or use --engine cpu"
             ) from error
         raise GpuUnavailableError(
             f"engine gpu cannot be used: no NVIDIA driver was found ({error}); install the driver, or use "

@@ -35,7 +35,7 @@ from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
 from swsearch.engines.gpu.launch import UploadedPart
-from swsearch.engines.gpu.memory import FREE_SHARE, MIB, SLOTS, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
+from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Results, Slot
 from swsearch.engines.gpu.variants import highest_strip
@@ -152,7 +152,6 @@ class GpuEngine(Engine):
         self._queries: Region | None = None
         self._uploaded: dict[Part, UploadedPart] = {}
         self._loaded: list[GpuChunk] = []
-        self._next_slot = 0
         self._closed = False
         with self._device.active("setting up"):
             self._copies = self._device.stream()
@@ -176,7 +175,7 @@ class GpuEngine(Engine):
         self._planned = True
         plan = self.memory_plan
         assert plan is not None
-        return ChunkPlan(plan.chunk_bytes, plan.resident, SLOTS, f"{self.info}: {plan}")
+        return ChunkPlan(plan.chunk_bytes, plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
     def _make_room(self, lengths: npt.NDArray[np.int32], query_lengths: list[int], residue_bytes: int) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
@@ -201,12 +200,12 @@ class GpuEngine(Engine):
     def _divide(self, plan: MemoryPlan, arena: Any) -> None:
         self.memory_plan, self._arena = plan, arena
         whole = Region(int(arena), plan.total)
-        n_regions = 1 if plan.resident else SLOTS
+        n_regions = 1 if plan.resident else plan.n_slots
         size = plan.residues // n_regions
         self._regions = [Region(whole.take(size), size) for _ in range(n_regions)]
         self._queries = Region(whole.take(plan.queries), plan.queries)
         with self._device.active("setting up slots"):
-            regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(SLOTS)]
+            regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(plan.n_slots)]
             self._slots = [
                 Slot(self._device, self.kernels, plan, region, self._clock, self.usage) for region in regions
             ]
@@ -275,7 +274,7 @@ class GpuEngine(Engine):
         taken = [loaded.region for loaded in self._loaded]
         free = [region for region in self._regions if not any(region is other for other in taken)]
         if not free:
-            raise GpuMemoryError(f"gpu memory: more than {SLOTS} chunks are loaded; please report it")
+            raise GpuMemoryError(f"gpu memory: more than {len(self._regions)} chunks are loaded; please report it")
         free[0].reset()
         return free[0]
 
@@ -364,11 +363,13 @@ class GpuEngine(Engine):
                 self._count(part, chunk, progress)
             return found
 
-        return wait
+        return Pending(wait, first.is_ready)
 
     def _take_slot(self) -> Slot:
-        slot = self._slots[self._next_slot]
-        self._next_slot = (self._next_slot + 1) % SLOTS
+        """Return a slot that nothing is waited for on, or the one that was used longest ago."""
+        slot = next((slot for slot in self._slots if not slot.is_awaited), self._slots[0])
+        self._slots.remove(slot)
+        self._slots.append(slot)
         return slot
 
     def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Results:

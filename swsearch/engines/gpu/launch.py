@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 FAIR_SHARE = 0.5
 """Most columns of a job of the inter-task kernel, as a share of what each multiprocessor does on average: longer
-subjects would still be running when everything else is done, and go to the wavefront kernel (with 64,000 subjects that
-takes a seventh less time; H200, benchmarks/gpu_variants.py, November 2026)."""
+subjects would still be running when everything else is done, and go to the wavefront kernel (with 64,000 subjects
+that takes a seventh less time; H200, benchmarks/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_SHARE = 6
 """One in so many multiprocessors at least takes the wavefront kernel where it runs beside the inter-task kernel: a
@@ -34,6 +34,12 @@ twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/
 WAVEFRONT_COST = 1.2
 """Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,380 over 5,290
 GCUPS, benchmarks/gpu_variants.py, November 2026)."""
+
+BATCH_BOUNDARY = 0.75
+"""Share of the memory between passes that the inter-task kernel may take from the wavefront kernel beside it."""
+
+LEAST_BLOCKS = 8
+"""Blocks of the inter-task kernel for which there must be memory; else subjects are too long for it."""
 
 LONE_JOB = 0.65
 """Time of a column of a job that has a multiprocessor for itself, over one among others."""
@@ -189,23 +195,40 @@ class Launch:
 
     def _first_block(self, batch: Batch) -> int:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
-        _, pipelines, passes = self._shape(batch)
-        most = min(LONG_COLUMNS, FAIR_SHARE * self._share(0) * batch.variant.queries)
-        if passes > 1:
-            most = min(most, self._slot.plan.boundary // (pipelines * 32 * BOUNDARY_BYTES))
+        # other chunks fill the device while this one ends, so that the whole database counts
+        most = min(LONG_COLUMNS, FAIR_SHARE * self._slot.plan.columns * batch.variant.queries)
+        if self._shape(batch)[2] > 1:
+            most = min(most, self._room // (self._boundary_bytes(batch, 1) * LEAST_BLOCKS))
         first = min(int(np.count_nonzero(self.chunk.columns > most)), self._n_blocks)
         return first if self._pays(batch, first) else self._n_blocks
+
+    @property
+    def _room(self) -> int:
+        """Bytes that the inter-task kernel may take between passes."""
+        return int(BATCH_BOUNDARY * self._slot.plan.boundary)
+
+    def _boundary_bytes(self, batch: Batch, columns: int) -> int:
+        """Return what a block keeps between passes."""
+        return self._shape(batch)[1] * columns * 32 * BOUNDARY_BYTES
+
+    def _blocks(self, launch: BatchLaunch) -> int:
+        """Return the blocks of an inter-task kernel: one a multiprocessor, or as many as there is memory for."""
+        batch = launch.uploaded.batch
+        blocks = min(self._sm, (self._n_blocks - launch.first) * batch.variant.queries)
+        if self._shape(batch)[2] > 1:
+            columns = int(self.chunk.columns[launch.first])
+            blocks = min(blocks, self._room // self._boundary_bytes(batch, columns))
+        return max(1, blocks)
 
     def _share(self, first: int, end: int | None = None) -> float:
         """Return the columns of some blocks for each multiprocessor."""
         return float(self.chunk.columns[first:end].sum()) / self._sm
 
     def _pays(self, batch: Batch, first: int) -> bool:
-        """Say whether the inter-task kernel, with the longest subjects in the wavefront kernel beside it, takes less
-        time than the wavefront kernel for all.
+        """Say whether the inter-task kernel pays, with the longest subjects in the wavefront kernel beside it.
 
-        Times are in rows times columns of 64 subjects on one multiprocessor. Few subjects leave most of them idle,
-        or wait for the longest job.
+        Else the wavefront kernel takes everything. Times are in rows times columns of 64 subjects on one
+        multiprocessor. Few subjects leave most of them idle, or wait for the longest job.
         """
         if first == self._n_blocks or FAIR_SHARE >= ALWAYS:
             return first < self._n_blocks
@@ -213,10 +236,10 @@ class Launch:
         assert wave is not None
         rows = len(batch.strips) * batch.variant.rows
         wave_rows = WAVEFRONT_COST * sum(self._padded(query, 32 * wave.rows) for query in batch.queries)
-        share = self._share(first) * batch.variant.queries
-        batched = rows * max(share, LONE_JOB * float(self.chunk.columns[first]))
+        share = self._slot.plan.columns - self._share(0, first)
+        batched = rows * max(share * batch.variant.queries, LONE_JOB * float(self.chunk.columns[first]))
         beside = wave_rows * self._share(0, first) * WAVEFRONT_SHARE
-        return max(batched, beside) <= wave_rows * self._share(0)
+        return max(batched, beside) <= wave_rows * self._slot.plan.columns
 
     def _padded(self, query: int, rows: int) -> int:
         return -(-len(self._part.profiles[query]) // rows) * rows
@@ -236,10 +259,10 @@ class Launch:
             self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
 
     def _shape(self, batch: Batch) -> tuple[int, int, int]:
-        """Return stages of a pipeline, pipelines of the grid and passes."""
+        """Return stages of a pipeline, pipelines of a block and passes."""
         warps = self._slot.kernels.block_warps
         stages = choose_pipeline(len(batch.strips), warps)
-        return stages, self._sm * (warps // stages), -(-len(batch.strips) // stages)
+        return stages, warps // stages, -(-len(batch.strips) // stages)
 
     # launching
 
@@ -269,7 +292,7 @@ class Launch:
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
         columns = int(chunk.columns[launch.first]) if passes > 1 else 0
         slot.kernels.batch(batch.variant).launch(
-            min(self._sm, jobs), slot.kernels.block_warps * 32, slot.stream,
+            self._blocks(launch), slot.kernels.block_warps * 32, slot.stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
              uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
              scoring.gap_extend, 1, slot.boundary, columns, slot.scores, slot.shape[1], slot.counter()),
@@ -287,10 +310,20 @@ class Launch:
         if wave.passes > 1:
             # a warp's first task is the one of its number, and none after it is longer
             places = np.arange(n_warps) // len(launch.queries) * step
-            ends = np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
-            n_warps = max(1, int(np.searchsorted(ends, slot.plan.wavefront // BOUNDARY_BYTES, side="right")))
-            offsets = np.concatenate(([0], ends[: n_warps - 1]))
+            ends = self._batch_boundary() + np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
+            n_warps = max(1, int(np.searchsorted(ends, slot.plan.boundary // BOUNDARY_BYTES, side="right")))
+            offsets = np.concatenate(([self._batch_boundary()], ends[: n_warps - 1]))
         self._launch_wavefront(launch, stream, offsets, (0, 0, n_tasks))
+
+    def _batch_boundary(self) -> int:
+        """Return the columns that the inter-task kernels keep between passes; the wavefront kernel's follow."""
+        used = 0
+        for launch in self._batches:
+            batch = launch.uploaded.batch
+            if self._shape(batch)[2] > 1:
+                columns = int(self.chunk.columns[launch.first])
+                used = max(used, self._blocks(launch) * self._boundary_bytes(batch, columns))
+        return used // BOUNDARY_BYTES
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
@@ -312,7 +345,7 @@ class Launch:
             len(offsets) // warps, warps * 32, stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
              slot.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
-             scoring.gap_open, scoring.gap_extend, 1, slot.wavefront, slot.put(offsets.astype(np.uint32), stream),
+             scoring.gap_open, scoring.gap_extend, 1, slot.boundary, slot.put(offsets.astype(np.uint32), stream),
              slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
@@ -328,7 +361,7 @@ class Launch:
     def _rescore_listed(self, least: int, count: int, pairs: range) -> None:
         slot, longest = self._slot, int(self.chunk.chunk.lengths[0])
         assert self._uploaded.wavefront is not None
-        n_warps = max(1, min(slot.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
+        n_warps = max(1, min(slot.plan.boundary // (BOUNDARY_BYTES * longest), self._sm * 8))
         slot.collect("tasks", 0, 0, least, count, pairs)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
         tasks = (slot.hits, count, slot.capacity("tasks"))

@@ -21,8 +21,9 @@ LEAST_CHUNK_BYTES = 1 * MIB
 FREE_SHARE = 0.92
 """Share of the device's free memory that is taken at most, where no other bound is given."""
 
-SLOTS = 2
-"""Chunks in work at a time: while the last jobs of one are running, the next begins."""
+RESIDENT_SLOTS, STREAMED_SLOTS = 2, 3
+"""Chunks in work at a time: while the last jobs of one are running, the next begins. Where memory is short a chunk of
+long subjects takes only some of the device, so that it needs one more to be busy."""
 
 LONG_COLUMNS = 3_072
 """Subjects from this length on go to the wavefront kernel: as a job of the inter-task kernel they would take
@@ -36,6 +37,9 @@ PART_QUERIES = 256
 
 HIT_BYTES = 12
 """Bytes of a hit in the device's list."""
+
+BOUNDARY_SHARE = 0.6
+"""Share of a small budget for what the kernels keep between passes, over all slots."""
 
 BOUNDARY_BYTES = 8
 """H and F of a column."""
@@ -57,11 +61,15 @@ class MemoryPlan:
         Bytes for residues, lengths and offsets of all chunks that are held.
     queries : int
         Bytes for queries' scores by letter, strips and thresholds.
-    scores, boundary, wavefront, hits, small : int
-        Bytes in each of `SLOTS` slots: scores of a chunk, boundaries of the inter-task and of the wavefront
-        kernels, the list of hits, and thresholds and other small tables.
+    n_slots : int
+        Chunks in work at a time.
+    scores, boundary, hits, small : int
+        Bytes in each slot: scores of a chunk, what both kernels keep of a score matrix between passes,
+        the list of hits, and thresholds and other small tables.
     at_once : int
         Most queries that are scored together.
+    columns : float
+        Columns of 64 subjects in the whole database, for each multiprocessor.
     """
 
     budget: int
@@ -69,29 +77,30 @@ class MemoryPlan:
     resident: bool
     residues: int
     queries: int
+    n_slots: int
     scores: int
     boundary: int
-    wavefront: int
     hits: int
     small: int
     at_once: int
+    columns: float
 
     @property
     def slot(self) -> int:
         """Bytes of a slot."""
-        return self.scores + self.boundary + self.wavefront + self.hits + self.small + 4096
+        return self.scores + self.boundary + self.hits + self.small + 4096
 
     @property
     def total(self) -> int:
         """Bytes that are allocated."""
-        return self.residues + self.queries + SLOTS * self.slot
+        return self.residues + self.queries + self.n_slots * self.slot
 
     def __str__(self) -> str:
         kind = "resident" if self.resident else "streamed"
         return (
             f"{_mib(self.total)} of {_mib(self.budget)} allowed: residues {_mib(self.residues)} ({kind}, chunks of "
-            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, and in each of {SLOTS} slots scores "
-            f"{_mib(self.scores)}, boundaries {_mib(self.boundary + self.wavefront)}, hits and thresholds "
+            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, and in each of {self.n_slots} slots scores "
+            f"{_mib(self.scores)}, boundaries {_mib(self.boundary)}, hits and thresholds "
             f"{_mib(self.hits + self.small)}"
         )
 
@@ -147,10 +156,9 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
     at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // 20 // per_query))
     small = _round(at_once * per_query + MIB // 4)
     columns = min(LONG_COLUMNS, demand.longest + 8)
-    boundary = 2 * demand.multiprocessors * columns * 32 * BOUNDARY_BYTES
-    boundary = _round(min(boundary, int(budget * 0.27)))
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
-    wavefront = _round(max(min(512 * per_warp, int(budget * 0.04)), 8 * per_warp))
+    full = 2 * demand.multiprocessors * columns * 32 * BOUNDARY_BYTES + 512 * per_warp
+    columns_each = demand.residue_bytes / LANES / demand.multiprocessors
     # a chunk's numbers: a length a subject, the first tile of each block
     # twice: once more for all chunks together
     everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
@@ -158,16 +166,19 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
     needed = 0
     # a resident database may be scored as one chunk, once it is loaded
     for resident, merged in ((True, True), (True, False), (False, False)):
+        n_slots = RESIDENT_SLOTS if resident else STREAMED_SLOTS
+        boundary = _round(max(min(full, int(budget * BOUNDARY_SHARE) // n_slots), 8 * per_warp))
         chunk = min(CHUNK_BYTES, demand.residue_bytes)
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
             held = max(chunk, demand.longest_block)
             subjects = demand.most_subjects(demand.residue_bytes if merged else held)
             scores = _round(4 * min(subjects * at_once, max(subjects, budget // 64)))
             one = _round(held + TILE_PADDING + 5 * subjects + 4096)
-            residues = _round(everything) if resident else SLOTS * one
+            residues = _round(everything) if resident else n_slots * one
             plan = MemoryPlan(
-                budget, chunk, resident, residues, queries, scores, boundary, wavefront, hits, small, at_once
-            )
+                budget, chunk, resident, residues, queries, n_slots, scores, boundary, hits, small, at_once,
+                columns_each,
+            )  # fmt: skip
             if plan.total <= budget:
                 return plan
             needed = plan.total

@@ -45,6 +45,10 @@ class Results:
         self._slot: Slot | None = slot
         self._values: tuple[npt.NDArray[np.void] | None, ScoreArray | None] = (None, None)
 
+    def is_ready(self) -> bool:
+        """Say whether `get` would not wait."""
+        return self._slot is None or self._slot.is_done
+
     def get(self) -> tuple[npt.NDArray[np.void] | None, ScoreArray | None]:
         """Wait; return the hits ordered by query, or all scores if those were asked for or hits are too many."""
         if self._slot is not None:
@@ -82,7 +86,6 @@ class Slot:
         self._counters = region.take(COUNTERS * 4)
         self.scores = region.take(plan.scores)
         self.boundary = region.take(plan.boundary)
-        self.wavefront = region.take(plan.wavefront)
         self.hits = region.take(plan.hits)
         self._small = Region(region.take(plan.small), plan.small)
         self._host = device.pinned(plan.small)
@@ -194,6 +197,17 @@ class Slot:
         self._end.record(self.stream)
 
     # results
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether results were begun that nobody took yet."""
+        return self._results is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the device has done what was started last."""
+        done: bool = self._end.query()
+        return done
 
     def _wait(self) -> None:
         """Wait for the device, open to Ctrl-C."""
