@@ -501,6 +501,17 @@ def test_progress_counts_every_cell_once(database, monkeypatch, resident):
                 assert sum(seen) == cells == gpu.usage.cells, (run.__name__, mode)
 
 
+@pytest.mark.parametrize("max_hits", [3, 500])
+def test_chunks_may_end_in_any_order(database, cpu, monkeypatch, max_hits):
+    Small(monkeypatch, CHUNK, False)
+    generator = np.random.default_rng(57)
+    monkeypatch.setattr(slot.Slot, "is_done", property(lambda self: bool(generator.integers(0, 2))))
+    monkeypatch.setattr(slot.Slot, "_wait", lambda self: None)
+    with fake_engine(monkeypatch) as gpu:
+        got = results_of(QUERIES, database, gpu, evalue=1e6, max_hits=max_hits)
+    assert got == results_of(QUERIES, database, cpu, evalue=1e6, max_hits=max_hits)
+
+
 @pytest.mark.parametrize("resident", [True, False])
 def test_no_more_is_in_flight_than_was_said(database, monkeypatch, resident):
     Small(monkeypatch, CHUNK, resident)
