@@ -63,6 +63,20 @@ __device__ __forceinline__ void wait_for(const volatile int* counter, int value)
   __syncwarp();
 }
 
+// Take some neighbouring regions; another block gives them back when it ends. There are as many as blocks can be
+// resident, and they are taken in ascending order, so that no two blocks wait for each other.
+__device__ int take_regions(u32* taken, int n_regions, int wanted) {
+  if (wanted == 0) return 0;
+  const int n_groups = n_regions / wanted;
+  int group = blockIdx.x % n_groups;
+  while (atomicExch(taken + group * wanted, 1u) != 0) group = (group + 1) % n_groups;
+  for (int i = 1; i < wanted; ++i)
+    while (atomicExch(taken + group * wanted + i, 1u) != 0) {
+    }
+  __threadfence();
+  return group * wanted;
+}
+
 extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_batch(
     const uint2* __restrict__ residues,     // (n_tiles, 64): eight columns of a subject, letters times 4
     const u32* __restrict__ tile_offsets,   // (n_blocks + 1,): first tile of each block
@@ -71,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
     const uint4* __restrict__ profile,      // (n_strips, kProfileBytes)
     const Strip* __restrict__ strips, int n_strips,
     int bias, int gap_open, int gap_extend, u32 one,
-    uint2* __restrict__ boundary,           // (pipelines of the grid, boundary_columns, 32): between passes
-    u32 boundary_columns,
+    uint2* __restrict__ boundary,           // (n_regions, region_columns, 32): between passes, shared by all launches
+    u32 region_columns, int n_regions, int block_regions, u32 pipeline_columns, u32* __restrict__ taken,
     int* __restrict__ scores, long long score_stride,  // (n_queries, score_stride)
     u32* __restrict__ counter) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -91,13 +105,15 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   const Boundary<kMode> edge{bias, gap_open, gap_extend};
   const Costs costs{0u - (u32)(gap_open + gap_extend) * 0x10001u, Pair16::both(-gap_extend), Pair16::both(bias), one};
   const int passes = (n_strips + pipeline_warps - 1) / pipeline_warps;
-  const int n_pipelines = n_warps / pipeline_warps;
-  uint2* my_boundary = boundary + (size_t)(blockIdx.x * n_pipelines + pipeline) * boundary_columns * kWarpLanes + lane;
   const u32 local_top = Pair16::both(edge.at(0)), local_gap = Pair16::both(edge.gap_at(0));
 
   if (is_first && lane == 0) queue[0] = atomicAdd(counter, 1u);
   if (lane == 0) done[warp] = 0;
+  __shared__ int region;
+  if (threadIdx.x == 0) region = take_regions(taken, n_regions, block_regions);
   __syncthreads();
+  uint2* my_boundary =
+      boundary + ((size_t)region * region_columns + pipeline * pipeline_columns) * kWarpLanes + lane;
 
   int tick = 0;  // tiles that this warp has finished, over all jobs and passes
   int loaded = -1;
@@ -249,5 +265,11 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
         }
       }
     }
+  }
+
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    for (int i = block_regions - 1; i >= 0; --i) atomicExch(taken + region + i, 0u);
   }
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from swsearch.inputs import SequenceLike
 
-TABLE_MEMORY = 128 << 20
+TABLE_MEMORY = 512 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
 
 

@@ -241,8 +241,10 @@ class SearchJob:
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int32]:
         """Every subject length that occurs, but 0."""
-        lengths = np.unique(self.database.lengths)
-        return lengths[lengths > 0]
+        # counted, not sorted: np.unique takes 0.3 s at its first call, half a million lengths or not
+        counts = np.bincount(self.database.lengths)
+        lengths: npt.NDArray[np.int32] = np.flatnonzero(counts[1:]).astype(np.int32) + np.int32(1)
+        return lengths
 
     @cached_property
     def _minimum_scores(self) -> MinimumScores | None:

@@ -37,13 +37,13 @@ from swsearch.engines.gpu.kernels import Kernels
 from swsearch.engines.gpu.launch import UploadedPart
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
-from swsearch.engines.gpu.slot import Results, Slot
+from swsearch.engines.gpu.slot import Common, Results, Slot
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.errors import OptionError
 from swsearch.scoring import Mode, Profile, Scoring
 
-UNPLANNED_QUERIES = [5_000] * 64
-"""Query lengths that there is room for where no job has said what is coming."""
+UNPLANNED_QUERIES, UNPLANNED_ROWS = 64, 320_000
+"""Queries and their residues that there is room for where no job has said what is coming."""
 
 COLUMN_BYTES = LANES
 """Bytes of a column of a block."""
@@ -146,6 +146,7 @@ class GpuEngine(Engine):
         self.usage = Usage()
         self.memory_plan: MemoryPlan | None = None
         self._planned = False
+        self._foreseen = (0, 0)
         self._arena: Any = None
         self._slots: list[Slot] = []
         self._regions: list[Region] = []
@@ -168,16 +169,16 @@ class GpuEngine(Engine):
 
     def plan(self, workload: Workload) -> ChunkPlan:
         """See `Engine.plan`. On a device that turns out to have less memory, less is asked for."""
-        groups = [list(lengths) for lengths in workload.groups] or [[]]
-        # each group of queries comes and goes; the plan has room for the largest
-        largest = max(groups, key=lambda lengths: sum(lengths) + 1000 * len(lengths))
-        self._make_room(workload.lengths, largest, workload.residue_bytes)
+        # each group of queries comes and goes; the plan has room for the most queries and the most rows
+        n_queries = max(map(len, workload.groups), default=0)
+        n_rows = max(map(sum, workload.groups), default=0)
+        self._make_room(workload.lengths, n_queries, n_rows, workload.residue_bytes)
         self._planned = True
         plan = self.memory_plan
         assert plan is not None
         return ChunkPlan(plan.chunk_bytes, plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
-    def _make_room(self, lengths: npt.NDArray[np.int32], query_lengths: list[int], residue_bytes: int) -> None:
+    def _make_room(self, lengths: npt.NDArray[np.int32], n_queries: int, n_rows: int, residue_bytes: int) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
         self._free()
         with self._device.active("planning memory"):
@@ -185,7 +186,8 @@ class GpuEngine(Engine):
         budget = int(free * FREE_SHARE)
         if self._memory_limit is not None:
             budget = min(budget, self._memory_limit)
-        demand = demand_of(lengths, query_lengths, residue_bytes, self.info.multiprocessors)
+        demand = demand_of(lengths, n_queries, n_rows, residue_bytes, self.info.multiprocessors)
+        self._foreseen = (demand.residue_bytes, demand.longest)
         while True:
             plan = make_plan(demand, budget)
             try:
@@ -204,11 +206,13 @@ class GpuEngine(Engine):
         size = plan.residues // n_regions
         self._regions = [Region(whole.take(size), size) for _ in range(n_regions)]
         self._queries = Region(whole.take(plan.queries), plan.queries)
+        boundary = whole.take(plan.boundary)
+        taken = boundary + plan.boundary - 4 * self.info.multiprocessors
         with self._device.active("setting up slots"):
-            regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(plan.n_slots)]
-            self._slots = [
-                Slot(self._device, self.kernels, plan, region, self._clock, self.usage) for region in regions
-            ]
+            self._device.clear_async(taken, 4 * self.info.multiprocessors, self._copies)
+            self._copies.synchronize()
+            common = Common(self._device, self.kernels, plan, self._clock, self.usage, boundary, taken)
+            self._slots = [Slot(common, Region(whole.take(plan.slot), plan.slot)) for _ in range(plan.n_slots)]
 
     def _free(self) -> None:
         with self._device.active("waiting for kernels"):
@@ -257,8 +261,9 @@ class GpuEngine(Engine):
     def load(self, chunk: Chunk) -> LoadedChunk:
         """See `Engine.load`; copies while earlier chunks are scored."""
         begun = time.perf_counter()
-        if not self._planned and not self._loaded:
-            self._make_room(chunk.lengths, UNPLANNED_QUERIES, chunk.residues.nbytes)
+        if not self._loaded and not self._foresaw(chunk):
+            self._planned = False
+            self._make_room(chunk.lengths, UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes)
         assert self.memory_plan is not None
         region = self._free_region(chunk)
         with self._device.active("copying residues"):
@@ -266,6 +271,11 @@ class GpuEngine(Engine):
         self._loaded.append(loaded)
         self.usage.load_seconds += time.perf_counter() - begun
         return LoadedChunk(chunk, loaded)
+
+    def _foresaw(self, chunk: Chunk) -> bool:
+        """Say whether the plan in force has room for a chunk; without a job each chunk gets its own plan."""
+        longest = int(chunk.lengths[0]) if chunk.n_subjects else 0
+        return self._planned and chunk.residues.nbytes <= self._foreseen[0] and longest <= self._foreseen[1]
 
     def _free_region(self, chunk: Chunk) -> Region:
         assert self.memory_plan is not None
@@ -312,7 +322,8 @@ class GpuEngine(Engine):
             return list(loaded)
         chunks = [each.chunk for each in loaded]
         lengths = np.concatenate([chunk.lengths for chunk in chunks])
-        if (lengths[1:] > lengths[:-1]).any():
+        assert self.memory_plan is not None
+        if (lengths[1:] > lengths[:-1]).any() or 4 * len(lengths) > self.memory_plan.scores:
             return list(loaded)
         first: GpuChunk = loaded[0].handle
         starts = [(each.handle.residues - first.residues) // COLUMN_BYTES for each in loaded]
@@ -348,9 +359,12 @@ class GpuEngine(Engine):
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
     ) -> Pending:
         """See `Engine.find`."""
-        if any(thresholds.takes_all(query) for query in range(len(group.profiles))):
-            return super().find(group, loaded, thresholds, progress)
         chunk: GpuChunk = loaded.handle
+        everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
+        # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
+        empty = not chunk.chunk.lengths.all() or not all(map(len, group.profiles))
+        if everything or (empty and group.mode == "global"):
+            return super().find(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
         slot = self._take_slot()
         first = self._start(slot, parts[0], chunk, thresholds)

@@ -35,9 +35,6 @@ WAVEFRONT_COST = 1.2
 """Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,380 over 5,290
 GCUPS, benchmarks/gpu_variants.py, November 2026)."""
 
-BATCH_BOUNDARY = 0.75
-"""Share of the memory between passes that the inter-task kernel may take from the wavefront kernel beside it."""
-
 LEAST_BLOCKS = 8
 """Blocks of the inter-task kernel for which there must be memory; else subjects are too long for it."""
 
@@ -198,27 +195,17 @@ class Launch:
         # other chunks fill the device while this one ends, so that the whole database counts
         most = min(LONG_COLUMNS, FAIR_SHARE * self._slot.plan.columns * batch.variant.queries)
         if self._shape(batch)[2] > 1:
-            most = min(most, self._room // (self._boundary_bytes(batch, 1) * LEAST_BLOCKS))
+            columns = self._slot.plan.region_columns * (self._sm // LEAST_BLOCKS or 1)
+            most = min(most, columns // self._shape(batch)[1])
         first = min(int(np.count_nonzero(self.chunk.columns > most)), self._n_blocks)
         return first if self._pays(batch, first) else self._n_blocks
 
-    @property
-    def _room(self) -> int:
-        """Bytes that the inter-task kernel may take between passes."""
-        return int(BATCH_BOUNDARY * self._slot.plan.boundary)
-
-    def _boundary_bytes(self, batch: Batch, columns: int) -> int:
-        """Return what a block keeps between passes."""
-        return self._shape(batch)[1] * columns * 32 * BOUNDARY_BYTES
-
-    def _blocks(self, launch: BatchLaunch) -> int:
-        """Return the blocks of an inter-task kernel: one a multiprocessor, or as many as there is memory for."""
-        batch = launch.uploaded.batch
-        blocks = min(self._sm, (self._n_blocks - launch.first) * batch.variant.queries)
-        if self._shape(batch)[2] > 1:
-            columns = int(self.chunk.columns[launch.first])
-            blocks = min(blocks, self._room // self._boundary_bytes(batch, columns))
-        return max(1, blocks)
+    def _regions(self, launch: BatchLaunch) -> int:
+        """Return the regions that a block needs for what it keeps between passes."""
+        _, pipelines, passes = self._shape(launch.uploaded.batch)
+        if passes == 1:
+            return 0
+        return -(-pipelines * int(self.chunk.columns[launch.first]) // self._slot.plan.region_columns)
 
     def _share(self, first: int, end: int | None = None) -> float:
         """Return the columns of some blocks for each multiprocessor."""
@@ -288,14 +275,16 @@ class Launch:
     def _run_batch(self, launch: BatchLaunch) -> None:
         slot, chunk, scoring, uploaded = self._slot, self.chunk, self._part.scoring, launch.uploaded
         batch = uploaded.batch
-        stages, _, passes = self._shape(batch)
+        stages = self._shape(batch)[0]
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
-        columns = int(chunk.columns[launch.first]) if passes > 1 else 0
+        regions = self._regions(launch)
+        blocks = min(self._sm // max(regions, 1), jobs)
         slot.kernels.batch(batch.variant).launch(
-            self._blocks(launch), slot.kernels.block_warps * 32, slot.stream,
+            blocks, slot.kernels.block_warps * 32, slot.stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
              uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
-             scoring.gap_extend, 1, slot.boundary, columns, slot.scores, slot.shape[1], slot.counter()),
+             scoring.gap_extend, 1, slot.common.boundary, slot.plan.region_columns, self._sm, regions,
+             int(chunk.columns[launch.first]), slot.common.taken, slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
     def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
@@ -310,20 +299,10 @@ class Launch:
         if wave.passes > 1:
             # a warp's first task is the one of its number, and none after it is longer
             places = np.arange(n_warps) // len(launch.queries) * step
-            ends = self._batch_boundary() + np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
-            n_warps = max(1, int(np.searchsorted(ends, slot.plan.boundary // BOUNDARY_BYTES, side="right")))
-            offsets = np.concatenate(([self._batch_boundary()], ends[: n_warps - 1]))
+            ends = np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
+            n_warps = max(1, int(np.searchsorted(ends, slot.plan.wavefront // BOUNDARY_BYTES, side="right")))
+            offsets = np.concatenate(([0], ends[: n_warps - 1]))
         self._launch_wavefront(launch, stream, offsets, (0, 0, n_tasks))
-
-    def _batch_boundary(self) -> int:
-        """Return the columns that the inter-task kernels keep between passes; the wavefront kernel's follow."""
-        used = 0
-        for launch in self._batches:
-            batch = launch.uploaded.batch
-            if self._shape(batch)[2] > 1:
-                columns = int(self.chunk.columns[launch.first])
-                used = max(used, self._blocks(launch) * self._boundary_bytes(batch, columns))
-        return used // BOUNDARY_BYTES
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
@@ -345,7 +324,7 @@ class Launch:
             len(offsets) // warps, warps * 32, stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
              slot.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
-             scoring.gap_open, scoring.gap_extend, 1, slot.boundary, slot.put(offsets.astype(np.uint32), stream),
+             scoring.gap_open, scoring.gap_extend, 1, slot.wavefront, slot.put(offsets.astype(np.uint32), stream),
              slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
@@ -361,7 +340,7 @@ class Launch:
     def _rescore_listed(self, least: int, count: int, pairs: range) -> None:
         slot, longest = self._slot, int(self.chunk.chunk.lengths[0])
         assert self._uploaded.wavefront is not None
-        n_warps = max(1, min(slot.plan.boundary // (BOUNDARY_BYTES * longest), self._sm * 8))
+        n_warps = max(1, min(slot.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
         slot.collect("tasks", 0, 0, least, count, pairs)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
         tasks = (slot.hits, count, slot.capacity("tasks"))

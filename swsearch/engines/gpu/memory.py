@@ -38,8 +38,9 @@ PART_QUERIES = 256
 HIT_BYTES = 12
 """Bytes of a hit in the device's list."""
 
-BOUNDARY_SHARE = 0.6
-"""Share of a small budget for what the kernels keep between passes, over all slots."""
+BOUNDARY_SHARE, WAVEFRONT_SHARE = 0.45, 0.05
+"""Shares of a small budget for what the inter-task kernel keeps between passes, and for what the wavefront kernel of
+each slot keeps."""
 
 BOUNDARY_BYTES = 8
 """H and F of a column."""
@@ -63,13 +64,18 @@ class MemoryPlan:
         Bytes for queries' scores by letter, strips and thresholds.
     n_slots : int
         Chunks in work at a time.
-    scores, boundary, hits, small : int
-        Bytes in each slot: scores of a chunk, what both kernels keep of a score matrix between passes,
-        the list of hits, and thresholds and other small tables.
+    boundary : int
+        Bytes for what blocks of the inter-task kernel keep of a score matrix between passes, one region for each
+        multiprocessor, shared by all slots.
+    scores, wavefront, hits, small : int
+        Bytes in each slot: scores of a chunk, what the wavefront kernel keeps between passes, the list of hits, and
+        thresholds and other small tables.
     at_once : int
         Most queries that are scored together.
     columns : float
         Columns of 64 subjects in the whole database, for each multiprocessor.
+    region_columns : int
+        Columns of 32 lanes that a region of ``boundary`` holds.
     """
 
     budget: int
@@ -77,31 +83,33 @@ class MemoryPlan:
     resident: bool
     residues: int
     queries: int
+    boundary: int
     n_slots: int
     scores: int
-    boundary: int
+    wavefront: int
     hits: int
     small: int
     at_once: int
     columns: float
+    region_columns: int
 
     @property
     def slot(self) -> int:
         """Bytes of a slot."""
-        return self.scores + self.boundary + self.hits + self.small + 4096
+        return self.scores + self.wavefront + self.hits + self.small + 4096
 
     @property
     def total(self) -> int:
         """Bytes that are allocated."""
-        return self.residues + self.queries + self.n_slots * self.slot
+        return self.residues + self.queries + self.boundary + self.n_slots * self.slot
 
     def __str__(self) -> str:
         kind = "resident" if self.resident else "streamed"
         return (
             f"{_mib(self.total)} of {_mib(self.budget)} allowed: residues {_mib(self.residues)} ({kind}, chunks of "
-            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, and in each of {self.n_slots} slots scores "
-            f"{_mib(self.scores)}, boundaries {_mib(self.boundary)}, hits and thresholds "
-            f"{_mib(self.hits + self.small)}"
+            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, boundaries {_mib(self.boundary)}, and in each "
+            f"of {self.n_slots} slots scores {_mib(self.scores)}, boundaries {_mib(self.wavefront)}, hits and "
+            f"thresholds {_mib(self.hits + self.small)}"
         )
 
 
@@ -149,6 +157,28 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
     GpuMemoryError
         If the job cannot be done within the budget.
     """
+    plan = _try_plan(demand, budget)
+    if plan is None:
+        raise GpuMemoryError(
+            f"gpu memory: {_mib(budget)} are too little for this job, expected at least "
+            f"{_least_budget(demand, budget) // MIB:,} MiB; allow more with --gpu-memory, or use --engine cpu"
+        )
+    return plan
+
+
+def _least_budget(demand: Demand, too_little: int) -> int:
+    """Find the least budget, in whole MiB, that is enough."""
+    low = too_little // MIB
+    high = max(2 * low, 1)
+    while _try_plan(demand, high * MIB) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _try_plan(demand, middle * MIB) else (middle, high)
+    return high * MIB
+
+
+def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
     # int16 scores of 32 letters for half a row, int8 ones for the wavefront, rounding up to strips and passes
     queries = _round(104 * demand.n_rows + 10_000 * min(demand.n_queries, PART_QUERIES) + MIB)
     hits = _round(min(1 << 16, max(1 << 12, budget // 2000)) * HIT_BYTES)
@@ -157,17 +187,19 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
     small = _round(at_once * per_query + MIB // 4)
     columns = min(LONG_COLUMNS, demand.longest + 8)
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
-    full = 2 * demand.multiprocessors * columns * 32 * BOUNDARY_BYTES + 512 * per_warp
+    # a block may have two pipelines
+    regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
+    region_columns = max(min(2 * columns, int(budget * BOUNDARY_SHARE) // regions), 8)
+    boundary = _round(regions * region_columns + 4 * demand.multiprocessors + 256)
+    wavefront = _round(max(min(512 * per_warp, int(budget * WAVEFRONT_SHARE)), 8 * per_warp))
     columns_each = demand.residue_bytes / LANES / demand.multiprocessors
     # a chunk's numbers: a length a subject, the first tile of each block
     # twice: once more for all chunks together
     everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
     everything += 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 16)
-    needed = 0
     # a resident database may be scored as one chunk, once it is loaded
     for resident, merged in ((True, True), (True, False), (False, False)):
         n_slots = RESIDENT_SLOTS if resident else STREAMED_SLOTS
-        boundary = _round(max(min(full, int(budget * BOUNDARY_SHARE) // n_slots), 8 * per_warp))
         chunk = min(CHUNK_BYTES, demand.residue_bytes)
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
             held = max(chunk, demand.longest_block)
@@ -176,17 +208,13 @@ def make_plan(demand: Demand, budget: int) -> MemoryPlan:
             one = _round(held + TILE_PADDING + 5 * subjects + 4096)
             residues = _round(everything) if resident else n_slots * one
             plan = MemoryPlan(
-                budget, chunk, resident, residues, queries, n_slots, scores, boundary, hits, small, at_once,
-                columns_each,
+                budget, chunk, resident, residues, queries, boundary, n_slots, scores, wavefront, hits, small,
+                at_once, columns_each, region_columns,
             )  # fmt: skip
             if plan.total <= budget:
                 return plan
-            needed = plan.total
             chunk //= 2
-    raise GpuMemoryError(
-        f"gpu memory: {budget / MIB:,.0f} MiB are too little for this job, expected at least "
-        f"{-(-needed // MIB):,} MiB; allow more with --gpu-memory, or use --engine cpu"
-    )
+    return None
 
 
 def _mib(n_bytes: int) -> str:
@@ -244,9 +272,9 @@ class Region:
 
 
 def demand_of(
-    lengths: npt.NDArray[np.integer], query_lengths: list[int], residue_bytes: int, multiprocessors: int
+    lengths: npt.NDArray[np.integer], n_queries: int, n_rows: int, residue_bytes: int, multiprocessors: int
 ) -> Demand:
-    """Count what a job needs from the lengths of all subjects and of a group of queries."""
+    """Count what a job needs from the lengths of all subjects and the size of a group of queries."""
     ordered = np.sort(lengths)[::-1]
     longest = max(int(ordered[0]) if len(ordered) else 0, 1)
     blocks = np.maximum(block_columns(ordered), 8) * LANES if len(ordered) else np.array([8 * LANES])
@@ -254,7 +282,7 @@ def demand_of(
         residue_bytes=max(residue_bytes, LANES * 8),
         longest=longest,
         blocks=np.sort(blocks),
-        n_queries=max(len(query_lengths), 1),
-        n_rows=sum(query_lengths),
+        n_queries=max(n_queries, 1),
+        n_rows=n_rows,
         multiprocessors=multiprocessors,
     )

@@ -8,6 +8,7 @@ jobs are running.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,35 +58,56 @@ class Results:
         return self._values
 
 
+@dataclass(frozen=True)
+class Common:
+    """What the slots of an engine share.
+
+    Parameters
+    ----------
+    device : Device
+        Where everything runs.
+    kernels : Kernels
+        What is launched.
+    plan : MemoryPlan
+        Sizes.
+    clock : Event
+        Where times count from.
+    usage : Usage
+        Where they are noted.
+    boundary, taken : int
+        Addresses of the regions for what the inter-task kernel keeps between passes, and of a word for each that says
+        whether a block has it.
+    """
+
+    device: Device
+    kernels: Kernels
+    plan: MemoryPlan
+    clock: Any
+    usage: Usage
+    boundary: int
+    taken: int
+
+
 class Slot:
     """Memory and streams for one chunk in work.
 
     Parameters
     ----------
-    device : Device
-        Its context must be current.
-    kernels : Kernels
-        What is launched.
-    plan : MemoryPlan
-        Sizes.
+    common : Common
+        What the slots share; the device's context must be current.
     region : Region
         The slot's memory.
-    clock : Event
-        Where times count from.
-    usage : Usage
-        Where they are noted.
     """
 
-    def __init__(
-        self, device: Device, kernels: Kernels, plan: MemoryPlan, region: Region, clock: Any, usage: Usage
-    ) -> None:
-        self.device, self.kernels, self.plan, self._clock, self._usage = device, kernels, plan, clock, usage
+    def __init__(self, common: Common, region: Region) -> None:
+        self.common, device, plan = common, common.device, common.plan
+        self.device, self.kernels, self.plan = device, common.kernels, plan
         self.stream, self.beside = device.stream(), device.stream()
         self.cleared, self.beside_done = device.event(), device.event()
         self._begin, self._end = device.event(timing=True), device.event(timing=True)
         self._counters = region.take(COUNTERS * 4)
         self.scores = region.take(plan.scores)
-        self.boundary = region.take(plan.boundary)
+        self.wavefront = region.take(plan.wavefront)
         self.hits = region.take(plan.hits)
         self._small = Region(region.take(plan.small), plan.small)
         self._host = device.pinned(plan.small)
@@ -112,7 +134,7 @@ class Slot:
         self.device.clear_async(self._counters, COUNTERS * 4, stream)
         self.device.clear_async(self.scores, 4 * self.shape[0] * self.shape[1], stream)
         self._launch.run()
-        self._usage.launched.update(kernel.source for kernel in self._launch.kernels())
+        self.common.usage.launched.update(kernel.source for kernel in self._launch.kernels())
         self._lists_hits = thresholds is not None
         if thresholds is not None:
             self._prepare_thresholds(part, chunk, thresholds)
@@ -230,8 +252,8 @@ class Slot:
                 self._list_hits()
             self._finish()
             self._wait()
-        span = (self._begin.time_since(self._clock), self._end.time_since(self._clock))
-        self._usage.spans.append((span[0] / 1000.0, span[1] / 1000.0))
+        span = (self._begin.time_since(self.common.clock), self._end.time_since(self.common.clock))
+        self.common.usage.spans.append((span[0] / 1000.0, span[1] / 1000.0))
         count = int(counts[0])
         if self._lists_hits and count <= self.capacity("hits"):
             return self._fetch_hits(count), None
