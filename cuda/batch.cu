@@ -63,18 +63,13 @@ __device__ __forceinline__ void wait_for(const volatile int* counter, int value)
   __syncwarp();
 }
 
-// Take some neighbouring regions; another block gives them back when it ends. There are as many as blocks can be
-// resident, and they are taken in ascending order, so that no two blocks wait for each other.
-__device__ int take_regions(u32* taken, int n_regions, int wanted) {
-  if (wanted == 0) return 0;
-  const int n_groups = n_regions / wanted;
-  int group = blockIdx.x % n_groups;
-  while (atomicExch(taken + group * wanted, 1u) != 0) group = (group + 1) % n_groups;
-  for (int i = 1; i < wanted; ++i)
-    while (atomicExch(taken + group * wanted + i, 1u) != 0) {
-    }
+// Take a region that no other block has. There are as many as blocks can be resident, so that one is free, or soon
+// will be: blocks that have one wait for nobody.
+__device__ int take_region(u32* taken, int n_regions) {
+  int region = blockIdx.x % n_regions;
+  while (atomicExch(taken + region, 1u) != 0) region = (region + 1) % n_regions;
   __threadfence();
-  return group * wanted;
+  return region;
 }
 
 extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_batch(
@@ -86,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
     const Strip* __restrict__ strips, int n_strips,
     int bias, int gap_open, int gap_extend, u32 one,
     uint2* __restrict__ boundary,           // (n_regions, region_columns, 32): between passes, shared by all launches
-    u32 region_columns, int n_regions, int block_regions, u32 pipeline_columns, u32* __restrict__ taken,
+    u32 region_columns, int n_regions, u32 pipeline_columns, u32* __restrict__ taken,
     int* __restrict__ scores, long long score_stride,  // (n_queries, score_stride)
     u32* __restrict__ counter) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -110,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   if (is_first && lane == 0) queue[0] = atomicAdd(counter, 1u);
   if (lane == 0) done[warp] = 0;
   __shared__ int region;
-  if (threadIdx.x == 0) region = take_regions(taken, n_regions, block_regions);
+  if (threadIdx.x == 0) region = passes > 1 ? take_region(taken, n_regions) : 0;
   __syncthreads();
   uint2* my_boundary =
       boundary + ((size_t)region * region_columns + pipeline * pipeline_columns) * kWarpLanes + lane;
@@ -268,8 +263,8 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   }
 
   __syncthreads();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0 && passes > 1) {
     __threadfence();
-    for (int i = block_regions - 1; i >= 0; --i) atomicExch(taken + region + i, 0u);
+    atomicExch(taken + region, 0u);
   }
 }

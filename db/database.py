@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,9 @@ from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
+
+SHORT_RUNS = 6
+"""Chunks of short subjects behind each one of long subjects, where they are mixed."""
 
 
 def too_new(path: str, version: int) -> DatabaseError:
@@ -131,6 +135,15 @@ def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
     if wrong:
         raise DatabaseDamageError(path, wrong)
     return attributes, segments
+
+
+def _mixed(runs: list[tuple[Segment, int, int]]) -> Iterator[tuple[Segment, int, int]]:
+    """Take one run from the front, some from the back, and so on until they meet."""
+    waiting = deque(runs)
+    while waiting:
+        yield waiting.popleft()
+        for _ in range(min(SHORT_RUNS, len(waiting))):
+            yield waiting.pop()
 
 
 class Database:
@@ -294,18 +307,20 @@ class Database:
         segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
         return segment, int(index) - segment.first
 
-    def chunks(self, max_bytes: int) -> Iterator[Chunk]:
+    def chunks(self, max_bytes: int, *, mixed: bool = False) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time.
 
         Parameters
         ----------
         max_bytes : int
             Most bytes of interleaved residues in a chunk; a single block may be larger.
+        mixed : bool, optional
+            Whether chunks of long subjects come between chunks of short ones, not all of them first.
 
         Yields
         ------
         Chunk
-            Whole blocks, longest subjects first within a segment; ``subjects`` are ordinals.
+            Whole blocks, longest subjects first within a chunk; ``subjects`` are ordinals.
 
         Raises
         ------
@@ -314,12 +329,15 @@ class Database:
         """
         if max_bytes < 1:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
+        runs: list[tuple[Segment, int, int]] = []
         for segment in self._segments:
             first, n_blocks = 0, len(segment.block_offsets) - 1
             while first < n_blocks:
                 last = segment.next_block(first, max_bytes)
-                yield segment.chunk(first, last)
+                runs.append((segment, first, last))
                 first = last
+        for segment, first, last in _mixed(runs) if mixed else runs:
+            yield segment.chunk(first, last)
 
     def codes(self, index: int) -> ByteArray:
         """Return one subject's residue codes, by ordinal."""

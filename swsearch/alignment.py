@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ TABLE_MEMORY = 512 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
 
 
+@cache
 def load_library() -> None:
     """Load the library that finds alignments in the background: it takes 0.2 s, best spent while scores are found."""
     Thread(target=import_module, args=("swsearch.engines.parasail_library",), daemon=True).start()

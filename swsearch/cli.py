@@ -23,6 +23,7 @@ from swsearch.console import (
     terminate,
 )
 from swsearch.errors import InputError, OptionError, SwsearchError
+from swsearch.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:
     from swsearch.job import SearchJob
@@ -186,6 +187,8 @@ def search_command(
     verbose: Verbose = False,
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
+    if engine in (EngineName.auto, EngineName.gpu):
+        warm_up_gpu(device)
     from swsearch import __version__, report
     from swsearch.alignment import load_library
     from swsearch.engines import create_engine
@@ -234,10 +237,14 @@ def search_command(
         with open_output(output) as stream:
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
-            if writer.needs_alignments:
-                load_library()
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
-                job.progress = bar.advance
+
+                def advance(cells: int) -> None:
+                    bar.advance(cells)
+                    if writer.needs_alignments:
+                        load_library()
+
+                job.progress = advance
                 for batch in job.batches():
                     if writer.needs_alignments:
                         align_hits(batch, workers)

@@ -362,7 +362,7 @@ class LoadedDatabase:
             yield from self._merged
             return
         kept: list[LoadedChunk] = []
-        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes))) as chunks:
+        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed))) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
                 kept.append(loaded)

@@ -266,7 +266,7 @@ def _fill(scores, letters, lengths, mode, gaps, bias, real, bits):
 
 def _batch(
     device, defines, blocks, warps, residues, tiles, lengths, n_subjects, first_block, n_jobs, stages, profile,
-    strips, n_strips, bias, gap_open, extend, one, boundary, region_columns, n_regions, block_regions,
+    strips, n_strips, bias, gap_open, extend, one, boundary, region_columns, n_regions,
     boundary_columns, taken, scores, stride, counter,
 ):  # fmt: skip
     rows, mode, queries = (defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "QUERIES"))
@@ -307,12 +307,10 @@ def _batch(
             row = device.view(scores + 4 * query * stride, np.int32, n_subjects)
             row[places[n > 0]] = values[n > 0] if mode == GLOBAL else np.maximum(row[places], values)[n > 0]
     if several_passes:
-        assert warps // stages * boundary_columns <= block_regions * region_columns
-        assert blocks * block_regions <= n_regions, "blocks would wait for each other"
+        assert warps // stages * boundary_columns <= region_columns
+        assert blocks <= n_regions, "blocks would wait for each other"
         assert not device.view(taken, np.uint32, n_regions).any(), "a region was not given back"
         device.keep("batch", boundary, n_regions * region_columns * 32 * BOUNDARY_BYTES)
-    else:
-        assert block_regions == 0
 
 
 def _wavefront(

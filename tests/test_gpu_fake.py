@@ -521,8 +521,8 @@ def test_no_more_is_in_flight_than_was_said(database, monkeypatch, resident):
         gpu.find = watched
         list(swsearch.search(QUERIES, database, engine=gpu))
         n_slots = gpu.memory_plan.n_slots
-    assert max(most) == n_slots
-    assert resident or max(loaded) == n_slots
+    assert 1 < max(most) == min(n_slots, len(most))
+    assert resident or max(loaded) == max(most)
 
 
 # memory
@@ -535,7 +535,7 @@ def test_a_device_with_less_memory_than_it_said(cpu, monkeypatch):
         expected = results_of(group, database, cpu, evalue=1e6)
         assert results_of(group, database, gpu, evalue=1e6) == expected
         (first,) = FakeDevice.asked
-        for less in (first - 4096, first // 2):
+        for less in (first - 4096, first * 4 // 5):
             FakeDevice.asked.clear()
             monkeypatch.setattr(FakeDevice, "fails_above", less)
             assert results_of(group, database, gpu, evalue=1e6) == expected

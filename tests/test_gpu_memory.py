@@ -68,7 +68,10 @@ def test_a_plan_keeps_to_its_budget(drawn, budget):
         assert plan.endswith("allow more with --gpu-memory, or use --engine cpu"), plan
         return
     assert plan.total <= plan.budget == budget, (case, plan)
-    assert plan.total == plan.residues + plan.queries + plan.boundary + plan.n_slots * plan.slot, (case, plan)
+    assert plan.total == plan.residues + plan.queries + plan.boundary + plan.wavefront + plan.n_slots * plan.slot, (
+        case,
+        plan,
+    )
     assert plan.n_slots == (RESIDENT_SLOTS if plan.resident else STREAMED_SLOTS), (case, plan)
     assert min(LEAST_CHUNK_BYTES, demand.residue_bytes) <= plan.chunk_bytes <= CHUNK_BYTES, (case, plan)
     assert 1 <= plan.at_once <= PART_QUERIES, (case, plan)
@@ -111,7 +114,7 @@ def test_everything_stays_where_it_fits(drawn, budget):
         chunk //= 2
     held = max(chunk, demand.longest_block)
     scores = 4 * demand.most_subjects(held) * plan.at_once
-    rest = plan.queries + plan.boundary + RESIDENT_SLOTS * (plan.slot - plan.scores + scores)
+    rest = plan.queries + plan.boundary + plan.wavefront + RESIDENT_SLOTS * (plan.slot - plan.scores + scores)
     # a length and a share of a tile number for each subject, twice, and 1 kB or less a chunk
     residues = demand.residue_bytes + 2 * 5 * (len(lengths) + LANES) + 1024 * (demand.residue_bytes // MIB + 20)
     assert rest + residues + 16 * 4096 > budget, (described(demand, budget), plan)
@@ -180,7 +183,7 @@ def test_queries_fit_what_was_planned_for_them(mode, most, lengths):
         demand_of(np.array([300], dtype=np.int32), len(lengths), sum(lengths), 300 * LANES, 132), 1 << 34
     )
     for part in Group(profiles, Scoring(), mode, most).parts(plan.at_once):
-        assert UploadedPart.n_bytes(part) <= plan.queries, (mode, lengths, part.first)
+        assert UploadedPart.n_bytes(part, 300) <= plan.queries, (mode, lengths, part.first)
 
 
 def test_what_a_plan_says():
@@ -191,8 +194,8 @@ def test_what_a_plan_says():
         text = str(plan)
         numbers = re.findall(r"([\d,]+) MiB", text)
         sizes = [
-            plan.total, plan.budget, plan.residues, plan.chunk_bytes, plan.queries, plan.boundary,
-            plan.scores, plan.wavefront, plan.hits + plan.small,
+            plan.total, plan.budget, plan.residues, plan.chunk_bytes, plan.queries, plan.boundary + plan.wavefront,
+            plan.scores, plan.hits + plan.small,
         ]  # fmt: skip
         assert numbers == [f"{size / MIB:,.0f}" for size in sizes], text
         assert f"({kind}, chunks of" in text

@@ -105,6 +105,8 @@ class ChunkPlan:
         Most bytes of interleaved residues in a chunk.
     keep : bool
         Whether all chunks may stay loaded until the job ends.
+    mixed : bool
+        Whether chunks of long and of short subjects should take turns.
     in_flight : int
         How many results of `Engine.find` may be waited for at a time.
     note : str
@@ -113,6 +115,7 @@ class ChunkPlan:
 
     chunk_bytes: int = 64 << 20
     keep: bool = False
+    mixed: bool = False
     in_flight: int = 1
     note: str = ""
 

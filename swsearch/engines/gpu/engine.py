@@ -176,7 +176,7 @@ class GpuEngine(Engine):
         self._planned = True
         plan = self.memory_plan
         assert plan is not None
-        return ChunkPlan(plan.chunk_bytes, plan.resident, plan.n_slots, f"{self.info}: {plan}")
+        return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
     def _make_room(self, lengths: npt.NDArray[np.int32], n_queries: int, n_rows: int, residue_bytes: int) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
@@ -211,7 +211,10 @@ class GpuEngine(Engine):
         with self._device.active("setting up slots"):
             self._device.clear_async(taken, 4 * self.info.multiprocessors, self._copies)
             self._copies.synchronize()
-            common = Common(self._device, self.kernels, plan, self._clock, self.usage, boundary, taken)
+            common = Common(
+                self._device, self.kernels, plan, self._clock, self.usage, boundary, taken,
+                whole.take(plan.wavefront), self._device.event(),
+            )  # fmt: skip
             self._slots = [Slot(common, Region(whole.take(plan.slot), plan.slot)) for _ in range(plan.n_slots)]
 
     def _free(self) -> None:
@@ -245,14 +248,14 @@ class GpuEngine(Engine):
         assert self._queries is not None
         uploaded = self._uploaded.get(part)
         if uploaded is None:
-            size = UploadedPart.n_bytes(part)
+            size = UploadedPart.n_bytes(part, self._foreseen[1])
             if not self._queries.fits(size):
                 for slot in self._slots:
                     slot.settle()  # nothing may be running on what is overwritten
                 self._queries.reset()
                 self._uploaded.clear()
             address = self._queries.take(size)
-            uploaded = UploadedPart(self._device, part, Region(address, size), self._copies)
+            uploaded = UploadedPart(self._device, part, Region(address, size), self._copies, self._foreseen[1])
             self._uploaded[part] = uploaded
         return uploaded
 

@@ -8,7 +8,7 @@ from swsearch.engines.gpu.compiler import Compiler, Kernel
 from swsearch.engines.gpu.device import Device, Function
 from swsearch.engines.gpu.variants import BLOCK_WARPS, SCORES, BatchVariant, WavefrontVariant
 
-BATCH = "PPPiiiiPPiiiiIPIiiIPPqP"
+BATCH = "PPPiiiiPPiiiiIPIiIPPqP"
 WAVEFRONT = "PPPiPPPPIPiiiiIPPPqP"
 ARRANGE = "PQ"
 COLLECT = "PqiPPiPQQPIP"

@@ -35,9 +35,6 @@ WAVEFRONT_COST = 1.2
 """Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,380 over 5,290
 GCUPS, benchmarks/gpu_variants.py, November 2026)."""
 
-LEAST_BLOCKS = 8
-"""Blocks of the inter-task kernel for which there must be memory; else subjects are too long for it."""
-
 LONE_JOB = 0.65
 """Time of a column of a job that has a multiprocessor for itself, over one among others."""
 
@@ -79,30 +76,54 @@ class UploadedPart:
         Where it goes.
     stream : Stream
         For the copies.
+    longest : int
+        Longest subject, in residues.
     """
 
-    def __init__(self, device: Device, part: Part, region: Region, stream: Any) -> None:
-        self.part = part
+    def __init__(self, device: Device, part: Part, region: Region, stream: Any, longest: int) -> None:
+        self.part, self._device, self._stream = part, device, stream
 
         def put(array: npt.NDArray[Any]) -> int:
             address = region.take(array.nbytes)
             device.upload(address, array.reshape(-1).view(np.uint8), stream)
             return address
 
+        self._tables: list[npt.NDArray[np.int64] | None] | None = None
+        self.n_lengths = longest + 1
+        self._thresholds = region.take(4 * len(part.profiles) * self.n_lengths)
+
         self.batches = [UploadedBatch(batch, put(batch.profile), put(batch.strips)) for batch in part.batches]
         self.wavefront: UploadedWavefront | None = None
         if wave := part.wavefront:
             self.wavefront = UploadedWavefront(wave, put(wave.profile), put(wave.table))
 
+    def thresholds(self, tables: Sequence[npt.NDArray[np.int64] | None]) -> int:
+        """Return the address of the least scores by subject length, one row a query; 0 where there are none.
+
+        They are the same for every chunk of a job, and brought to the device once.
+        """
+        if all(table is None for table in tables):
+            return 0
+        known = self._tables
+        if known is None or any(a is not b for a, b in zip(known, tables, strict=True)):
+            rows = np.full((len(tables), self.n_lengths), -LARGEST, dtype=np.int32)
+            for row, table in zip(rows, tables, strict=True):
+                if table is not None:
+                    # a table that ends before the longest subject is of a database without it
+                    row[: len(table)] = np.minimum(table[: self.n_lengths], LARGEST)
+            self._device.upload(self._thresholds, rows, self._stream)
+            self._tables = list(tables)
+        return self._thresholds
+
     @staticmethod
-    def n_bytes(part: Part) -> int:
-        """Bytes that a part takes."""
+    def n_bytes(part: Part, longest: int) -> int:
+        """Bytes that a part takes, with thresholds for subjects of up to ``longest`` residues."""
         arrays: list[npt.NDArray[Any]] = []
         for batch in part.batches:
             arrays += [batch.profile, batch.strips]
         if part.wavefront:
             arrays += [part.wavefront.profile, part.wavefront.table]
-        return sum(array.nbytes + 256 for array in arrays) + 256
+        return sum(array.nbytes + 256 for array in arrays) + 4 * len(part.profiles) * (longest + 1) + 512
 
 
 @dataclass(frozen=True)
@@ -194,18 +215,11 @@ class Launch:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
         # other chunks fill the device while this one ends, so that the whole database counts
         most = min(LONG_COLUMNS, FAIR_SHARE * self._slot.plan.columns * batch.variant.queries)
-        if self._shape(batch)[2] > 1:
-            columns = self._slot.plan.region_columns * (self._sm // LEAST_BLOCKS or 1)
-            most = min(most, columns // self._shape(batch)[1])
+        _, pipelines, passes = self._shape(batch)
+        if passes > 1:
+            most = min(most, self._slot.plan.region_columns // pipelines)
         first = min(int(np.count_nonzero(self.chunk.columns > most)), self._n_blocks)
         return first if self._pays(batch, first) else self._n_blocks
-
-    def _regions(self, launch: BatchLaunch) -> int:
-        """Return the regions that a block needs for what it keeps between passes."""
-        _, pipelines, passes = self._shape(launch.uploaded.batch)
-        if passes == 1:
-            return 0
-        return -(-pipelines * int(self.chunk.columns[launch.first]) // self._slot.plan.region_columns)
 
     def _share(self, first: int, end: int | None = None) -> float:
         """Return the columns of some blocks for each multiprocessor."""
@@ -261,8 +275,12 @@ class Launch:
         if beside:
             slot.cleared.record(slot.stream)
             stream.wait_for_event(slot.cleared)
+        if self._wavefronts:
+            slot.wait_for_wavefront(stream)
         for wavefront in self._wavefronts:
             self._run_wavefront(wavefront, stream, beside)
+        if self._wavefronts:
+            slot.end_wavefront(stream)
         if beside:
             slot.beside_done.record(stream)
         for batch in self._batches:
@@ -277,13 +295,11 @@ class Launch:
         batch = uploaded.batch
         stages = self._shape(batch)[0]
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
-        regions = self._regions(launch)
-        blocks = min(self._sm // max(regions, 1), jobs)
         slot.kernels.batch(batch.variant).launch(
-            blocks, slot.kernels.block_warps * 32, slot.stream,
+            min(self._sm, jobs), slot.kernels.block_warps * 32, slot.stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
              uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
-             scoring.gap_extend, 1, slot.common.boundary, slot.plan.region_columns, self._sm, regions,
+             scoring.gap_extend, 1, slot.common.boundary, slot.plan.region_columns, self._sm,
              int(chunk.columns[launch.first]), slot.common.taken, slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
@@ -324,8 +340,8 @@ class Launch:
             len(offsets) // warps, warps * 32, stream,
             (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
              slot.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
-             scoring.gap_open, scoring.gap_extend, 1, slot.wavefront, slot.put(offsets.astype(np.uint32), stream),
-             slot.scores, slot.shape[1], slot.counter()),
+             scoring.gap_open, scoring.gap_extend, 1, slot.common.wavefront,
+             slot.put(offsets.astype(np.uint32), stream), slot.scores, slot.shape[1], slot.counter()),
         )  # fmt: skip
 
     # what saturated
@@ -342,9 +358,11 @@ class Launch:
         assert self._uploaded.wavefront is not None
         n_warps = max(1, min(slot.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
         slot.collect("tasks", 0, 0, least, count, pairs)
+        slot.wait_for_wavefront(slot.stream)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
         tasks = (slot.hits, count, slot.capacity("tasks"))
         self._launch_wavefront(launch, slot.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
+        slot.end_wavefront(slot.stream)
 
     def rescore_in_parts(self, counts: npt.NDArray[np.uint32]) -> bool:
         """Score again in 32 bits if the list was too short for all that saturated; say whether it was.

@@ -21,9 +21,9 @@ LEAST_CHUNK_BYTES = 1 * MIB
 FREE_SHARE = 0.92
 """Share of the device's free memory that is taken at most, where no other bound is given."""
 
-RESIDENT_SLOTS, STREAMED_SLOTS = 2, 3
-"""Chunks in work at a time: while the last jobs of one are running, the next begins. Where memory is short a chunk of
-long subjects takes only some of the device, so that it needs one more to be busy."""
+RESIDENT_SLOTS, STREAMED_SLOTS = 2, 6
+"""Chunks in work at a time: while the last jobs of one are running, the next begins. Small chunks of long subjects
+are few jobs, and the longest take a while on some of the device, so that it needs more of them to be busy."""
 
 LONG_COLUMNS = 3_072
 """Subjects from this length on go to the wavefront kernel: as a job of the inter-task kernel they would take
@@ -38,9 +38,8 @@ PART_QUERIES = 256
 HIT_BYTES = 12
 """Bytes of a hit in the device's list."""
 
-BOUNDARY_SHARE, WAVEFRONT_SHARE = 0.45, 0.05
-"""Shares of a small budget for what the inter-task kernel keeps between passes, and for what the wavefront kernel of
-each slot keeps."""
+BOUNDARY_SHARE, WAVEFRONT_SHARE = 0.42, 0.13
+"""Shares of a small budget for what the inter-task and the wavefront kernels keep between passes."""
 
 BOUNDARY_BYTES = 8
 """H and F of a column."""
@@ -64,12 +63,11 @@ class MemoryPlan:
         Bytes for queries' scores by letter, strips and thresholds.
     n_slots : int
         Chunks in work at a time.
-    boundary : int
+    boundary, wavefront : int
         Bytes for what blocks of the inter-task kernel keep of a score matrix between passes, one region for each
-        multiprocessor, shared by all slots.
-    scores, wavefront, hits, small : int
-        Bytes in each slot: scores of a chunk, what the wavefront kernel keeps between passes, the list of hits, and
-        thresholds and other small tables.
+        multiprocessor, and for what the wavefront kernel keeps; shared by all slots.
+    scores, hits, small : int
+        Bytes in each slot: scores of a chunk, the list of hits, and small tables.
     at_once : int
         Most queries that are scored together.
     columns : float
@@ -84,9 +82,9 @@ class MemoryPlan:
     residues: int
     queries: int
     boundary: int
+    wavefront: int
     n_slots: int
     scores: int
-    wavefront: int
     hits: int
     small: int
     at_once: int
@@ -96,20 +94,20 @@ class MemoryPlan:
     @property
     def slot(self) -> int:
         """Bytes of a slot."""
-        return self.scores + self.wavefront + self.hits + self.small + 4096
+        return self.scores + self.hits + self.small + 4096
 
     @property
     def total(self) -> int:
         """Bytes that are allocated."""
-        return self.residues + self.queries + self.boundary + self.n_slots * self.slot
+        return self.residues + self.queries + self.boundary + self.wavefront + self.n_slots * self.slot
 
     def __str__(self) -> str:
         kind = "resident" if self.resident else "streamed"
         return (
             f"{_mib(self.total)} of {_mib(self.budget)} allowed: residues {_mib(self.residues)} ({kind}, chunks of "
-            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, boundaries {_mib(self.boundary)}, and in each "
-            f"of {self.n_slots} slots scores {_mib(self.scores)}, boundaries {_mib(self.wavefront)}, hits and "
-            f"thresholds {_mib(self.hits + self.small)}"
+            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, boundaries "
+            f"{_mib(self.boundary + self.wavefront)}, and in each of {self.n_slots} slots scores "
+            f"{_mib(self.scores)}, hits {_mib(self.hits + self.small)}"
         )
 
 
@@ -184,7 +182,8 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
     hits = _round(min(1 << 16, max(1 << 12, budget // 2000)) * HIT_BYTES)
     per_query = 4 * (demand.longest + 4)
     at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // 20 // per_query))
-    small = _round(at_once * per_query + MIB // 4)
+    queries += _round(at_once * per_query)
+    small = _round(96 * 1024)
     columns = min(LONG_COLUMNS, demand.longest + 8)
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
     # a block may have two pipelines
@@ -208,7 +207,7 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
             one = _round(held + TILE_PADDING + 5 * subjects + 4096)
             residues = _round(everything) if resident else n_slots * one
             plan = MemoryPlan(
-                budget, chunk, resident, residues, queries, boundary, n_slots, scores, wavefront, hits, small,
+                budget, chunk, resident, residues, queries, boundary, wavefront, n_slots, scores, hits, small,
                 at_once, columns_each, region_columns,
             )  # fmt: skip
             if plan.total <= budget:

@@ -19,7 +19,6 @@ from swsearch.engines.gpu.device import Device
 from swsearch.engines.gpu.kernels import THREADS, Kernels
 from swsearch.engines.gpu.launch import LARGEST, Launch, UploadedPart
 from swsearch.engines.gpu.memory import HIT_BYTES, MemoryPlan, Region
-from swsearch.engines.gpu.queries import Part
 
 if TYPE_CHECKING:
     from swsearch.engines.gpu.engine import GpuChunk, Usage
@@ -74,9 +73,11 @@ class Common:
         Where times count from.
     usage : Usage
         Where they are noted.
-    boundary, taken : int
-        Addresses of the regions for what the inter-task kernel keeps between passes, and of a word for each that says
-        whether a block has it.
+    boundary, taken, wavefront : int
+        Addresses of the regions for what the inter-task kernel keeps between passes, of a word for each that says
+        whether a block has it, and of the memory for what the wavefront kernel keeps.
+    wavefront_free : Event
+        Recorded when the last wavefront kernel is done with its memory.
     """
 
     device: Device
@@ -86,6 +87,8 @@ class Common:
     usage: Usage
     boundary: int
     taken: int
+    wavefront: int
+    wavefront_free: Any
 
 
 class Slot:
@@ -107,7 +110,6 @@ class Slot:
         self._begin, self._end = device.event(timing=True), device.event(timing=True)
         self._counters = region.take(COUNTERS * 4)
         self.scores = region.take(plan.scores)
-        self.wavefront = region.take(plan.wavefront)
         self.hits = region.take(plan.hits)
         self._small = Region(region.take(plan.small), plan.small)
         self._host = device.pinned(plan.small)
@@ -137,7 +139,7 @@ class Slot:
         self.common.usage.launched.update(kernel.source for kernel in self._launch.kernels())
         self._lists_hits = thresholds is not None
         if thresholds is not None:
-            self._prepare_thresholds(part, chunk, thresholds)
+            self._prepare_thresholds(uploaded, thresholds)
             self._list_hits()
         self._kept_small, self._kept_counters = self._small.used, self._next_counter
         self._finish()
@@ -152,6 +154,14 @@ class Slot:
         pinned[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self.device.upload_async(address, pinned, stream)
         return address
+
+    def wait_for_wavefront(self, stream: Any) -> None:
+        """Let a stream wait until no other slot's wavefront kernel uses the memory that they share."""
+        stream.wait_for_event(self.common.wavefront_free)
+
+    def end_wavefront(self, stream: Any) -> None:
+        """Say that what a stream holds so far uses that memory."""
+        self.common.wavefront_free.record(stream)
 
     def counter(self) -> int:
         """Return the address of a counter that no launch of this turn has used."""
@@ -192,20 +202,13 @@ class Slot:
         """Numbers of all pairs of queries and subjects."""
         return range(self.shape[0] * self.shape[1])
 
-    def _prepare_thresholds(self, part: Part, chunk: GpuChunk, thresholds: Thresholds) -> None:
+    def _prepare_thresholds(self, uploaded: UploadedPart, thresholds: Thresholds) -> None:
+        part = uploaded.part
         n = len(part.profiles)
         tables = [thresholds.by_length[part.first + query] for query in range(n)]
         least = [thresholds.least[part.first + query] for query in range(n)]
         floor = np.array([-LARGEST if value is None else value for value in least], dtype=np.int32)
-        longest = int(chunk.chunk.lengths[0]) if chunk.n_subjects else 0
-        address = 0
-        if any(table is not None for table in tables):
-            rows = np.full((n, longest + 1), -LARGEST, dtype=np.int32)
-            for row, table in zip(rows, tables, strict=True):
-                if table is not None:
-                    row[:] = np.minimum(table[: longest + 1], LARGEST)
-            address = self.put(rows, self.stream)
-        self._thresholds = (address, longest + 1, self.put(floor, self.stream))
+        self._thresholds = (uploaded.thresholds(tables), uploaded.n_lengths, self.put(floor, self.stream))
 
     def _list_hits(self) -> None:
         self.device.clear_async(self._counters, 4, self.stream)
