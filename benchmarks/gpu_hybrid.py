@@ -206,6 +206,14 @@ def first_cpu_block(chunk: Chunk, share: float) -> int:
     return 1 + int(np.argmin(np.abs(behind[1:] - share * behind[0])))
 
 
+def split_at(hybrid: Hybrid, chunk: Chunk, share: float) -> Split:
+    """Cut the database in two; the CPU takes in its part now."""
+    block = first_cpu_block(chunk, share)
+    rest = some_blocks(chunk, block, chunk.n_blocks) if block < chunk.n_blocks else None
+    longer = list(cut(chunk, block, hybrid.plan.chunk_bytes))
+    return Split(share, longer, None if rest is None else hybrid.cpu.load(rest))
+
+
 def ordered(found: Found) -> npt.NDArray[np.int64]:
     """Return (query, subject, score) of all hits in an order that tells nothing of who found them."""
     rows = [
@@ -251,18 +259,20 @@ def verdict(splits: Sequence[Split], threads: int) -> str:
     alone = splits[0]
     best = max(splits[1:], key=lambda split: statistics.median(split.speeds(alone)))
     speeds = best.speeds(alone)
-    gain, faster = statistics.median(speeds) - 1, sum(speed > 1 for speed in speeds)
+    gain, faster = 100 * (statistics.median(speeds) - 1), sum(speed > 1 for speed in speeds)
     who = f"{percent(best.share)} on {threads} CPU thread{'' if threads == 1 else 's'}"
     times = f"{best.median('wall'):.3f} s where the GPU alone takes {alone.median('wall'):.3f} s"
     rounds = f"{faster} of {len(speeds)} rounds"
     if gain <= 0:
         return (
-            f"No share makes the search faster: the best, {who}, takes {times}, {-gain:.1%} slower, and was "
+            f"No share makes the search faster: the best, {who}, takes {times}, {-gain:.1f} % slower, and was "
             f"faster in {rounds}."
         )
     if faster < len(speeds):
-        return f"No share is clearly faster: the best, {who}, takes {times}, {gain:.1%} faster, but only in {rounds}."
-    return f"The best share, {who}, takes {times}: {gain:.1%} faster, in {rounds}."
+        return (
+            f"No share is clearly faster: the best, {who}, takes {times}, {gain:.1f} % faster, but only in {rounds}."
+        )
+    return f"The best share, {who}, takes {times}: {gain:.1f} % faster, in {rounds}."
 
 
 def report(splits: Sequence[Split], query_residues: int, residues: int) -> list[str]:
@@ -285,7 +295,7 @@ def report(splits: Sequence[Split], query_residues: int, residues: int) -> list[
         alone, beside = statistics.median(split.alone), split.median("cpu")
         cpu_rows.append(
             [
-                percent(split.share), f"{chunk.n_residues / residues:.3%}", f"{chunk.n_subjects:,}",
+                percent(split.share), f"{chunk.n_residues / residues * 100:.3f} %", f"{chunk.n_subjects:,}",
                 f"{chunk.lengths[0]:,}", f"{alone:.3f}", rate(gcells / alone), f"{beside:.3f}", rate(gcells / beside),
             ]
         )  # fmt: skip
@@ -368,16 +378,12 @@ def main() -> None:
         create_engine("gpu") if options.gpu_engine == "gpu" else CpuEngine(1) as engine,
         CpuEngine(options.threads) as cpu,
     ):
+        assert isinstance(cpu, CpuEngine)
         hybrid = Hybrid(engine, cpu, database, queries)
         if options.gpu_engine == "gpu" and not hybrid.plan.keep:
             sys.exit(f"{database.name}: does not fit the GPU's memory ({hybrid.plan.note})")
         every = whole(database)
-        splits = []
-        for share in options.shares:
-            block = first_cpu_block(every, share)
-            rest = some_blocks(every, block, every.n_blocks) if block < every.n_blocks else None
-            chunks = list(cut(every, block, hybrid.plan.chunk_bytes))
-            splits.append(Split(share, chunks, None if rest is None else cpu.load(rest)))
+        splits = [split_at(hybrid, every, share) for share in options.shares]
         n_hits, differing = measure(hybrid, splits, options.runs)
         lines = [
             *about(hybrid, database, queries, options),

@@ -246,7 +246,7 @@ def test_no_other_height_is_cheaper_for_the_wavefront_kernel(lengths):
 
 
 @pytest.mark.parametrize(
-    ("capability", "rows"), [((7, 5), 18), ((8, 0), 18), ((8, 9), 18), ((9, 0), 24), ((10, 0), 24), ((12, 0), 18)]
+    ("capability", "rows"), [((7, 5), 16), ((8, 0), 16), ((8, 9), 16), ((9, 0), 24), ((10, 0), 24), ((12, 0), 24)]
 )
 def test_the_highest_strip_of_a_device(capability, rows):
     assert variants.highest_strip(capability) == rows

@@ -33,11 +33,9 @@ BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range
 more than 24 rows of H and E do not fit 128 registers (25: 4,900); a height that divides the query well leaves the
 least padding to be computed. H200, benchmarks/gpu_variants.py, November 2026."""
 
-EMULATED_ROWS = 18
-"""Highest strips where the instructions for two 16-bit values are emulated, which takes registers: 20 rows spill."""
-
-NATIVE = ((9, 0), (10, 0), (10, 3))
-"""Compute capabilities with these instructions in hardware."""
+EMULATED_ROWS = 16
+"""Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which takes
+registers: 18 rows spill."""
 
 OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
@@ -162,7 +160,7 @@ def wavefront_variants() -> list[WavefrontVariant]:
 
 def highest_strip(capability: tuple[int, int]) -> int:
     """Return the highest strip for a device's compute capability."""
-    return max(BATCH_ROWS[1]) if capability in NATIVE else EMULATED_ROWS
+    return max(BATCH_ROWS[1]) if capability >= (9, 0) else EMULATED_ROWS
 
 
 def batch_rows(queries: int, mode: Mode, most: int) -> tuple[int, ...]:
