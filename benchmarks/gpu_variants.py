@@ -14,6 +14,7 @@ lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gpu_current import fingerprint
 
 from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
@@ -238,8 +240,11 @@ def main() -> None:
         drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
         lengths = np.clip(drawn, 20, 35_000).astype(np.int32)
     bench = Bench(lengths)
-    print(f"{bench.engine.description}; {len(lengths):,} subjects, {bench.residues:,} residues; "
-          f"{bench.engine.memory_plan}")  # fmt: skip
+    stamp = fingerprint()
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    print(f"benchmarks/gpu_variants.py, {date}; {bench.engine.description}")
+    print(f"kernels {stamp.kernels}\nengine  {stamp.engine}")
+    print(f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}")
     for part in arguments.only.split(","):
         print(f"-- {part}")
         PARTS[part](bench)

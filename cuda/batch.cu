@@ -4,13 +4,15 @@
 //          strips, each one tile of 8 columns behind the one before; block = 16 warps in one or more pipelines;
 //          grid = as many blocks as are resident. Jobs (a block of subjects, or half of it) are handed out
 //          longest first by a counter, and warps go on to the next job without waiting for the others.
-// Traffic: 16 bytes global a column and lane between passes; 0.25 (kQueries = 1) or 1 word of shared memory a pair of
-//          cells for scores, 4 / kRows for boundaries; H and E of the strip in registers, 109 to 128 a thread (sm_90).
+// Traffic: 16 bytes global a column and lane between passes; half a word (kQueries = 1) or a word (2) of shared memory a
+//          pair of cells for scores, 4 / kRows words for boundaries; H and E of the strip in registers, 106 to 128 a
+//          thread (sm_90).
 // Limits:  16-bit scores; at or above the limit that the planner states a subject is scored again in 32 bits.
 // Why:     one thread a subject with the whole query in its strips ends with the longest subjects: 3.8 TCUPS on a
-//          database like Swiss-Prot (H200, prototype) where such pipelines reach 5.1 (kQueries = 1) and 5.8 (2). Four
+//          database like Swiss-Prot (H200, prototype) where such pipelines reach 5.3 (kQueries = 1) and 6.1 (2). Four
 //          warps a scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns; counters that
-//          are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three.
+//          are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three; scores as
+//          int16, loaded subject by subject and joined on the FMA pipe, gain nothing over int8 and a byte permute.
 #include "recurrence.cuh"
 
 constexpr int kRows = SWSEARCH_ROWS;

@@ -27,7 +27,7 @@ from swsearch.scoring import PAD_SCORE, Mode, Profile
 
 Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
-QUERY_PAIR_GAIN = 1.145
+QUERY_PAIR_GAIN = 1.16
 """Throughput of two queries a lane over one, strips of 24 rows (H200, benchmarks/gpu_variants.py, November 2026)."""
 
 

@@ -29,13 +29,13 @@ QUEUE = 64
 """Jobs that a pipeline's queue holds."""
 
 BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range(8, 25, 2))}
-"""Strip heights by queries a lane. Higher strips have less overhead a row (24 rows: 5,100 GCUPS, 8 rows: 4,600), but
-more than 24 rows of H and E do not fit 128 registers (25: 4,900); a height that divides the query well leaves the
-least padding to be computed. H200, benchmarks/gpu_variants.py, November 2026."""
+"""Strip heights by queries a lane. Higher strips have less overhead a row (24 rows: 5,315 GCUPS, 8 rows: 4,820), but
+more than 24 rows of H and E do not fit 128 registers; a height that divides the query well leaves the least padding
+to be computed. H200, benchmarks/gpu_variants.py, November 2026."""
 
 EMULATED_ROWS = 16
-"""Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which takes
-registers: 18 rows spill."""
+"""Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which
+takes registers: 18 rows spill."""
 
 OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
