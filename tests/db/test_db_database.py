@@ -330,3 +330,16 @@ class TestOpening:
             with pytest.raises(DatabaseDamageError, match="segments/0"):
                 Database.open(path)
             path.write_bytes(raw)
+
+
+def test_mixed_chunks_are_the_same_chunks_in_another_order():
+    sequences = ["A" * n for n in range(1, 1500)]
+    with Database.from_records(sequences) as database:
+        plain = list(database.chunks(64 * 64 * 8))
+        mixed = list(database.chunks(64 * 64 * 8, mixed=True))
+    assert len(plain) > 20
+    assert sorted(tuple(chunk.subjects) for chunk in mixed) == sorted(tuple(chunk.subjects) for chunk in plain)
+    longest = [int(chunk.lengths[0]) for chunk in mixed]
+    assert longest[0] == 1499
+    assert longest[1:7] == sorted(longest)[:6]  # the shortest come between the longest
+    assert longest[7] == int(plain[1].lengths[0])
