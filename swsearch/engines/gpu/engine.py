@@ -1,7 +1,7 @@
 """The GPU engine: hand-written kernels behind the interface of every engine.
 
 A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
-(`GpuEngine.find`) starts the kernels of a chunk on one of two slots and returns; while the last jobs of a chunk are
+(`GpuEngine.find`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a chunk are
 running, those of the next begin. Only hits come back.
 """
 
@@ -380,7 +380,11 @@ class GpuEngine(Engine):
                 self._count(part, chunk, progress)
             return found
 
-        return Pending(wait, first.is_ready)
+        def is_ready() -> bool:
+            with self._device.active("scoring"):
+                return first.is_ready()
+
+        return Pending(wait, is_ready)
 
     def _take_slot(self) -> Slot:
         """Return a slot that nothing is waited for on, or the one that was used longest ago."""
