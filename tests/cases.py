@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
+from swsearch.engines.base import exact_scores
 from swsearch.scoring import MODES, Matrix, Scoring, matrix_from_text
 
 N_LETTERS = len(PROTEIN.letters)
@@ -59,3 +60,32 @@ def make_chunk(sequences: list[np.ndarray]) -> Chunk:
             joined, lengths[block * LANES : (block + 1) * LANES], residues[offsets[block] : offsets[block + 1]]
         )
     return Chunk(residues, offsets, lengths, np.array(order, dtype=np.int64))
+
+
+def scores_of(engine, group, chunk, scoring, mode):
+    """Score encoded queries against a chunk; return scores in chunk order."""
+    loaded = engine.load(chunk)
+    try:
+        return exact_scores(engine, engine.prepare([scoring.profile(q) for q in group], scoring, mode), loaded)
+    finally:
+        engine.release(loaded)
+
+
+def check(gpu, cpu, group, subjects, scoring=None, mode="local"):
+    """Compare every score, name the first that differ, and return the expected ones."""
+    scoring, chunk = scoring or Scoring(), make_chunk(subjects)
+    expected = scores_of(cpu, group, chunk, scoring, mode)
+    got = scores_of(gpu, group, chunk, scoring, mode)
+    wrong = [
+        (q, len(group[q]), int(chunk.lengths[s]), int(got[q, s]), int(expected[q, s]))
+        for q, s in np.argwhere(got != expected)[:5].tolist()
+    ]
+    case = (scoring.describe(), mode, [len(query) for query in group], len(subjects))
+    assert not wrong, (case, "query, its length, subject's length, got, expected", wrong)
+    return expected
+
+
+def draw(seed, lengths, letters=20):
+    """Make encoded sequences of these lengths."""
+    generator = np.random.default_rng(seed)
+    return [random_codes(generator, int(n), letters) for n in lengths]

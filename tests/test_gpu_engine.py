@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from cases import make_chunk, random_codes, scorings
+from cases import check, make_chunk, random_codes, scores_of, scorings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.base import Thresholds, exact_scores
+from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu import CpuEngine
 from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
@@ -39,28 +39,6 @@ def cpu():
     """The CPU engine, itself compared with the reference in test_engines.py."""
     with CpuEngine() as engine:
         yield engine
-
-
-def scores_of(engine, group_queries, chunk, scoring, mode):
-    loaded = engine.load(chunk)
-    try:
-        group = engine.prepare([scoring.profile(query) for query in group_queries], scoring, mode)
-        return exact_scores(engine, group, loaded)
-    finally:
-        engine.release(loaded)
-
-
-def check(gpu, cpu, group_queries, subjects, scoring, mode):
-    chunk = make_chunk(subjects)
-    expected = scores_of(cpu, group_queries, chunk, scoring, mode)
-    got = scores_of(gpu, group_queries, chunk, scoring, mode)
-    wrong = np.argwhere(got != expected)
-    case = (scoring.describe(), mode, [len(query) for query in group_queries])
-    assert not len(wrong), (
-        case,
-        len(wrong),
-        [(q, len(group_queries[q]), int(chunk.lengths[s]), got[q, s], expected[q, s]) for q, s in wrong[:5].tolist()],
-    )
 
 
 @pytest.fixture
