@@ -345,3 +345,17 @@ def test_usage_and_descriptions(gpu, database):
     assert usage.kernel_seconds == 4.0
     assert fake_gpu.INFO.architecture == "sm_90"
     assert load_matrix("BLOSUM62").max == 11
+
+
+def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):
+    chunks = [make_chunk(draw(70 + k, [90 - k] * 64)) for k in range(3)]
+    residues = sum(chunk.residues.nbytes for chunk in chunks)
+    gpu.plan(Workload(residues, np.concatenate([chunk.lengths for chunk in chunks]), [[20]]))
+    loaded = [gpu.load(chunk) for chunk in chunks]
+    merged = gpu.merge(loaded)
+    assert len(merged) == 1
+    for each in (*loaded, *merged):
+        assert each.chunk.residues.size == 0
+        assert each.chunk.residues.base is None
+        assert each.handle.chunk is each.chunk
+    assert merged[0].chunk.n_residues == sum(chunk.n_residues for chunk in chunks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -48,6 +48,9 @@ UNPLANNED_QUERIES, UNPLANNED_ROWS = 64, 320_000
 COLUMN_BYTES = LANES
 """Bytes of a column of a block."""
 
+NO_RESIDUES = np.empty((0, LANES), dtype=np.uint8)
+"""Stands for residues that are on the device alone."""
+
 STAGING_BYTES = 8 * MIB
 """Page-locked memory of each of two staging buffers."""
 
@@ -59,7 +62,7 @@ class GpuChunk:
     Parameters
     ----------
     chunk : Chunk
-        What it was made of; its residues are no longer needed.
+        What it was made of, without the residues.
     residues, tiles, lengths : int
         Addresses of the arranged residues, of each block's first tile and of the subjects' lengths.
     columns : ndarray, shape (n_blocks,), int64
@@ -233,7 +236,7 @@ class GpuEngine(Engine):
     # queries
 
     def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
-        """See `Engine.prepare`. Kernels that are needed are compiled, or taken from the cache, now."""
+        """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
         group = Group(profiles, scoring, mode, highest_strip(self.info.capability))
         return QueryGroup(profiles, scoring, mode, group)
 
@@ -273,7 +276,7 @@ class GpuEngine(Engine):
             loaded = self._copy(chunk, region)
         self._loaded.append(loaded)
         self.usage.load_seconds += time.perf_counter() - begun
-        return LoadedChunk(chunk, loaded)
+        return LoadedChunk(loaded.chunk, loaded)
 
     def _foresaw(self, chunk: Chunk) -> bool:
         """Say whether the plan in force has room for a chunk; without a job each chunk gets its own plan."""
@@ -309,7 +312,9 @@ class GpuEngine(Engine):
         ready = device.event()
         ready.record(stream)
         columns: IntArray = np.diff(chunk.column_offsets)
-        return GpuChunk(chunk, address, *numbers, columns, region, ready)
+        # a database that stays on the device need not stay in the host's memory as well
+        numbers_only = replace(chunk, residues=NO_RESIDUES)
+        return GpuChunk(numbers_only, address, *numbers, columns, region, ready)
 
     def _put_numbers(self, chunk: Chunk, region: Region) -> tuple[int, int]:
         """Bring each block's first tile and the subjects' lengths to the device; return their addresses."""
@@ -333,7 +338,7 @@ class GpuEngine(Engine):
         offsets = [chunk.column_offsets[:-1] + start for chunk, start in zip(chunks, starts, strict=True)]
         end = starts[-1] + chunks[-1].column_offsets[-1]
         merged = Chunk(
-            chunks[0].residues[:0],
+            NO_RESIDUES,
             np.concatenate((*offsets, [end])),
             lengths,
             np.concatenate([chunk.subjects for chunk in chunks]),
