@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.base import exact_scores
+from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
 from swsearch.scoring import MODES, Matrix, Scoring, matrix_from_text
 
 N_LETTERS = len(PROTEIN.letters)
@@ -89,3 +90,15 @@ def draw(seed, lengths, letters=20):
     """Make encoded sequences of these lengths."""
     generator = np.random.default_rng(seed)
     return [random_codes(generator, int(n), letters) for n in lengths]
+
+
+def plan_of(variant):
+    """Return a stand-in for `plan_batches` that lays every query out for one variant of the inter-task kernel."""
+
+    def plan(profiles, chosen, mode, most):
+        if variant.queries == 1:
+            return [single_track(profiles, chosen, variant)]
+        lengths = {query: len(profiles[query]) for query in chosen}
+        return [two_tracks(profiles, split_tracks(lengths, variant.rows), variant)]
+
+    return plan

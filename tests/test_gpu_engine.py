@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import check, make_chunk, random_codes, scores_of, scorings
+from cases import check, make_chunk, plan_of, random_codes, scores_of, scorings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -54,13 +54,7 @@ def subjects_around_tiles(generator, n=300, longest=90):
 
 @pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)
 def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch, batch_always):
-    def plan(profiles, chosen, mode, most):
-        if variant.queries == 1:
-            return [tracks.single_track(profiles, chosen, variant)]
-        lengths = {query: len(profiles[query]) for query in chosen}
-        return [tracks.two_tracks(profiles, tracks.split_tracks(lengths, variant.rows), variant)]
-
-    monkeypatch.setattr(queries, "plan_batches", plan)
+    monkeypatch.setattr(queries, "plan_batches", plan_of(variant))
     rows = variant.rows
     generator = np.random.default_rng(rows)
     subjects = subjects_around_tiles(generator)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cases import any_codes, check, draw, flat_matrix, make_chunk, scorings
+from cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
 from fake_gpu import fake_engine, launched
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -53,13 +53,7 @@ def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count, monkeypatch):
 
 @pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)
 def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch):
-    def plan(profiles, chosen, mode, most):
-        if variant.queries == 1:
-            return [tracks.single_track(profiles, chosen, variant)]
-        lengths = {query: len(profiles[query]) for query in chosen}
-        return [tracks.two_tracks(profiles, tracks.split_tracks(lengths, variant.rows), variant)]
-
-    monkeypatch.setattr(queries, "plan_batches", plan)
+    monkeypatch.setattr(queries, "plan_batches", plan_of(variant))
     monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     rows = variant.rows
     subjects = draw(rows, [0, 1, 7, 8, 9, 33, *np.random.default_rng(rows).integers(0, 33, 70)])
@@ -302,3 +296,20 @@ def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
     ]
     expected = [hits_of(cpu, other, cpu.load(chunk), thresholds) for chunk in chunks]
     assert got == [expected[1]] * 3 + [expected[0]] * 3
+
+
+def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
+    # a job's thresholds by length never change, but an engine may be asked with others while one answer is awaited
+    scoring, chunk = Scoring(), make_chunk(draw(61, [20] * 90))
+    profiles = [scoring.profile(query) for query in draw(62, [15, 25])]
+    tables = [[np.full(21, least, dtype=np.int64)] * 2 for least in (12, 18)]
+    group, loaded = gpu.prepare(profiles, scoring, "local"), gpu.load(chunk)
+    first = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
+    same = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
+    assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"
+    other = gpu.find(group, loaded, Thresholds(tables[1], [None, None]))
+    assert sum(each.is_awaited for each in gpu._slots) == 1, "all others are done before theirs are overwritten"
+    prepared, own = cpu.prepare(profiles, scoring, "local"), cpu.load(chunk)
+    for found, table in ((first, tables[0]), (same, tables[0]), (other, tables[1])):
+        got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
+        assert got == hits_of(cpu, prepared, own, Thresholds(table, [None, None]))

@@ -67,8 +67,8 @@ class GpuChunk:
         Addresses of the arranged residues, of each block's first tile and of the subjects' lengths.
     columns : ndarray, shape (n_blocks,), int64
         Columns of each block.
-    region : Region or None
-        Where it stands, if that is given back when it is released.
+    region : Region
+        Where it stands.
     ready : Event
         Recorded when it is complete.
     """
@@ -78,7 +78,7 @@ class GpuChunk:
     tiles: int
     lengths: int
     columns: IntArray
-    region: Region | None
+    region: Region
     ready: Any
 
     @property
@@ -253,12 +253,12 @@ class GpuEngine(Engine):
         if uploaded is None:
             size = UploadedPart.n_bytes(part, self._foreseen[1])
             if not self._queries.fits(size):
-                for slot in self._slots:
-                    slot.settle()  # nothing may be running on what is overwritten
+                self._settle()  # nothing may be running on what is overwritten
                 self._queries.reset()
                 self._uploaded.clear()
             address = self._queries.take(size)
-            uploaded = UploadedPart(self._device, part, Region(address, size), self._copies, self._foreseen[1])
+            region, longest = Region(address, size), self._foreseen[1]
+            uploaded = UploadedPart(self._device, part, region, self._copies, longest, self._settle)
             self._uploaded[part] = uploaded
         return uploaded
 
@@ -370,8 +370,9 @@ class GpuEngine(Engine):
         chunk: GpuChunk = loaded.handle
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
         # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
-        empty = not chunk.chunk.lengths.all() or not all(map(len, group.profiles))
-        if everything or (empty and group.mode == "global"):
+        if group.mode == "global":
+            everything |= not chunk.chunk.lengths.all() or not all(map(len, group.profiles))
+        if everything:
             return super().find(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
         slot = self._take_slot()
@@ -452,8 +453,12 @@ class GpuEngine(Engine):
         """Wait until everything that was begun is done."""
         with self._device.active("waiting for the device"):
             self._copies.synchronize()
-            for slot in self._slots:
-                slot.settle()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait for what every slot has begun, and keep its results; the context must be current."""
+        for slot in self._slots:
+            slot.settle()
 
     def close(self) -> None:
         """Free the device's memory and let go of its context."""

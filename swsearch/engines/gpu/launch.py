@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +78,14 @@ class UploadedPart:
         For the copies.
     longest : int
         Longest subject, in residues.
+    settle : callable
+        Waits until no kernel uses what is about to be overwritten.
     """
 
-    def __init__(self, device: Device, part: Part, region: Region, stream: Any, longest: int) -> None:
-        self.part, self._device, self._stream = part, device, stream
+    def __init__(
+        self, device: Device, part: Part, region: Region, stream: Any, longest: int, settle: Callable[[], None]
+    ) -> None:
+        self.part, self._device, self._stream, self._settle = part, device, stream, settle
 
         def put(array: npt.NDArray[Any]) -> int:
             address = region.take(array.nbytes)
@@ -111,6 +115,8 @@ class UploadedPart:
                 if table is not None:
                     # a table that ends before the longest subject is of a database without it
                     row[: len(table)] = np.minimum(table[: self.n_lengths], LARGEST)
+            if known is not None:
+                self._settle()
             self._device.upload(self._thresholds, rows, self._stream)
             self._tables = list(tables)
         return self._thresholds
@@ -236,7 +242,7 @@ class Launch:
         wave = self._part.wavefront
         assert wave is not None
         rows = len(batch.strips) * batch.variant.rows
-        wave_rows = WAVEFRONT_COST * sum(self._padded(query, 32 * wave.rows) for query in batch.queries)
+        wave_rows = WAVEFRONT_COST * sum(self._padded(query, wave.pass_rows) for query in batch.queries)
         share = self._slot.plan.columns - self._share(0, first)
         batched = rows * max(share * batch.variant.queries, LONE_JOB * float(self.chunk.columns[first]))
         beside = wave_rows * self._share(0, first) * WAVEFRONT_SHARE
@@ -248,7 +254,7 @@ class Launch:
     def _add_wavefronts(self, uploaded: UploadedWavefront, queries: list[int], end: int) -> None:
         """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit."""
         part, columns = self._part, int(self.chunk.columns[0])
-        heights = {query: self._padded(query, 32 * uploaded.wavefront.rows) for query in queries}
+        heights = {query: self._padded(query, uploaded.wavefront.pass_rows) for query in queries}
         narrow = [query for query in queries if part.lane(query, heights[query], columns) is not None]
         lane = part.common_lane(narrow, max((heights[query] for query in narrow), default=0), columns)
         if narrow and lane is not None:
@@ -322,7 +328,7 @@ class Launch:
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
-        rows = sum(self._padded(query, 32 * launch.uploaded.wavefront.rows) for query in launch.queries)
+        rows = sum(self._padded(query, launch.uploaded.wavefront.pass_rows) for query in launch.queries)
         alone = 2 * WAVEFRONT_COST * rows * self._share(0, launch.end // LANES)
         other = sum(
             len(each.uploaded.batch.strips) * each.uploaded.batch.variant.rows * each.uploaded.batch.variant.queries

@@ -41,6 +41,11 @@ def highest_score(profile: Profile) -> int:
     return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
 
 
+def has_room(scoring: Scoring, bias: int, highest: int) -> bool:
+    """Say whether scores of up to ``highest`` can be held with a bias, and one more matrix entry added to them."""
+    return bias + highest + max(scoring.matrix.max, 0) <= LANE_MAX
+
+
 def lane16(
     scoring: Scoring, mode: Mode, profile: Profile, rows: int, columns: int, highest: int | None = None
 ) -> Lane16 | None:
@@ -60,12 +65,11 @@ def lane16(
     free ends, the cheaper of both), and at most `highest_score`, so the lengths say beforehand whether it fits.
     """
     first = scoring.gap_first
-    entry = max(scoring.matrix.max, 0)
     if mode == "local":
-        limit = LANE_MAX + 1 - entry - first
+        limit = LANE_MAX + 1 - max(scoring.matrix.max, 0) - first
         return Lane16(first, limit) if limit >= LANE_MAX // 2 else None
     gaps = (scoring.gap_cost(rows), scoring.gap_cost(columns))
     bias = (sum(gaps) if mode == "global" else min(gaps)) + first
-    if bias + (highest_score(profile) if highest is None else highest) + entry > LANE_MAX:
+    if not has_room(scoring, bias, highest_score(profile) if highest is None else highest):
         return None
     return Lane16(bias, UNREACHABLE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from swsearch.engines.gpu.limits import UNREACHABLE, Lane16, highest_score, lane16
+from swsearch.engines.gpu.limits import UNREACHABLE, Lane16, has_room, highest_score, lane16
 from swsearch.engines.gpu.memory import PART_QUERIES
 from swsearch.engines.gpu.tracks import Batch, Wavefront, plan_batches, plan_wavefront
 from swsearch.scoring import Mode, Profile, Scoring
@@ -63,7 +63,7 @@ class Part:
         """
         lanes = [self.lane(query, rows, columns) for query in queries]
         bias = max((lane.bias for lane in lanes if lane is not None), default=0)
-        room = [self._highest[query] + bias + max(self.scoring.matrix.max, 0) <= 32_767 for query in queries]
+        room = [has_room(self.scoring, bias, self._highest[query]) for query in queries]
         if any(lane is None for lane in lanes) or (self.mode != "local" and not all(room)):
             return None
         return Lane16(bias, min((lane.limit for lane in lanes if lane is not None), default=UNREACHABLE))

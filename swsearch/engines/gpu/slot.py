@@ -1,7 +1,7 @@
 """One chunk in work: the launches for a part of the queries, and what comes back.
 
 A slot has its own memory and two streams, so that the wavefront kernel, which takes the longest subjects, runs
-beside the inter-task kernel, and so that the next chunk's kernels may begin on the other slot while this one's last
+beside the inter-task kernel, and so that the next chunk's kernels may begin on another slot while this one's last
 jobs are running.
 """
 
@@ -130,13 +130,14 @@ class Slot:
         self._small.reset()
         self._next_counter = LIST_COUNTERS
         self._launch = Launch(self, uploaded, chunk)
-        self.kernels.require(self._launch.kernels())
+        needed = self._launch.kernels()
+        self.kernels.require(needed)
+        self.common.usage.launched.update(kernel.source for kernel in needed)
         stream.wait_for_event(chunk.ready)
         self._begin.record(stream)
         self.device.clear_async(self._counters, COUNTERS * 4, stream)
         self.device.clear_async(self.scores, 4 * self.shape[0] * self.shape[1], stream)
         self._launch.run()
-        self.common.usage.launched.update(kernel.source for kernel in self._launch.kernels())
         self._lists_hits = thresholds is not None
         if thresholds is not None:
             self._prepare_thresholds(uploaded, thresholds)

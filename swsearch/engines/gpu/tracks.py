@@ -86,6 +86,11 @@ class Wavefront:
         return WavefrontVariant(self.rows, bits, mode)
 
     @property
+    def pass_rows(self) -> int:
+        """Query rows of a pass."""
+        return 32 * self.rows
+
+    @property
     def passes(self) -> int:
         """Most passes of a query."""
         return int(self.table["passes"].max())
