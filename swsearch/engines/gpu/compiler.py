@@ -17,6 +17,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from swsearch.engines.base import available_processors
 from swsearch.engines.gpu.toolchain import (
     OLDEST,
     SONAMES,
@@ -128,7 +129,7 @@ class Compiler:
             If the compiler refuses one of the sources.
         """
         different = list(dict.fromkeys(kernels))
-        with ThreadPoolExecutor(min(len(os.sched_getaffinity(0)), len(different)) or 1) as threads:
+        with ThreadPoolExecutor(max(1, min(available_processors(), len(different)))) as threads:
             cubins = dict(zip(different, threads.map(self.compile, different), strict=True))
         return [cubins[kernel] for kernel in kernels]
 

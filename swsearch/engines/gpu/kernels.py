@@ -49,6 +49,8 @@ class Kernels:
     def require(self, kernels: list[Kernel]) -> None:
         """Compile and load what is missing, all at a time. The context must be current."""
         missing = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._modules]
+        if not missing:
+            return  # nearly always: this stands before every launch
         for kernel, cubin in zip(missing, self._compiler.compile_all(missing), strict=True):
             self._modules[kernel] = self._device.load(cubin)
 
