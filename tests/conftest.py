@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from fake_gpu import fake_engine
 from hypothesis import HealthCheck, settings
+
+from swsearch.engines.cpu import CpuEngine
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,3 +33,17 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared test data are not here")
     return folder
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The GPU engine on the fake device."""
+    with fake_engine(monkeypatch) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    """The CPU engine, itself compared with the reference in test_engines.py."""
+    with CpuEngine(2) as engine:
+        yield engine

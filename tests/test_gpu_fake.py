@@ -8,30 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from swsearch.engines.base import Thresholds, Workload, exact_scores
-from swsearch.engines.cpu import CpuEngine
 from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
 from swsearch.engines.gpu.slot import HITS_AT_ONCE
 from swsearch.scoring import MODES, Scoring
 
-MIB = 1 << 20
 BATCHED, WAVEFRONT = 10**9, 0
 KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 STEEP = flat_matrix(127, -127)
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """The GPU engine on the fake device."""
-    with fake_engine(monkeypatch) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    """The CPU engine, itself compared with the reference in test_engines.py."""
-    with CpuEngine(2) as engine:
-        yield engine
 
 
 # scores

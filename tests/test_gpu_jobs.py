@@ -3,37 +3,19 @@
 import fake_gpu
 import numpy as np
 import pytest
-from cases import check, draw, flat_matrix, make_chunk
+from cases import check, draw, make_chunk
 from fake_gpu import FakeDevice, fake_engine, launched
 
 import swsearch
 from swsearch import Database, job
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Pending, Workload
-from swsearch.engines.cpu import CpuEngine
 from swsearch.engines.gpu import launch, memory, queries, slot
 from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.engines.gpu.memory import MIB
 from swsearch.scoring import MODES, Scoring, load_matrix
 
-MIB = 1 << 20
-BATCHED, WAVEFRONT = 10**9, 0
-KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
-STEEP = flat_matrix(127, -127)
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """The GPU engine on the fake device."""
-    with fake_engine(monkeypatch) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def cpu():
-    """The CPU engine, itself compared with the reference in test_engines.py."""
-    with CpuEngine(2) as engine:
-        yield engine
 
 
 # whole jobs
@@ -108,7 +90,7 @@ def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_h
 @pytest.mark.parametrize("resident", [True, False])
 def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database, cpu, monkeypatch, resident):
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
-    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 0)
     Small(monkeypatch, CHUNK, resident)
     group = [query for query in QUERIES if query]
     n_chunks = len(list(database.chunks(CHUNK)))
