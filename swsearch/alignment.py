@@ -14,7 +14,7 @@ from swsearch import traceback
 from swsearch.alphabet import ByteArray
 from swsearch.errors import InputError
 from swsearch.reference import Cigar
-from swsearch.scoring import Mode, Scoring, check_mode, fits_lane, may_start_at
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode, fits_lane, may_start_at
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -262,6 +262,7 @@ def align_codes(
     scoring: Scoring,
     mode: Mode = "local",
     *,
+    ends: Ends | None = None,
     memory: int = traceback.DEFAULT_MEMORY,
 ) -> PairAlignment:
     """Align two encoded sequences.
@@ -276,6 +277,8 @@ def align_codes(
         Matrix and gap costs.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
     memory : int, optional
         Bytes that tables may take.
 
@@ -289,10 +292,11 @@ def align_codes(
         If the pair cannot be aligned within ``memory``.
     """
     found = None
-    if len(query) and len(subject) and scoring.gap_open > 0:
+    ends = check_ends(mode, ends)
+    if len(query) and len(subject) and scoring.gap_open > 0 and ends == Ends.of_mode(mode):
         found = _align_whole(query, subject, scoring, mode, min(memory, TABLE_MEMORY))
     if found is None:
-        score, i, j, cigar = traceback.trace(query, subject, scoring, mode, memory)
+        score, i, j, cigar = traceback.trace(query, subject, scoring, mode, memory, ends)
         found = PairAlignment(query, subject, scoring, score, i, j, cigar)
     return found
 

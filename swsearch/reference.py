@@ -8,7 +8,8 @@ Gotoh's three matrices, one cell at a time (O. Gotoh, J. Mol. Biol. 162:705, 198
 
 It also fixes, for every engine, which of several equally good alignments is reported:
 
-- the end is the best cell with the smallest subject position, then the smallest query position;
+- the end is the best cell with the smallest subject position, then the smallest query position: any cell in local
+  mode, else the corner, with the last row where the subject's end is free and the last column where the query's is;
 - going back from H: a pair of residues before a gap in the subject (F) before a gap in the query (E);
 - going back inside a gap: extending it before opening it;
 - a local alignment begins where H first falls to 0.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from swsearch.alphabet import ByteArray
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Ends, Mode, Scoring, check_ends
 
 NEG = -(10**15)
 """Stands for minus infinity; Python's integers do not overflow."""
@@ -28,16 +29,20 @@ Table = list[list[int]]
 Cigar = tuple[tuple[int, str], ...]
 
 
-def tables(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> tuple[Table, Table, Table]:
+def tables(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+) -> tuple[Table, Table, Table]:
     """Fill the three matrices, each (len(query) + 1) by (len(subject) + 1)."""
+    ends = check_ends(mode, ends)
     m, n = len(query), len(subject)
     open_, extend = scoring.gap_open, scoring.gap_extend
     H = [[0] * (n + 1) for _ in range(m + 1)]
     E = [[NEG] * (n + 1) for _ in range(m + 1)]
     F = [[NEG] * (n + 1) for _ in range(m + 1)]
-    if mode == "global":
+    if not ends.query_start:
         for i in range(1, m + 1):
             H[i][0] = F[i][0] = -scoring.gap_cost(i)
+    if not ends.subject_start:
         for j in range(1, n + 1):
             H[0][j] = E[0][j] = -scoring.gap_cost(j)
     for i in range(1, m + 1):
@@ -51,19 +56,22 @@ def tables(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -
     return H, E, F
 
 
-def end_cell(H: Table, mode: Mode) -> tuple[int, int]:
+def end_cell(H: Table, mode: Mode, ends: Ends | None = None) -> tuple[int, int]:
     """Return the cell where the alignment ends: (query rows used, subject columns used)."""
+    ends = check_ends(mode, ends)
     m, n = len(H) - 1, len(H[0]) - 1
-    if mode == "global":
-        return m, n
+    cells = [(m, n)]
     if mode == "local":
         cells = [(i, j) for i in range(m + 1) for j in range(n + 1)]
     else:
-        cells = [(m, j) for j in range(n + 1)] + [(i, n) for i in range(m + 1)]
+        cells += [(m, j) for j in range(n + 1) if ends.subject_end]
+        cells += [(i, n) for i in range(m + 1) if ends.query_end]
     return min(cells, key=lambda cell: (-H[cell[0]][cell[1]], cell[1], cell[0]))
 
 
-def score(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local") -> int:
+def score(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
+) -> int:
     """Score a pair of encoded sequences.
 
     Parameters
@@ -74,21 +82,23 @@ def score(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "
         Matrix and gap costs.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
 
     Returns
     -------
     int
         Matrix units.
     """
-    H, _, _ = tables(query, subject, scoring, mode)
-    i, j = end_cell(H, mode)
+    H, _, _ = tables(query, subject, scoring, mode, ends)
+    i, j = end_cell(H, mode, ends)
     return H[i][j]
 
 
 def align(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local"
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
 ) -> tuple[int, int, int, Cigar]:
-    """Align a pair of encoded sequences.
+    """Align a pair of encoded sequences; the parameters are those of `score`.
 
     Returns
     -------
@@ -97,18 +107,20 @@ def align(
     query_start, subject_start : int
         Where the first operation begins, counted from 0.
     cigar : tuple of (int, str)
-        Runs of ``M`` (a pair), ``I`` (a query residue alone) and ``D`` (a subject residue alone). In semi-global
-        mode the free ends are not part of it.
+        Runs of ``M`` (a pair), ``I`` (a query residue alone) and ``D`` (a subject residue alone). Free ends are not
+        part of it.
     """
-    H, E, F = tables(query, subject, scoring, mode)
-    i, j = end_cell(H, mode)
+    ends = check_ends(mode, ends)
+    H, E, F = tables(query, subject, scoring, mode, ends)
+    i, j = end_cell(H, mode, ends)
     best = H[i][j]
     extend = scoring.gap_extend
     steps: list[str] = []
     state = "M"
     while True:
         if state == "M":
-            if (mode == "local" and H[i][j] == 0) or (mode == "semiglobal" and 0 in (i, j)) or i == j == 0:
+            free = (i == 0 and ends.subject_start) or (j == 0 and ends.query_start)
+            if (mode == "local" and H[i][j] == 0) or free or i == j == 0:
                 break
             pair = NEG
             if i and j:

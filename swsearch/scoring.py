@@ -33,6 +33,74 @@ def check_mode(mode: str) -> None:
         raise OptionError("mode", mode, f"one of {', '.join(MODES)}")
 
 
+END_NAMES = ("query-start", "query-end", "subject-start", "subject-end")
+"""Names of the four ends of a pair, as ``--free-ends`` takes them."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Which ends of a pair may stay unaligned at no cost.
+
+    An end that is not free is paid for as a gap. In local mode all four are free, and the alignment may begin and
+    end anywhere; in semi-global mode it begins in the first row or column and ends in the last row or column.
+
+    Parameters
+    ----------
+    query_start, query_end : bool
+        Whether residues of the query before the first, behind the last aligned column cost nothing.
+    subject_start, subject_end : bool
+        The same of the subject.
+    """
+
+    query_start: bool = True
+    query_end: bool = True
+    subject_start: bool = True
+    subject_end: bool = True
+
+    @classmethod
+    def of_mode(cls, mode: Mode) -> Ends:
+        """Return the ends that a mode leaves free."""
+        return cls() if mode != "global" else cls(False, False, False, False)
+
+    @classmethod
+    def parse(cls, text: str) -> Ends:
+        """Read ``query``, ``subject``, ``all`` or names of `END_NAMES`, separated by commas.
+
+        Raises
+        ------
+        OptionError
+            If a name is not known, or none is given.
+        """
+        groups = {"query": END_NAMES[:2], "subject": END_NAMES[2:], "all": END_NAMES}
+        free: set[str] = set()
+        for name in text.split(","):
+            word = name.strip().lower()
+            if word not in groups and word not in END_NAMES:
+                raise OptionError("free_ends", text, f"a list of {', '.join((*END_NAMES, *groups))}")
+            free.update(groups.get(word, (word,)))
+        return cls(*(name in free for name in END_NAMES))
+
+    def describe(self) -> str:
+        """Return ``query-start, query-end``, or ``none``."""
+        flags = (self.query_start, self.query_end, self.subject_start, self.subject_end)
+        return ", ".join(name for name, free in zip(END_NAMES, flags, strict=True) if free) or "none"
+
+
+def check_ends(mode: Mode, ends: Ends | None) -> Ends:
+    """Return the ends in force.
+
+    Raises
+    ------
+    OptionError
+        If ends are chosen in a mode that fixes them.
+    """
+    if ends is None:
+        return Ends.of_mode(mode)
+    if mode != "semiglobal" and ends != Ends.of_mode(mode):
+        raise OptionError("free_ends", ends.describe(), f"no choice of ends in {mode} mode", "use semiglobal mode")
+    return ends
+
+
 PAD_SCORE = -128
 """Score of padding and of codes without a letter, against everything: no path through it gains."""
 

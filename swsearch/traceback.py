@@ -21,7 +21,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.errors import MemoryLimitError
 from swsearch.reference import Cigar
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Ends, Mode, Scoring, check_ends
 
 Array = npt.NDArray[Any]
 
@@ -49,8 +49,8 @@ class _Path:
 class _Rows:
     """The recurrence, one row of the matrix at a time."""
 
-    def __init__(self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> None:
-        self.query, self.scoring, self.mode = query, scoring, mode
+    def __init__(self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends) -> None:
+        self.query, self.scoring, self.mode, self.ends = query, scoring, mode, ends
         low, high = scoring.score_range(mode, len(query), len(subject))
         reach = max(-low, high) + scoring.gap_cost(len(subject)) + scoring.gap_first
         # four times the reach: minus infinity must survive additions without wrapping
@@ -63,7 +63,7 @@ class _Rows:
     def top(self, columns: int) -> tuple[Array, Array]:
         """Return H and F of row 0, shape (columns + 1,)."""
         H = np.zeros(columns + 1, dtype=self.dtype)
-        if self.mode == "global":
+        if not self.ends.subject_start:
             H[1:] = -self.scoring.gap_open - self._ramp[1 : columns + 1]
         return H, np.full(columns + 1, self.neg, dtype=self.dtype)
 
@@ -78,7 +78,7 @@ class _Rows:
         np.subtract(F, extend, out=F)
         np.add(H_above[:-1], self._scores[int(self.query[row - 1])][:columns], out=H[1:])
         np.maximum(H[1:], F[1:], out=H[1:])
-        if self.mode == "global":
+        if not self.ends.query_start:
             H[0] = F[0] = -self.scoring.gap_cost(row)
         else:
             H[0], F[0] = 0, self.neg
@@ -155,7 +155,7 @@ class _Tracer:
         columns, n_rows = path.column, path.row - first + 1
         H, E, F = np.empty((3, n_rows, columns + 1), dtype=self._rows.dtype)
         H[0], F[0], E[0] = above[0], above[1], self._rows.neg
-        if self._rows.mode == "global" and first == 0:
+        if not self._rows.ends.subject_start and first == 0:
             E[0, 1:] = H[0, 1:]
         for k in range(1, n_rows):
             self._rows.step(first + k, (H[k - 1], F[k - 1]), (H[k], E[k], F[k]))
@@ -164,14 +164,15 @@ class _Tracer:
 
 def follow(path: _Path, first: int, H: Array, E: Array, F: Array, rows: _Rows) -> None:
     """Follow the path through rows ``first`` (matrix row 0 of the tables) to its own row, in place."""
-    extend, mode = rows.scoring.gap_extend, rows.mode
+    extend, mode, ends = rows.scoring.gap_extend, rows.mode, rows.ends
     scores, query = rows._scores, rows.query
     i, j, state, push = path.row, path.column, path.state, path.steps.append
     while i > first or (i == first == 0 and not path.done):
         k = i - first
         if state == "M":
             h = H[k, j]
-            if (mode == "local" and h == 0) or (mode == "semiglobal" and (i == 0 or j == 0)) or (i == 0 and j == 0):
+            free = (i == 0 and ends.subject_start) or (j == 0 and ends.query_start)
+            if (mode == "local" and h == 0) or free or (i == 0 and j == 0):
                 path.done = True
                 break
             if i and j and H[k - 1, j - 1] + scores[int(query[i - 1])][j - 1] == h:
@@ -191,7 +192,12 @@ def follow(path: _Path, first: int, H: Array, E: Array, F: Array, rows: _Rows) -
 
 
 def trace(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, memory: int = DEFAULT_MEMORY
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
 ) -> tuple[int, int, int, Cigar]:
     """Align two encoded sequences in bounded memory.
 
@@ -205,6 +211,8 @@ def trace(
         Which ends are free.
     memory : int, optional
         Bytes to be used for tables.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
 
     Returns
     -------
@@ -216,44 +224,43 @@ def trace(
     MemoryLimitError
         If even a few rows of the matrix do not fit.
     """
-    rows = _Rows(query, subject, scoring, mode)
+    ends = check_ends(mode, ends)
+    rows = _Rows(query, subject, scoring, mode, ends)
     tracer = _Tracer(rows)
     m, n = len(query), len(subject)
     top = rows.top(n)
     kept = {0: top}
     wanted = set(tracer.checkpoint_rows(0, m, n, memory)) if m else set()
-    best, end = _better(None, 0, top[0], m, mode)
-    last_H = top[0]
+    end = _End(m, n, mode, ends)
+    end.look(0, top[0])
     for row, H, F in rows.walk(1, m, top):
         if row in wanted:
             kept[row] = (H.copy(), F.copy())
-        if mode != "global":
-            best, end = _better((best, end), row, H, m, mode)
-        last_H = H
-    if mode == "global":
-        best, end = int(last_H[n]), (m, n)
-    path = _Path(end[0], end[1], "M", [])
-    if path.row == 0:
-        if mode == "global":
-            path.steps, path.column = ["D"] * n, 0
-    else:
+        end.look(row, H)
+    path = _Path(end.row, end.column, "M", [])
+    if path.row:
         tracer.back_through(path, kept, memory // 2)
-    if mode == "global" and not path.done:
+    if path.row == 0 and not path.done and not ends.subject_start:
         path.steps += ["D"] * path.column
         path.column = 0
     cigar = tuple((sum(1 for _ in run), op) for op, run in groupby(reversed(path.steps)))
-    return best, path.row, path.column, cigar
+    return end.score, path.row, path.column, cigar
 
 
-def _better(
-    so_far: tuple[int, tuple[int, int]] | None, row: int, H: Array, last_row: int, mode: Mode
-) -> tuple[int, tuple[int, int]]:
-    """Keep the best end cell: highest score, then smallest column, then smallest row."""
-    column = int(H.argmax()) if mode == "local" or row == last_row else len(H) - 1
-    found = (int(H[column]), (row, column))
-    if so_far is None:
-        return found
-    score, (_, old_column) = so_far
-    if found[0] > score or (found[0] == score and column < old_column):
-        return found
-    return so_far
+class _End:
+    """The best cell for an alignment to end: highest score, then smallest column, then smallest row."""
+
+    def __init__(self, m: int, n: int, mode: Mode, ends: Ends) -> None:
+        self._m, self._n, self._local, self._ends = m, n, mode == "local", ends
+        self.score, self.row, self.column = -(1 << 62), m, n
+
+    def look(self, row: int, H: Array) -> None:
+        """Take in a row, shape (n + 1,); rows come in order."""
+        column = self._n
+        if self._local or (row == self._m and self._ends.subject_end):
+            column = int(H.argmax())
+        elif row != self._m and not self._ends.query_end:
+            return
+        score = int(H[column])
+        if score > self.score or (score == self.score and column < self.column):
+            self.score, self.row, self.column = score, row, column

@@ -9,7 +9,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.base import exact_scores
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
-from swsearch.scoring import MODES, Matrix, Scoring, matrix_from_text
+from swsearch.scoring import MODES, Ends, Matrix, Scoring, matrix_from_text
 
 N_LETTERS = len(PROTEIN.letters)
 
@@ -33,6 +33,11 @@ scorings = st.builds(
     st.sampled_from([0, 1, 2, 7]),
 )
 modes = st.sampled_from(MODES)
+modes_with_ends = st.one_of(
+    st.tuples(st.sampled_from(["local", "global"]), st.none()),
+    st.tuples(st.just("semiglobal"), st.builds(Ends, *[st.booleans()] * 4)),
+)
+"""Modes, with every choice of free ends in semi-global mode."""
 
 
 def flat_matrix(same: int, other: int) -> Matrix:

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from cases import any_codes, modes, random_codes, scorings
+from cases import any_codes, modes, modes_with_ends, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,23 +16,25 @@ def summary(pair):
 
 
 @settings(max_examples=300)
-@given(any_codes(40), any_codes(40), scorings, modes)
-def test_every_path_finds_the_references_alignment(query, subject, scoring, mode):
-    expected = reference.align(query, subject, scoring, mode)
-    assert summary(align_codes(query, subject, scoring, mode)) == expected
-    assert traceback.trace(query, subject, scoring, mode) == expected
+@given(any_codes(40), any_codes(40), scorings, modes_with_ends)
+def test_every_path_finds_the_references_alignment(query, subject, scoring, mode_and_ends):
+    mode, ends = mode_and_ends
+    expected = reference.align(query, subject, scoring, mode, ends)
+    assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
+    assert traceback.trace(query, subject, scoring, mode, ends=ends) == expected
 
 
 @settings(max_examples=300)
-@given(any_codes(30), any_codes(30), scorings, modes, st.sampled_from([2_000, 3_000, 5_000, 20_000]))
-def test_memory_changes_nothing(query, subject, scoring, mode, memory):
+@given(any_codes(30), any_codes(30), scorings, modes_with_ends, st.sampled_from([2_000, 3_000, 5_000, 20_000]))
+def test_memory_changes_nothing(query, subject, scoring, mode_and_ends, memory):
+    mode, ends = mode_and_ends
     # down to two rows a strip and several levels of checkpoints
     try:
-        found = traceback.trace(query, subject, scoring, mode, memory)
+        found = traceback.trace(query, subject, scoring, mode, memory, ends)
     except MemoryLimitError:
         assert memory < 64 * (len(subject) + 1) * 8
         return
-    assert found == reference.align(query, subject, scoring, mode)
+    assert found == reference.align(query, subject, scoring, mode, ends)
 
 
 def test_too_little_memory_says_how_much_is_needed():
