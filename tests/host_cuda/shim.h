@@ -4,7 +4,7 @@
 // wraps where it wraps on the device.
 #pragma once
 
-#include "scheduler.h"
+#include "launch.h"
 
 #define __global__
 #define __device__
