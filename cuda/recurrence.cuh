@@ -12,9 +12,11 @@
 // it must equal, cell by cell.
 //
 // Values are biased: a register holds score + bias. The bias keeps every H at or above q, so that the 32-bit
-// multiply-add that computes g never borrows from the upper half. swsearch/engines/gpu_plan.py derives the bias and
+// multiply-add that computes g never borrows from the upper half. swsearch/engines/gpu/limits.py derives the bias and
 // the largest score that is certain; nothing is guessed here.
 #pragma once
+
+#include "instructions.cuh"
 
 typedef unsigned int u32;
 
@@ -22,21 +24,6 @@ enum Mode { kLocal = 0, kGlobal = 1, kSemiglobal = 2 };
 
 constexpr int kWarpLanes = 32;
 constexpr u32 kAllLanes = 0xffffffffu;
-
-// Byte permute with sign replication: a selector nibble of 8 + k gives byte k's sign in all eight bits
-// (__byte_perm leaves that bit out).
-__device__ __forceinline__ u32 permute(u32 a, u32 b, u32 selector) {
-  u32 result;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(selector));
-  return result;
-}
-
-// Multiply-add kept on the FMA pipe: with a constant 1 the compiler would make an addition of it, on the ALU.
-__device__ __forceinline__ u32 multiply_add(u32 a, u32 b, u32 c) {
-  u32 result;
-  asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
-  return result;
-}
 
 // Two signed 16-bit scores in a register.
 struct Pair16 {

@@ -2,7 +2,8 @@
 
 It proves the Python side: what is laid out, uploaded, launched and fetched, and that 16-bit values stay where
 `swsearch.engines.gpu.limits` says: lanes wrap here as they do there, and everything that a kernel may overwrite
-(boundaries between passes) is overwritten. The CUDA kernels themselves are proved on a GPU (tests marked ``gpu``).
+(boundaries between passes) is overwritten. The CUDA kernels themselves are proved on a GPU (tests marked ``gpu``),
+and their logic on the CPU (test_host_cuda.py).
 """
 
 from __future__ import annotations

@@ -1,0 +1,200 @@
+"""CUDA kernels on the CPU: compiled by a C++ compiler with ``host_cuda/shim.h``, one coroutine a CUDA thread.
+
+It proves a kernel's logic where there is no GPU: indices, shuffles, barriers, and how blocks hand over to each other,
+under schedules that a seed shuffles. It proves nothing of the GPU's memory model (stores are seen at once, in order)
+and nothing of speed.
+
+What a kernel must keep to:
+
+- ``__shared__`` variables stand in functions, one a declaration; ``extern __shared__`` arrays have no bounds.
+- Waiting means polling by `load_acquire`, an atomic, ``__nanosleep``, or an empty loop, ``while (...) {}``, that this
+  module gives a body. Any other loop that polls memory never ends: threads run until a scheduling point.
+- Blocks are whole warps, in one dimension; a mask names lanes that have not returned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+SHIM = Path(__file__).resolve().parent / "host_cuda"
+OPTIONS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-w")
+TYPES: dict[str, type[Any]] = {
+    "P": ctypes.c_void_p,
+    "i": ctypes.c_int32,
+    "I": ctypes.c_uint32,
+    "q": ctypes.c_int64,
+    "Q": ctypes.c_uint64,
+}
+"""Letters of a signature, as in `swsearch.engines.gpu.device.Function`."""
+
+Argument = npt.NDArray[Any] | int | None
+
+_ALIGNED = r"(?:__align__\(\d+\)\s*)?"
+_DYNAMIC = re.compile(rf"extern\s+__shared__\s+{_ALIGNED}([^;\[\]=,()]+?)\s+(\w+)\s*\[\s*\]\s*;")
+_STATIC = re.compile(rf"(?<!extern )__shared__\s+{_ALIGNED}([^;\[\]=,()]+?)\s+(\w+)\s*((?:\[[^\]]*\]\s*)*);")
+_EMPTY_LOOP = re.compile(r"(while\s*\([^;{}]*\)\s*)\{(\s*)\}")
+
+
+_MAIN = """#include "{source}"
+extern "C" const char* host_cuda_launch(unsigned blocks, unsigned threads, void** values, const int* sizes,
+                                        int n_values, size_t shared_bytes, unsigned long long seed, double seconds) {{
+  return host_cuda::launch({name}, blocks, threads, values, sizes, n_values, shared_bytes, seed, seconds);
+}}
+"""
+
+
+class HostCompileError(AssertionError):
+    """A source that the C++ compiler refused; the text is its log."""
+
+
+class HostLaunchError(AssertionError):
+    """A launch that did not end: a deadlock, or a kernel that did what the emulation forbids."""
+
+
+def rewrite(text: str) -> str:
+    """Return a source with what a C++ compiler cannot be told by macros; lines keep their numbers."""
+
+    def declare(match: re.Match[str], kind: str, shape: str, function: str) -> str:
+        lines = "\n" * match[0].count("\n")
+        return f"{kind} {match[2]} = ::host_cuda::{function}<{' '.join(match[1].split())}{shape}>();{lines}"
+
+    text = _DYNAMIC.sub(lambda match: declare(match, "auto*", "", "dynamic_shared"), text)
+    text = _STATIC.sub(lambda match: declare(match, "auto&", match[3] + ", __COUNTER__", "static_shared"), text)
+    return _EMPTY_LOOP.sub(r"\1{ ::host_cuda::idle();\2}", text)
+
+
+class HostKernel:
+    """A kernel that runs on the CPU.
+
+    Parameters
+    ----------
+    source : Path
+        The ``.cu`` file.
+    name : str
+        The kernel in it.
+    signature : str
+        One letter an argument, as `struct` has them (``P``, ``i``, ``I``, ``q``, ``Q``).
+    defines : mapping of str to int
+        Macros.
+    include : Path
+        The folder of its headers (``.cuh``).
+
+    Raises
+    ------
+    HostCompileError
+        If the compiler refuses it. Without a compiler the test is skipped.
+    """
+
+    def __init__(self, source: Path, name: str, signature: str, defines: Mapping[str, int], include: Path) -> None:
+        self.name, self._types = name, [TYPES[letter] for letter in signature]
+        self._signature = signature
+        self._library = _compile(_sources(source, include), name, tuple(sorted(defines.items())))
+
+    def launch(
+        self,
+        blocks: int,
+        threads: int,
+        arguments: Sequence[Argument],
+        shared_bytes: int = 0,
+        seed: int = 0,
+        seconds: float = 60.0,
+    ) -> None:
+        """Run the kernel to its end.
+
+        Parameters
+        ----------
+        blocks, threads : int
+            Of the grid and of a block; threads are a multiple of 32.
+        arguments : sequence
+            For ``P`` an array (contiguous; the kernel works on it in place), None for a null pointer, or an address.
+        shared_bytes : int
+            Dynamic shared memory of a block; it begins as garbage.
+        seed : int
+            0 runs blocks, warps and lanes in order; others shuffle them.
+        seconds : float
+            Processor time after which the launch is given up.
+
+        Raises
+        ------
+        HostLaunchError
+            If nobody can go on, with what each thread waits for; the message begins with kernel and seed.
+        """
+        if len(arguments) != len(self._types):
+            raise HostLaunchError(f"{self.name}: {len(arguments)} arguments for signature {self._signature}")
+        values = [kind(_plain(value)) for kind, value in zip(self._types, arguments, strict=True)]
+        addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        sizes = (ctypes.c_int * len(values))(*(ctypes.sizeof(kind) for kind in self._types))
+        with self._library.lock:
+            error = self._library.launch(
+                blocks, threads, addresses, sizes, len(values), shared_bytes, seed, ctypes.c_double(seconds)
+            ).decode()
+        if error:
+            raise HostLaunchError(f"{self.name}, seed {seed}: {error}")
+
+
+class _Library:
+    """A loaded kernel; its grid is one, so that launches take turns."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.Lock()
+        self._dll = ctypes.CDLL(str(path))
+        self.launch = self._dll.host_cuda_launch
+        self.launch.restype = ctypes.c_char_p
+        self.launch.argtypes = [
+            ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t,
+            ctypes.c_uint64, ctypes.c_double,
+        ]  # fmt: skip
+
+
+def _plain(value: Argument) -> int | None:
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise ValueError("an argument's array must be contiguous")
+        return int(value.ctypes.data)
+    return None if value is None else int(value)
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Return the session's folder; it goes when the interpreter ends."""
+    return tempfile.TemporaryDirectory(prefix="host_cuda_")
+
+
+def _sources(source: Path, include: Path) -> tuple[tuple[str, str], ...]:
+    files = {path.name: path for path in (*sorted(include.glob("*.cuh")), source)}
+    return tuple((name, f'#line 1 "{name}"\n' + rewrite(path.read_text())) for name, path in files.items())
+
+
+# by what the files hold: a test that writes its kernel anew compiles it once
+@functools.cache
+def _compile(sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tuple[str, int], ...]) -> _Library:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ was not found, which compiles kernels for the CPU")
+    key = hashlib.sha256(repr((sources, name, defines)).encode()).hexdigest()[:16]
+    folder = Path(_folder().name) / key
+    folder.mkdir(exist_ok=True)
+    for file, text in sources:
+        (folder / file).write_text(text)
+    source, main, library = sources[-1][0], folder / "main.cpp", folder / "kernel.so"
+    main.write_text(_MAIN.format(source=source, name=name))
+    macros = [f"-D{macro}={value}" for macro, value in defines]
+    command = [compiler, *OPTIONS, *macros, "-include", str(SHIM / "shim.h"), str(main), "-o", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise HostCompileError(f"{source} {dict(defines)} does not compile for the CPU:\n{done.stderr[:4000]}")
+    return _Library(library)
