@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import pickle
 import shutil
 import subprocess
 
@@ -138,7 +139,6 @@ def test_hits_say_what_their_statistics_say(found, sample, mode):
         assert [hit.z_score for hit in result.hits] == result.statistics.z_scores(scores, lengths).tolist()
         # the sample has about thirty relatives of most queries, and fourteen of p53
         assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
-        assert result.to_pandas()["bit_score"].isna().all()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -183,6 +183,8 @@ def test_every_format_names_the_statistics(examples, sample, mode, name):
     assert first["parameters"]["fit"] == results[0].statistics.parameters()
     assert first["hits"][0]["z_score"] == best.z_score
     assert first["hits"][0]["bit_score"] is None
+    assert pickle.loads(pickle.dumps(results[0])) == results[0]
+    assert results[0].to_pandas()["bit_score"].isna().all()
 
 
 def peer_hits(program, examples, folder):
