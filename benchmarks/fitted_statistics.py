@@ -6,7 +6,7 @@ whole database and in pieces of it, and each fit is judged with the distribution
 this is what the choices in `swsearch/fitted.py` rest on. The same proteins reversed are a harder test: runs of a few
 kinds of residues, which resemble those of unrelated proteins, stay together.
 
-Needs: mmseqs2-examples, or any proteins as --subjects. Takes about four minutes on two cores.
+Needs: mmseqs2-examples, or any proteins as --subjects. Takes about five minutes on two cores.
 Run:   python benchmarks/fitted_statistics.py [--first 60] [--subjects FASTA] [--out FILE]
 """
 

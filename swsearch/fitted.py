@@ -8,8 +8,9 @@ mean is a broken line and not a straight one (a global score falls on either sid
 z-scores are held to was chosen by measurement (``benchmarks/results/fitted_statistics.txt``):
 
 - semi-global, all four ends free: the best of many short overlaps, a Gumbel distribution;
-- global: Student's t with 31 degrees of freedom. The normal distribution, ggsearch36's, finds two to five times as
-  many chance hits as it says at E = 1, because the variance depends on the subject's composition too.
+- global: Student's t with 31 degrees of freedom. With the normal distribution, ggsearch36's, three times as many
+  chance hits as it says have E <= 1, and seven times as many E <= 0.1, among 20,000 subjects: the variance depends on
+  the subject's composition too. For queries under 40 residues even Student's t says two to five times too little.
 
 Only counts and sums of whole numbers enter, in the order of the input, so the fit is the same for every engine, chunk
 size and number of threads.
@@ -39,8 +40,8 @@ STEPS: dict[Mode, float] = {"global": 0.15, "semiglobal": 0.5}
 of global scores turns within a few tenths; that of semi-global scores hardly depends on length."""
 
 LEAST_SUBJECTS = 500
-"""Subjects with residues that a fit takes. With 200, one search in five had a chance hit of E <= 0.01 in global mode;
-with 500, one in a hundred, as it should be."""
+"""Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
+mode, as it should be (the pieces of ``benchmarks/fitted_statistics.py``); with pieces of 200 it was one in five."""
 
 LEAST_BETWEEN = 50
 """Subjects between two knots; with fewer, knots are left out."""
