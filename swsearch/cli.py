@@ -26,6 +26,9 @@ from swsearch.errors import InputError, OptionError, SwsearchError
 from swsearch.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from swsearch.fitted import Fit
     from swsearch.job import SearchJob
     from swsearch.scoring import Scoring
 
@@ -165,7 +168,11 @@ def search_command(
     gap_extend: GapExtend = 1,
     evalue: Annotated[
         float | None,
-        typer.Option(help="Largest E-value of a hit.", show_default="10", rich_help_panel=STATISTICS),
+        typer.Option(
+            help="Largest E-value of a hit; fitted to the scores in global and semi-global mode.",
+            show_default="10",
+            rich_help_panel=STATISTICS,
+        ),
     ] = None,
     max_hits: Annotated[
         int, typer.Option(help="Most hits of a query: exactly the best.", rich_help_panel=STATISTICS)
@@ -193,6 +200,7 @@ def search_command(
     from swsearch.alignment import load_library
     from swsearch.engines import create_engine
     from swsearch.engines.base import available_processors
+    from swsearch.fitted import Fit
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job import SearchJob, SearchOptions, align_hits
     from swsearch.results import RunInfo
@@ -228,12 +236,13 @@ def search_command(
         note = job.plan.note  # allocates, so that what does not fit is told before any output
         if verbose and note:
             say(f"swsearch: {note}")
-        if options.statistics is None and not quiet:
+        if job.method is None and not quiet:
             say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
-            options.statistics, options.threshold, max_hits,
+            job.method, options.threshold, max_hits,
         )  # fmt: skip
+        unfitted: list[str] = []
         with open_output(output) as stream:
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
@@ -246,13 +255,25 @@ def search_command(
 
                 job.progress = advance
                 for batch in job.batches():
+                    unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     if writer.needs_alignments:
                         align_hits(batch, workers)
                     for result in batch:
                         writer.write(result)
             writer.end()
+        if not quiet and isinstance(job.method, Fit):
+            for text in _fit_notes(job.method, len(found), unfitted):
+                say(f"swsearch: {text}")
         if not quiet:
             say(_summary(job, time.monotonic() - begun))
+
+
+def _fit_notes(fit: Fit, n_queries: int, reasons: list[str]) -> Iterator[str]:
+    """Say which statistics E-values came from, and why some queries have none."""
+    if len(reasons) < n_queries:
+        yield f"E-values: {fit.name}"
+    if reasons:
+        yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
 
 
 def _summary(job: SearchJob, seconds: float) -> str:

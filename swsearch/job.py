@@ -18,7 +18,6 @@ from swsearch.alignment import TABLE_MEMORY, PairAlignment, align_codes, table_b
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
-    Candidates,
     ChunkPlan,
     Engine,
     LoadedChunk,
@@ -31,13 +30,17 @@ from swsearch.engines.base import (
     exact_scores,
 )
 from swsearch.errors import InputError, OptionError
+from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
+from swsearch.ranking import TopHits, best_by_fit, best_of
+from swsearch.regression import Lengths
 from swsearch.results import Hit, SearchResult
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics import (
     DEFAULT_EVALUE,
     KarlinAltschul,
     MinimumScores,
+    Statistics,
     statistics_for,
     why_no_statistics,
 )
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time that scoring this many takes; more would only keep more hits in memory."""
+
+FIT_MEMORY = 256 << 20
+"""Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
 
 ALIGNMENT_MEMORY = 1 << 30
 """Bytes for the tables of all alignments that are found at a time; threads wait for their share."""
@@ -72,7 +78,8 @@ class SearchOptions:
     max_hits : int
         Most hits of a query; the best by score, then by place in the input.
     evalue : float or None
-        Largest E-value of a hit; None is `DEFAULT_EVALUE` where statistics exist, and no limit elsewhere.
+        Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere. A query
+        that turns out to allow no fit has no E-values, and so no limit either.
     dbsize : int or None
         Residues that E-values refer to, instead of the database's own.
     """
@@ -91,18 +98,23 @@ class SearchOptions:
             raise OptionError("dbsize", self.dbsize, "a number of residues >= 1")
         if self.evalue is not None and not self.evalue > 0:
             raise OptionError("evalue", self.evalue, "a number > 0")
-        if self.evalue is not None and self.statistics is None:
+        if self.evalue is not None and self.threshold is None:
             raise InputError(f"evalue: {why_no_statistics(self.scoring, self.mode)}; leave the threshold out")
 
     @property
     def statistics(self) -> KarlinAltschul | None:
-        """Where bit scores and E-values come from."""
+        """Published statistics, where bit scores and E-values come from these."""
         return statistics_for(self.scoring, self.mode)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether statistics are fitted to each query's scores."""
+        return self.mode in DISTRIBUTIONS
 
     @property
     def threshold(self) -> float | None:
         """The E-value threshold in force."""
-        if self.statistics is None:
+        if self.statistics is None and not self.is_fitted:
             return None
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
@@ -126,39 +138,6 @@ class _SharedMemory:
             with self._changed:
                 self._free += n_bytes
                 self._changed.notify_all()
-
-
-class _TopHits:
-    """The best subjects of one query, kept exactly while chunks go by.
-
-    Parameters
-    ----------
-    by_length : ndarray, shape (longest subject + 1,), int64, or None
-        Smallest score of a hit by subject length; None where every subject is one.
-    max_hits : int
-        Most hits kept.
-    """
-
-    def __init__(self, by_length: npt.NDArray[np.int64] | None, max_hits: int) -> None:
-        self.by_length, self._max_hits = by_length, max_hits
-        self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-
-    @property
-    def least(self) -> int | None:
-        """Score below which nothing can become one of the best any more; None while everything can."""
-        return int(self._scores[-1]) if len(self._scores) == self._max_hits else None
-
-    def add(self, chunk: Chunk, found: Candidates) -> None:
-        """Take in the hits of a chunk."""
-        self._scores = np.concatenate((self._scores, found.scores))
-        self._subjects = np.concatenate((self._subjects, chunk.subjects[found.places]))
-        best = np.lexsort((self._subjects, -self._scores))[: self._max_hits]
-        self._scores, self._subjects = self._scores[best], self._subjects[best]
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Yield (score, subject), best first."""
-        return iter(zip(self._scores.tolist(), self._subjects.tolist(), strict=True))
 
 
 class SearchJob:
@@ -193,7 +172,25 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database)
+        return plan_for(self.engine, self.queries, self.database, self._most_queries)
+
+    @cached_property
+    def method(self) -> KarlinAltschul | Fit | None:
+        """What E-values are made with."""
+        return self._fit or self.options.statistics
+
+    @cached_property
+    def _fit(self) -> Fit | None:
+        database = self.database
+        return fit_for(self.options.scoring, self.options.mode, database.n_subjects, database.n_residues)
+
+    @property
+    def _most_queries(self) -> int | None:
+        """Queries that are scored together at most; twice an int32 a subject each, for a chunk and for all."""
+        if not self.options.is_fitted:
+            return None
+        n_subjects: int = max(1, self.database.n_subjects)
+        return max(1, FIT_MEMORY // (8 * n_subjects))
 
     @property
     def cells(self) -> int:
@@ -213,13 +210,15 @@ class SearchJob:
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
         with closing(LoadedDatabase(self.engine, self.database, self.plan)) as loaded:
-            for group in _groups(self.queries):
+            for group in _groups(self.queries, self._most_queries):
                 yield self.run_group(group, loaded)
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
         options = self.options
-        tops = [_TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
+        if self._fit is not None:
+            return self._run_fitted(queries, loaded, self._fit)
+        tops = [TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
         group = prepare(self.engine, queries, options.scoring, options.mode)
         pending: list[tuple[LoadedChunk, Pending]] = []
 
@@ -236,7 +235,36 @@ class SearchJob:
                 finish()
         while pending:
             finish()
-        return [self._result(query, top) for query, top in zip(queries, tops, strict=True)]
+        statistics = options.statistics
+        return [self._result(query, list(top), statistics) for query, top in zip(queries, tops, strict=True)]
+
+    def _run_fitted(self, queries: Sequence[Query], loaded: LoadedDatabase, fit: Fit) -> list[SearchResult]:
+        """Score everything, fit, then look for hits: the E-value threshold is known only when all is scored."""
+        options, lengths = self.options, self._by_length.all
+        group = prepare(self.engine, queries, options.scoring, options.mode)
+        scores = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
+        _score_all(self.engine, group, loaded, scores, self.progress)
+        results = []
+        for query, row in zip(queries, scores, strict=True):
+            statistics: FittedStatistics | None = None
+            reason = ""
+            try:
+                statistics = fit_scores(fit, len(query.codes), self._by_length, row)
+            except FitError as error:
+                reason = f"no E-values: {error}; hits are ranked by score"
+            if statistics is not None:
+                assert options.threshold is not None
+                among = best_by_fit(row, lengths, statistics, options.threshold, self.effective_residues)
+            else:
+                among = np.arange(len(row))
+            if options.mode != "global":
+                among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
+            results.append(self._result(query, best_of(row, among, options.max_hits), statistics, reason))
+        return results
+
+    @cached_property
+    def _by_length(self) -> Lengths:
+        return Lengths(self.database.lengths)
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.int32]:
@@ -251,10 +279,8 @@ class SearchJob:
         statistics = self.options.statistics
         return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None
 
-    def _least_scores(self, query_length: int) -> npt.NDArray[np.int64] | None:
+    def _least_scores(self, query_length: int) -> npt.NDArray[np.int64]:
         """Tabulate the smallest score of a hit by subject length: the E-value threshold, exactly."""
-        if self.options.mode == "global":
-            return None
         lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
         longest = int(lengths[-1]) if len(lengths) else 0
         least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
@@ -263,13 +289,17 @@ class SearchJob:
             least[lengths] = self._minimum_scores.of(threshold, query_length)
         return least
 
-    def _result(self, query: Query, top: _TopHits) -> SearchResult:
-        statistics, database = self.options.statistics, self.database
-        best = list(top)
+    def _result(
+        self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
+    ) -> SearchResult:
+        database = self.database
         lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
         evalues: list[float | None] = [None] * len(best)
+        z_scores: list[float | None] = [None] * len(best)
+        scores = [score for score, _ in best]
+        if isinstance(statistics, FittedStatistics):
+            z_scores = statistics.z_scores(scores, lengths).tolist()
         if statistics is not None and best:
-            scores = [score for score, _ in best]
             evalues = statistics.evalues(scores, len(query.codes), lengths, self.effective_residues).tolist()
         hits = [
             Hit(
@@ -283,8 +313,9 @@ class SearchJob:
                 bit_score=None if statistics is None else statistics.bit_score(score),
                 evalue=evalue,
                 _align=partial(self._align, query, subject),
+                z_score=z_score,
             )
-            for (score, subject), length, evalue in zip(best, lengths, evalues, strict=True)
+            for (score, subject), length, evalue, z_score in zip(best, lengths, evalues, z_scores, strict=True)
         ]
         return SearchResult(
             query_id=query.identifier,
@@ -298,6 +329,7 @@ class SearchJob:
             database_subjects=database.n_subjects,
             database_residues=database.n_residues,
             effective_residues=self.effective_residues,
+            no_statistics=reason,
         )
 
     def _align(self, query: Query, subject: int) -> PairAlignment:
@@ -319,12 +351,12 @@ def _first_ready(pending: Sequence[Pending]) -> int:
         time.sleep(0.0002)
 
 
-def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
-    """Cut the queries into runs of about `GROUP_ROWS` residues."""
+def _groups(queries: Sequence[Query], most: int | None = None) -> Iterator[Sequence[Query]]:
+    """Cut the queries into runs of about `GROUP_ROWS` residues, and at most so many queries."""
     group: list[Query] = []
     rows = 0
     for query in queries:
-        if group and rows + len(query.codes) > GROUP_ROWS:
+        if group and (rows + len(query.codes) > GROUP_ROWS or len(group) == most):
             yield group
             group, rows = [], 0
         group.append(query)
@@ -333,15 +365,24 @@ def _groups(queries: Sequence[Query]) -> Iterator[Sequence[Query]]:
         yield group
 
 
-def plan_for(engine: Engine, queries: Sequence[Query], database: Database) -> ChunkPlan:
-    """Tell an engine what is coming."""
-    groups = [[len(query.codes) for query in group] for group in _groups(queries)]
+def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
+    """Tell an engine what is coming; ``most`` queries are scored together at most."""
+    groups = [[len(query.codes) for query in group] for group in _groups(queries, most)]
     return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
 
 
 def prepare(engine: Engine, queries: Sequence[Query], scoring: Scoring, mode: Mode) -> QueryGroup:
     """Make a group of queries ready for an engine."""
     return engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
+
+
+def _score_all(
+    engine: Engine, group: QueryGroup, chunks: LoadedDatabase, scores: ScoreArray, progress: Progress | None
+) -> None:
+    """Fill in the scores of a group with every subject, in input order."""
+    for loaded in chunks:
+        scores[:, loaded.chunk.subjects] = exact_scores(engine, group, loaded, progress)
+        chunks.done(loaded)
 
 
 class LoadedDatabase:
@@ -455,7 +496,8 @@ def search(
     max_hits : int, optional
         Most hits of a query.
     evalue : float, optional
-        Largest E-value of a hit; 10 by default where statistics exist.
+        Largest E-value of a hit; 10 by default where there are statistics, published or fitted. Hits are ranked by
+        score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
     engine : {"auto", "gpu", "cpu"} or Engine
@@ -539,9 +581,7 @@ def score(
             for group in _groups(read):
                 rows = slice(start, start + len(group))
                 prepared = prepare(used, group, options.scoring, options.mode)
-                for loaded in chunks:
-                    scores[rows, loaded.chunk.subjects] = exact_scores(used, prepared, loaded, progress)
-                    chunks.done(loaded)
+                _score_all(used, prepared, chunks, scores[rows], progress)
                 start = rows.stop
         return scores
     finally:

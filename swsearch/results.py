@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from swsearch.alignment import PairAlignment
+from swsearch.fitted import Fit
 from swsearch.scoring import Mode, Scoring
-from swsearch.statistics import KarlinAltschul
+from swsearch.statistics import KarlinAltschul, Statistics, why_no_statistics
 
 if TYPE_CHECKING:
     import pandas
@@ -34,7 +35,9 @@ class Hit:
     score : int
         Exact, matrix units.
     bit_score, evalue : float or None
-        None where no statistics exist for the scoring system and mode.
+        None where there are no statistics; fitted statistics have no bit scores.
+    z_score : float or None
+        Standard deviations above the mean score of unrelated subjects of this length, where statistics were fitted.
     """
 
     query_id: str
@@ -47,6 +50,7 @@ class Hit:
     bit_score: float | None
     evalue: float | None
     _align: Callable[[], PairAlignment] | None = field(default=None, repr=False, compare=False)
+    z_score: float | None = None
 
     @cached_property
     def pair(self) -> PairAlignment:
@@ -115,7 +119,7 @@ class SearchResult:
         Matrix and gap costs.
     mode : {"local", "global", "semiglobal"}
         Which ends were free.
-    statistics : KarlinAltschul or None
+    statistics : KarlinAltschul, FittedStatistics or None
         What bit scores and E-values come from.
     database_name : str
         Path of the database or FASTA file.
@@ -123,6 +127,8 @@ class SearchResult:
         Size of the database.
     effective_residues : int
         Database size that E-values refer to (``dbsize``, or ``database_residues``).
+    no_statistics : str
+        Why there are none, where they could not be fitted; see also `why_no_statistics`.
     """
 
     query_id: str
@@ -131,11 +137,17 @@ class SearchResult:
     hits: list[Hit] = field(repr=False)
     scoring: Scoring
     mode: Mode
-    statistics: KarlinAltschul | None = field(repr=False)
+    statistics: Statistics | None = field(repr=False)
     database_name: str
     database_subjects: int
     database_residues: int
     effective_residues: int
+    no_statistics: str = field(default="", repr=False)
+
+    @property
+    def why_no_statistics(self) -> str:
+        """Why there are no E-values, where there are none."""
+        return self.no_statistics or why_no_statistics(self.scoring, self.mode)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -208,8 +220,10 @@ class RunInfo:
         Path of the database or FASTA file.
     database_subjects, database_residues : int
         Its size.
-    scoring, mode, statistics
+    scoring, mode
         As in `SearchResult`.
+    statistics : KarlinAltschul, Fit or None
+        What E-values are made with; what was fitted to a query's scores is known to its result alone.
     evalue : float or None
         Threshold in force, if there is one.
     max_hits : int
@@ -222,6 +236,6 @@ class RunInfo:
     database_residues: int
     scoring: Scoring
     mode: Mode
-    statistics: KarlinAltschul | None
+    statistics: KarlinAltschul | Fit | None
     evalue: float | None
     max_hits: int

@@ -2,14 +2,16 @@
 
 The constants are those of NCBI's blast_stat.c (public domain). The correction is that of Park, Sheetlin and Spouge
 (BMC Res. Notes 5:286, 2012), which blastp uses, so that for an equal score both values equal blastp's
-with ``-comp_based_stats 0``. Scoring systems without published constants, and global and semi-global
-alignments, get no E-value here: `statistics_for` says why.
+with ``-comp_based_stats 0``. Scoring systems without published constants get no E-value here: `why_no_statistics`
+says why. Statistics of global and semi-global alignment are fitted to each query's own scores, in `swsearch.fitted`;
+`Statistics` is what both kinds have in common.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -151,6 +153,29 @@ _CONSTANTS: dict[str, tuple[tuple[float, float], tuple[tuple[float, ...], ...]]]
 _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
+class Statistics(Protocol):
+    """Where a result's bit scores and E-values come from."""
+
+    @property
+    def name(self) -> str:
+        """As the output names it."""
+
+    def bit_score(self, score: int) -> float | None:
+        """Normalise a raw score, in bits; None where bits have no basis."""
+
+    def evalues(
+        self,
+        scores: npt.ArrayLike,
+        query_length: int,
+        subject_lengths: npt.ArrayLike,
+        database_residues: int,
+    ) -> FloatArray:
+        """Compute the expected number of chance hits at least as good; see `KarlinAltschul.evalues`."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters as plain values, by name."""
+
+
 @dataclass(frozen=True)
 class KarlinAltschul:
     """Statistics of local alignment scores for one matrix and gap cost.
@@ -179,6 +204,11 @@ class KarlinAltschul:
 
     name = "Karlin-Altschul, BLAST's constants and finite-size correction"
     """Named so in the output."""
+
+    def parameters(self) -> dict[str, Any]:
+        """See `Statistics.parameters`."""
+        named = {"lambda": self.lambda_, "k": self.k, "h": self.h, "a": self.a}
+        return {**named, "alpha": self.alpha, "sigma": self.sigma}
 
     def bit_score(self, score: int) -> float:
         """Normalise a raw score, in bits."""
@@ -301,7 +331,7 @@ class MinimumScores:
 
 
 def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:
-    """Return the statistics of a scoring system, or None where none are published; see `why_no_statistics`."""
+    """Return the published statistics of a scoring system, or None where there are none; see `why_no_statistics`."""
     if mode != "local" or not scoring.matrix.published:
         return None
     (a_ungapped, alpha_ungapped), rows = _CONSTANTS[scoring.matrix.name]

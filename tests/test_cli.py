@@ -334,16 +334,26 @@ def test_a_full_disk_behind_stdout(queries, database):
     assert done.stderr == "swsearch: error: stdout: No space left on device; the output is not complete\n"
 
 
-def test_global_and_semiglobal_say_why_there_are_no_evalues(queries, database):
-    for mode in ("global", "semiglobal"):
-        done = run(
-            "search", queries, database, "--mode", mode, "--max-hits", 1, "--outfmt", "6 qseqid sseqid evalue score"
-        )
-        assert done.returncode == 0
-        assert f"no E-values: no statistics are published for {mode} alignment" in done.stderr
-        rows = [line.split("\t") for line in done.stdout.splitlines()]
-        assert {row[2] for row in rows} == {"nan"}
-        assert rows[4][1] == "P04637"
+@pytest.mark.parametrize(("mode", "name"), [("global", "Student's t"), ("semiglobal", "Gumbel")])
+def test_global_and_semiglobal_say_what_was_fitted(queries, database, mode, name):
+    columns = "6 qseqid sseqid evalue bitscore score"
+    done = run("search", queries, database, "--mode", mode, "--evalue", "1e-5", "--outfmt", columns)
+    assert done.returncode == 0
+    assert f"swsearch: E-values: {name} distribution" in done.stderr
+    assert "fitted to this database's 3,575 scores by log length" in done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {row[3] for row in rows} == {"nan"}
+    assert all(float(row[2]) <= 1e-5 for row in rows)
+    assert {query: subject for query, subject, *_ in reversed(rows)}["P04637"] == "P04637"
+    assert len(rows) > 50
+
+
+def test_a_database_too_small_for_a_fit_is_said_with_the_reason(queries):
+    done = run("search", queries, queries, "--mode", "global", "--evalue", 1, "--max-hits", 1)
+    assert done.returncode == 0
+    assert "5 of 5 queries: no E-values: 5 subjects with residues are too few" in done.stderr
+    assert "E-values: Student" not in done.stderr
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()][4] == ["P04637", "P04637"]
 
 
 def test_empty_queries_are_named(tmp_path, database):

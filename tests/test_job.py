@@ -168,7 +168,10 @@ def test_missing_subjects_are_a_database_error(subjects):
         ({"evalue": 0.0}, "evalue: got 0.0"),
         ({"evalue": float("nan")}, "evalue: got nan"),
         ({"dbsize": 0}, "dbsize: got 0"),
-        ({"evalue": 1.0, "mode": "global"}, "no E-values: no statistics are published for global"),
+        (
+            {"evalue": 1.0, "scoring": Scoring(gap_open=3)},
+            "evalue: no E-values: no statistics are published for BLOSUM62, gap open 3",
+        ),
         ({"engine": "tpu"}, "engine: got 'tpu'"),
     ],
 )
@@ -181,7 +184,7 @@ def test_without_statistics_there_are_no_numbers(database):
     result = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
     assert result.statistics is None
     assert {(hit.bit_score, hit.evalue) for hit in result.hits} == {(None, None)}
-    assert SearchOptions(Scoring(), "global").threshold is None
+    assert SearchOptions(Scoring(gap_open=3)).threshold is None
 
 
 def test_hits_outlive_the_search_and_survive_pickling():

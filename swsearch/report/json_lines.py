@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any, TextIO
 
+from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, RunInfo, SearchResult
@@ -18,7 +19,10 @@ class JsonLinesWriter(Writer):
     (matrix, gap_open, gap_extend, mode, statistics, effective_residues) and ``hits``, best first. Coordinates of a
     hit (query_start, query_end, subject_start, subject_end) and ``subject.index`` count from 0, and ends are not
     included: ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full
-    precision; they and ``statistics`` are null where there are no statistics. Headers are as they were, merged
+    precision; they and ``statistics`` are null where there are no statistics. Where statistics were fitted,
+    ``parameters`` has ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores
+    at the lengths between which they are interpolated), a hit has ``z_score``, and bit scores are null; where they
+    could not be, ``no_statistics`` says why. Headers are as they were, merged
     ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
@@ -39,7 +43,12 @@ class JsonLinesWriter(Writer):
 
 
 def _result_object(result: SearchResult) -> dict[str, Any]:
-    scoring = result.scoring
+    scoring, statistics = result.scoring, result.statistics
+    fit: dict[str, Any] = {}
+    if isinstance(statistics, FittedStatistics):
+        fit["fit"] = statistics.parameters()
+    elif result.no_statistics:
+        fit["no_statistics"] = headers.encodable(result.no_statistics)
     return {
         "query": {
             "id": headers.encodable(result.query_id),
@@ -56,8 +65,9 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "gap_open": int(scoring.gap_open),
             "gap_extend": int(scoring.gap_extend),
             "mode": result.mode,
-            "statistics": result.statistics.name if result.statistics else None,
+            "statistics": statistics.name if statistics else None,
             "effective_residues": int(result.effective_residues),
+            **fit,
         },
         "hits": [_hit_object(hit) for hit in result.hits],
     }
@@ -77,6 +87,7 @@ def _hit_object(hit: Hit) -> dict[str, Any]:
         "score": int(hit.score),
         "bit_score": _number(hit.bit_score),
         "evalue": _number(hit.evalue),
+        **({} if hit.z_score is None else {"z_score": _number(hit.z_score)}),
         "query_start": int(pair.query_start),
         "query_end": int(pair.query_end),
         "subject_start": int(pair.subject_start),

@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
+from swsearch.fitted import Fit, FittedStatistics
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, RunInfo, SearchResult
-from swsearch.statistics import KarlinAltschul, why_no_statistics
+from swsearch.statistics import KarlinAltschul, Statistics
 
 BLOCK = 60
 """Alignment columns a line."""
@@ -21,14 +22,16 @@ TITLE_WIDTH = 68
 class PairwiseWriter(Writer):
     """A report for reading; coordinates count from 1 and include the end.
 
-    Without statistics (global and semi-global alignment, other matrices or gap costs) raw scores stand alone, and a
-    note with each query says why. An alignment's side without residues in a row of 60 columns shows the number
-    of the residue before it.
+    Fitted statistics (global and semi-global alignment) have no bits, so raw scores stand in their place, and a note
+    with each query says what was fitted. Without statistics (other matrices or gap costs, databases too small for a
+    fit) raw scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns
+    shows the number of the residue before it.
     """
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._run: RunInfo | None = None
+        self._has_statistics = False
 
     def begin(self, run: RunInfo) -> None:
         """Write program, version and database."""
@@ -45,6 +48,7 @@ class PairwiseWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the list of hits and the alignments of one query."""
+        self._has_statistics |= result.statistics is not None
         self._put(_query_heading(result))
         if not result.hits:
             self._put(["", "***** No hits found *****", "", ""])
@@ -56,7 +60,7 @@ class PairwiseWriter(Writer):
     def end(self) -> None:
         """Write statistics, database and scoring system."""
         if self._run is not None:
-            self._put(_closing(self._run))
+            self._put(_closing(self._run, self._has_statistics))
 
     def _put(self, lines: Iterator[str] | list[str]) -> None:
         self._stream.writelines(line + "\n" for line in lines)
@@ -80,8 +84,12 @@ def _query_heading(result: SearchResult) -> Iterator[str]:
     yield f"Length={result.query_length}"
     if result.statistics is None:
         yield ""
-        yield from _wrapped(f"Note: {headers.one_line(why_no_statistics(result.scoring, result.mode))}")
-    elif result.effective_residues != result.database_residues:
+        yield from _wrapped(f"Note: {headers.one_line(result.why_no_statistics)}")
+        return
+    if isinstance(result.statistics, FittedStatistics):
+        yield ""
+        yield from _wrapped(f"Note: E-values: {result.statistics.name}; {result.statistics.describe()}")
+    if result.effective_residues != result.database_residues:
         yield f"E-values refer to a database of {result.effective_residues:,} letters"
 
 
@@ -90,6 +98,9 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
     if result.statistics is None:
         yield f"{'':{width}}Score"
         yield f"{'Best sequences:':{width}}(Raw)"
+    elif isinstance(result.statistics, FittedStatistics):
+        yield f"{'':{width}}Score     E"
+        yield f"{'Sequences producing significant alignments:':{width}}(Raw)  Value"
     else:
         yield f"{'':{width}}Score     E"
         yield f"{'Sequences producing significant alignments:':{width - 1}}(Bits)  Value"
@@ -99,12 +110,12 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
         if result.statistics is None:
             yield f"{title:{width}}{hit.score}"
         else:
-            bits, evalue = numbers.bit_score_text(hit.bit_score), numbers.evalue_text(hit.evalue)
-            yield f"{title:{width}}{bits:7} {evalue}"
+            shown = str(hit.score) if hit.bit_score is None else numbers.bit_score_text(hit.bit_score)
+            yield f"{title:{width}}{shown:7} {numbers.evalue_text(hit.evalue)}"
     yield ""
 
 
-def _hit_lines(hit: Hit, statistics: KarlinAltschul | None) -> Iterator[str]:
+def _hit_lines(hit: Hit, statistics: Statistics | None) -> Iterator[str]:
     pair = hit.pair
     length = pair.length
 
@@ -118,6 +129,9 @@ def _hit_lines(hit: Hit, statistics: KarlinAltschul | None) -> Iterator[str]:
     yield ""
     if statistics is None:
         yield f" Score = {hit.score}"
+    elif hit.bit_score is None:
+        z_score = numbers.NO_NUMBER if hit.z_score is None else f"{hit.z_score:.1f}"
+        yield f" Score = {hit.score},  Z-score = {z_score},  Expect = {numbers.evalue_text(hit.evalue)}"
     else:
         bits, evalue = numbers.bit_score_text(hit.bit_score), numbers.evalue_text(hit.evalue)
         yield f" Score = {bits} bits ({hit.score}),  Expect = {evalue}"
@@ -147,10 +161,12 @@ def _side(name: str, letters: str, at: int, width: int) -> tuple[str, int]:
     return f"{name}  {at + (end > at):<{width}}  {letters}  {end}", end
 
 
-def _closing(run: RunInfo) -> Iterator[str]:
+def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
     statistics = run.statistics
+    if isinstance(statistics, Fit) and not has_statistics:
+        statistics = None  # no query allowed a fit
     yield ""
-    if statistics is not None:
+    if isinstance(statistics, KarlinAltschul):
         values = (
             statistics.lambda_,
             statistics.k,

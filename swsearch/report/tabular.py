@@ -6,11 +6,11 @@ import csv
 from collections.abc import Iterator
 from typing import TextIO
 
+from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
 from swsearch.report.columns import Column, table_rows
 from swsearch.results import RunInfo, SearchResult
-from swsearch.statistics import why_no_statistics
 
 
 class TabularWriter(Writer):
@@ -76,7 +76,10 @@ class CommentedWriter(TabularWriter):
         yield f"Query: {headers.one_line(f'{result.query_id} {result.query_description}').rstrip()}"
         yield f"Database: {headers.one_line(result.database_name)}"
         if result.statistics is None:
-            yield f"Note: {headers.one_line(why_no_statistics(result.scoring, result.mode))}"
+            yield f"Note: {headers.one_line(result.why_no_statistics)}"
+        elif isinstance(result.statistics, FittedStatistics):
+            yield f"Note: E-values: {result.statistics.name}"
+            yield f"Note: fit: {result.statistics.describe()}"
         if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
             yield f"Fields: {', '.join(column.field for column in self._columns)}"
         yield f"{len(result.hits)} hits found"
