@@ -12,14 +12,11 @@ import numpy as np
 
 from swsearch import traceback
 from swsearch.alphabet import ByteArray
-from swsearch.errors import InputError
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode, fits_lane, may_start_at
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, fits_lane, may_start_at
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
-
-    from swsearch.inputs import SequenceLike
 
 TABLE_MEMORY = 512 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
@@ -215,45 +212,6 @@ def btop_of_rows(top: str, bottom: str) -> str:
     if len(top) > begin:
         parts.append(str(len(top) - begin))
     return "".join(parts)
-
-
-def align(a: SequenceLike, b: SequenceLike, *, mode: Mode = "global", scoring: Scoring | None = None) -> Alignment:
-    """Align two sequences.
-
-    Parameters
-    ----------
-    a, b : path, str, Bio.SeqRecord or (id, sequence)
-        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
-        string is a path.
-    mode : {"global", "local", "semiglobal"}
-        Which ends are free: none, all and any part, all four ends.
-    scoring : Scoring, optional
-        BLOSUM62, 11, 1 by default. For DNA: ``Scoring(dna_matrix(), 10, 1)``.
-
-    Returns
-    -------
-    Bio.Align.Alignment
-        Target is ``b``, query ``a``; its ``score`` is set.
-
-    Raises
-    ------
-    InputError
-        If a sequence cannot be read.
-    MemoryLimitError
-        If the pair does not fit the memory allowed.
-    """
-    from swsearch.inputs import read_queries
-
-    scoring = scoring or Scoring()
-    check_mode(mode)
-    pair = []
-    for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
-    aligned = align_codes(pair[0].codes, pair[1].codes, scoring, mode)
-    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
 
 
 def align_codes(

@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swsearch import alignment, reference, traceback
-from swsearch.alignment import PairAlignment, align, align_codes
+from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, MemoryLimitError, OptionError
+from swsearch.pairs import align
 from swsearch.scoring import MODES, Scoring, dna_matrix
 
 
