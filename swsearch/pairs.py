@@ -285,9 +285,7 @@ def create_pair_aligner(
     small = cells is not None and (cells < GPU_WORTH_CELLS or cells < GPU_WORTH_PAIR * pairs)
     if engine == "auto" and small and not asked:
         made = create_pair_aligner("cpu", threads=threads, memory=memory)
-        made.fallback = (
-            f"running on the CPU: {cells:,} cells in {pairs:,} pairs are too little work to start a GPU for"
-        )
+        made.fallback = f"running on the CPU: {count_pairs(pairs)}, {cells:,} cells, are not worth starting a GPU"
         return made
     chosen, reason = choose(
         engine,
@@ -300,6 +298,11 @@ def create_pair_aligner(
     )
     chosen.fallback = reason
     return chosen
+
+
+def count_pairs(number: int) -> str:
+    """Return ``1 pair`` or ``1,200 pairs``."""
+    return f"{number:,} pair{'' if number == 1 else 's'}"
 
 
 def _create_gpu(device: int | None, memory: int | None) -> PairAligner:
