@@ -69,6 +69,9 @@ FreeEnds = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
+PairMemory = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
+]
 
 
 @command
@@ -105,9 +108,7 @@ def align_command(
     device: Device = None,
     gpu_memory: GpuMemory = None,
     threads: Threads = None,
-    memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
-    ] = "256M",
+    memory: PairMemory = "256M",
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
