@@ -51,10 +51,11 @@ class SamWriter(AlignmentWriter):
         lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
         # a reference without residues has no place in SAM, and nothing aligns to it
         lines += [f"@SQ\tSN:{s.identifier}\tLN:{len(s.codes)}" for s in run.subjects if len(s.codes)]
-        lines.append(f"@PG\tID:swsearch\tPN:swsearch\tVN:{__version__}")
-        lines.append(f"@CO\t{run.describe_mode()}; {run.scoring.describe()} (a gap of k costs open + k * extend)")
+        how = f"{run.describe_mode()}; {run.scoring.describe()}"
         if run.scoring.matrix.alphabet.name == "protein":
-            lines.append("@CO\tprotein sequences; keep them in SAM, BAM has no codes for amino acids")
+            how += "; protein sequences: keep them in SAM, BAM has no codes for amino acids"
+        # in a field of @PG rather than in @CO, whose free text Biopython does not read
+        lines.append(f"@PG\tID:swsearch\tPN:swsearch\tVN:{__version__}\tDS:{how}")
         return "\n".join(lines) + "\n"
 
     def _check_names(self) -> None:
