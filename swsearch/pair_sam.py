@@ -4,8 +4,9 @@ Runs of pairs, equal or not, are ``M``, which every reader of these formats know
 them differ. Query residues outside the alignment are soft-clipped (``S``); subject residues outside it are not
 part of a SAM line. Strands are always forward.
 
-SAM was made for nucleotides. Proteins may stand in it, its text allows every letter but ``*``, and samtools and pysam
-read them; BAM and CRAM have no codes for them and lose the letters.
+SAM was made for nucleotides. Proteins may stand in it: its text allows every letter but ``*``. Readers get names,
+places, CIGAR and tags right, but those that hold reads as BAM does (samtools, pysam) turn amino acids into N. MD
+is left out for proteins, since Biopython reads only bases in it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 import numpy as np
 
 from swsearch.alignment import PairAlignment
+from swsearch.alphabet import DNA
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.pairwise import AlignmentWriter
@@ -34,7 +36,7 @@ _READ_NAME = re.compile(r"[!-?A-~]{1,254}")
 
 
 class SamWriter(AlignmentWriter):
-    """SAM 1.6 with the tags AS (score), NM (differences) and MD (differing subject letters).
+    """SAM 1.6 with the tags AS (score), NM (differences) and, for DNA, MD (which subject letters differ).
 
     A read has one primary line, its first; those to further subjects are marked secondary, whatever their scores,
     since lines are written as they are found. A pair without a column of two residues is an unmapped read.
@@ -53,7 +55,7 @@ class SamWriter(AlignmentWriter):
         lines += [f"@SQ\tSN:{s.identifier}\tLN:{len(s.codes)}" for s in run.subjects if len(s.codes)]
         how = f"{run.describe_mode()}; {run.scoring.describe()}"
         if run.scoring.matrix.alphabet.name == "protein":
-            how += "; protein sequences: keep them in SAM, BAM has no codes for amino acids"
+            how += "; protein sequences, of which BAM and what reads SAM as it does keep no letters"
         # in a field of @PG rather than in @CO, whose free text Biopython does not read
         lines.append(f"@PG\tID:swsearch\tPN:swsearch\tVN:{__version__}\tDS:{how}")
         return "\n".join(lines) + "\n"
@@ -71,23 +73,19 @@ class SamWriter(AlignmentWriter):
                 f"outfmt sam: {count} subjects are named {name!r}, SAM expects names of references to differ; rename "
                 "them, or use --outfmt paf"
             )
+        star = self.run.scoring.matrix.alphabet.letters.find("*")
         for query in self.run.queries:
             if not _READ_NAME.fullmatch(query.identifier):
                 raise InputError(
                     f"outfmt sam: query {query.identifier!r} has a name that SAM does not allow for a read (at most "
                     "254 printable characters, no @); rename it, or use --outfmt paf"
                 )
-            stop = np.flatnonzero(query.codes == self._stop)
+            stop = np.flatnonzero(query.codes == star)
             if len(stop):
                 raise InputError(
                     f"outfmt sam: query {query.identifier!r} has '*' at position {stop[0] + 1}, which SAM does not "
                     "allow in a sequence; remove it, or use --outfmt paf"
                 )
-
-    @property
-    def _stop(self) -> int:
-        """Code of ``*``, or -1 where the alphabet has none."""
-        return self.run.scoring.matrix.alphabet.letters.find("*")
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
@@ -104,8 +102,7 @@ class SamWriter(AlignmentWriter):
             place = (subject.identifier, pair.subject_start + 1, NO_QUALITY, cigar)
             fields = [query.identifier, flag, *place, "*", 0, 0, letters, "*"]
             tags = [f"AS:i:{pair.score}", f"NM:i:{differences(pair)}"]
-            used = pair.subject[pair.subject_start : pair.subject_end]
-            if not (used == self._stop).any():  # MD has no sign for it
+            if pair.scoring.matrix.alphabet is DNA:
                 tags.append(f"MD:Z:{md_tag(pair)}")
         return "\t".join(map(str, [*fields, *tags])) + "\n"
 
