@@ -73,6 +73,9 @@ PairMemory = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
 ]
 
+FLUSH_AFTER = 0.5
+"""Seconds after which what was found is written out, so that slow work is seen as it comes."""
+
 
 @command
 def align_command(
@@ -163,10 +166,14 @@ def align_command(
         writer = create_pair_writer(wanted, run)
         head = writer.begin()  # also says what the format cannot hold, before anything is written
         with open_output(output) as stream, ProgressBar("aligning", float(run.cells) or None, quiet) as bar:
+            flushed = time.monotonic()
             found = _found(aligner, run, writer.needs_alignment)
             for (query, subject), one in zip(run.pairs(), found, strict=True):
                 stream.write(head + writer.write(one, query, subject))
                 head = ""  # written with the first pair, so that nothing is where that fails
+                if time.monotonic() - flushed > FLUSH_AFTER:
+                    stream.flush()
+                    flushed = time.monotonic()
                 bar.advance(float(len(query.codes) * len(subject.codes)))
             stream.write(writer.end())
         if not quiet:
