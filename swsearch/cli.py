@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from swsearch.bench_commands import bench_app
 from swsearch.cli_align import align_command
-from swsearch.cli_bench import bench_app
 from swsearch.cli_options import (
     OUTPUT,
     STATISTICS,

@@ -31,9 +31,6 @@ Found = TypeVar("Found", PairAlignment, int)
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
 
-GPU_WORTH_PAIR = 4_000_000
-"""Mean cells of a pair from which ``auto`` takes the GPU: a smaller pair leaves most of it idle."""
-
 PAIRS_IN_FLIGHT = 4
 """Pairs that wait or run for each thread."""
 
@@ -271,8 +268,8 @@ def create_pair_aligner(
     device, gpu_memory, notice
         As for `swsearch.engines.create_engine`; with ``auto``, a GPU option means that the GPU is worth it.
     cells, pairs : int, optional
-        Size of the work: query length times subject length over all pairs, and their number. Unknown work is
-        worth a GPU.
+        Size of the work: query length times subject length over all pairs, and their number, which is only told.
+        Unknown work is worth a GPU.
 
     Raises
     ------
@@ -282,7 +279,7 @@ def create_pair_aligner(
         If the GPU is asked for by name and cannot be used.
     """
     asked = device is not None or gpu_memory is not None
-    small = cells is not None and (cells < GPU_WORTH_CELLS or cells < GPU_WORTH_PAIR * pairs)
+    small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
         made = create_pair_aligner("cpu", threads=threads, memory=memory)
         made.fallback = f"running on the CPU: {count_pairs(pairs)}, {cells:,} cells, are not worth starting a GPU"

@@ -13,7 +13,6 @@ from swsearch.engines.parasail_library import version
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.pairs import (
     GPU_WORTH_CELLS,
-    GPU_WORTH_PAIR,
     PAIRS_IN_FLIGHT,
     CpuPairAligner,
     ReferencePairAligner,
@@ -270,12 +269,13 @@ def test_auto_takes_the_gpu_for_what_is_worth_it(gpu):
     assert create_pair_aligner("auto", cells=1, device=1) is made
     assert create_pair_aligner("auto", cells=1, gpu_memory=5) is made
     assert asked == [(None, None)] * 3 + [(1, None), (None, 5)]
-    for cells, count in ((GPU_WORTH_CELLS - 1, 1), (GPU_WORTH_CELLS, GPU_WORTH_CELLS // GPU_WORTH_PAIR + 1)):
-        told = []
-        with create_pair_aligner("auto", cells=cells, pairs=count, threads=1, notice=told.append) as chosen:
-            assert chosen.name == "cpu"
-            assert f"{cells:,} cells, are not worth starting a GPU" in chosen.fallback
-        assert told == []
+    told = []
+    with create_pair_aligner("auto", cells=GPU_WORTH_CELLS - 1, pairs=7, threads=1, notice=told.append) as chosen:
+        assert chosen.name == "cpu"
+        assert chosen.fallback == (
+            f"running on the CPU: 7 pairs, {GPU_WORTH_CELLS - 1:,} cells, are not worth starting a GPU"
+        )
+    assert told == []
     assert len(asked) == 5
 
 

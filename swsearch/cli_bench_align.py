@@ -1,68 +1,20 @@
-"""``swsearch bench``: what searching and aligning cost on this machine."""
+"""``swsearch bench align``: what aligning one pair costs on this machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from swsearch.cli_align import AlphabetOption, PairMemory, pair_scoring
-from swsearch.cli_options import (
-    AlphabetName,
-    Device,
-    Engine,
-    EngineName,
-    GpuMemory,
-    Mode,
-    ModeName,
-    Threads,
-)
+from swsearch.cli_options import AlphabetName, Device, Engine, EngineName, GpuMemory, Mode, ModeName, Threads
 from swsearch.console import command, parse_size, say
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import OptionError
 
 
-class BenchGroup(TyperGroup):
-    """Commands, of which ``search`` is meant where none is named: ``swsearch bench QUERIES SUBJECTS``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer brings its own Context, or click's
-        """Put the name of the default command in front of what names none."""
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["search", *args]
-        return super().parse_args(ctx, args)
-
-
-bench_app = typer.Typer(cls=BenchGroup, help="Measure throughput here: of search (the default) or align.")
-
-
-@bench_app.command("search")
 @command
-def bench_search_command(
-    queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
-    subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
-    peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each; the median counts.")] = 3,
-    top: Annotated[int, typer.Option(min=1, help="Hits with alignments a query.")] = 10,
-    threads: Threads = None,
-) -> None:
-    """Measure the throughput of each engine here, and of installed peers, in one run.
-
-    Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
-    """
-    from swsearch.bench import measure, print_table
-    from swsearch.engines.base import available_processors
-
-    if (queries is None) != (subjects is None):
-        raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(
-        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
-    )
-
-
-@bench_app.command("align")
-@command
-def bench_align_command(
+def bench_align(
     random: Annotated[
         int, typer.Option("--random", metavar="N", min=1, help="Residues of the first sequence, which is made up.")
     ] = 10_000,
