@@ -60,11 +60,13 @@ Aligned align(const Problem& problem, const Settings& settings, bool with_path) 
   Aligned result{};
   End end = border_ends(problem);
   Path path{};
+  // edges, their copy and one tile's directions are needed whatever is kept besides; then two regions by two at
+  // every level, of half the memory that the level above left
+  const int64_t fixed = 16 * (m + n) + static_cast<int64_t>(direction_bytes(settings.tile, settings.tile));
+  const MemoryNeeded needed{fixed + 96 * (m + n) + 16'384};
+  const int64_t memory = settings.memory - fixed;
   if (m > 0 && n > 0) {
-    // edges, their copy and one tile's directions are needed whatever is kept besides
-    const int64_t fixed = 16 * (m + n) + static_cast<int64_t>(direction_bytes(settings.tile, settings.tile));
-    const int64_t memory = settings.memory - fixed;
-    if (memory <= 0) throw MemoryNeeded{2 * fixed};
+    if (memory <= 0) throw needed;
     int64_t least = INT64_MIN;
     if (settings.beam > 0 && m * n >= 16 * int64_t{settings.tile} * settings.tile) {
       least = reachable(problem, settings, result.cells);
@@ -86,11 +88,11 @@ Aligned align(const Problem& problem, const Settings& settings, bool with_path) 
       grid.forward(copy, pass);
       result.passes += 1;
       if (!pass.full) break;
-      if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw MemoryNeeded{2 * settings.memory};
+      if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
     }
     path.i = end.i;
     path.j = end.j;
-    if (with_path) grid.back_through(region, checkpoints, path, memory / 2, least);
+    if (with_path) if (!grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
     result.cells += grid.cells();
   } else {
     path.i = end.i;

@@ -13,13 +13,13 @@ int64_t Grid::choose_step(const Region& region, int64_t memory, double share) co
   }
 }
 
-void Grid::back(Region&& region, Path& path, int64_t memory, int64_t least) {
+bool Grid::back(Region&& region, Path& path, int64_t memory, int64_t least) {
   region.I1 = (path.i - 1) / T_ + 1;
   region.J1 = (path.j - 1) / T_ + 1;
   const int64_t size = std::max(region.I1 - region.I0, region.J1 - region.J0);
   if (size == 1) {
     through_tile(region, path);
-    return;
+    return true;
   }
   for (int64_t K = choose_step(region, memory / 2, 1.0); K < size; K *= 2) {
     Checkpoints checkpoints;
@@ -31,21 +31,21 @@ void Grid::back(Region&& region, Path& path, int64_t memory, int64_t least) {
     Region copy = region;
     forward(copy, pass);
     if (pass.full) continue;
-    back_through(region, checkpoints, path, memory / 2, least);
-    return;
+    return back_through(region, checkpoints, path, memory / 2, least);
   }
-  throw MemoryNeeded{memory};
+  return false;
 }
 
-void Grid::back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least) {
+bool Grid::back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least) {
   const int64_t K = checkpoints.step, width = (frame.J1 - frame.J0 + K - 1) / K;
   while (!path.done && path.i > frame.I0 * T_ && path.j > frame.J0 * T_) {
     const int64_t a = ((path.i - 1) / T_ - frame.I0) / K, b = ((path.j - 1) / T_ - frame.J0) / K;
     const auto found = checkpoints.kept.find(a * width + b);
     Region region = std::move(*found->second);
     checkpoints.kept.erase(found);
-    back(std::move(region), path, memory, least);
+    if (!back(std::move(region), path, memory, least)) return false;
   }
+  return true;
 }
 
 void Grid::through_tile(Region& region, Path& path) {

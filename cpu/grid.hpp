@@ -57,9 +57,10 @@ class Grid {
   int64_t choose_step(const Region& region, int64_t memory, double share) const;
 
   // Follow the path, which is in the region, until it leaves it or ends; `least` as it was in the forward pass.
-  void back(Region&& region, Path& path, int64_t memory, int64_t least);
+  // False if the memory does not do.
+  bool back(Region&& region, Path& path, int64_t memory, int64_t least);
   // The same, from checkpoints that a pass has kept already.
-  void back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least);
+  bool back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least);
 
  private:
   struct Strips;

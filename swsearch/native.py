@@ -11,15 +11,20 @@ from __future__ import annotations
 import os
 from functools import cache
 from types import ModuleType
-from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.errors import MemoryLimitError
+from swsearch.errors import MemoryLimitError, SwsearchError
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
 from swsearch.traceback import DEFAULT_MEMORY
+
+Found = tuple[int, int, int, Cigar, int, int]
+"""Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
+
+ScoreBytes = npt.NDArray[np.int8]
 
 SWITCH = "SWSEARCH_SIMD"
 """Environment variable: ``off`` leaves the extension alone; ``baseline``, ``avx2`` or ``avx512`` choose at most that
@@ -42,7 +47,7 @@ def _extension() -> ModuleType | None:
         from swsearch import _simd
     except ImportError:
         return None
-    return cast(ModuleType, _simd)
+    return _simd
 
 
 def _switch() -> str:
@@ -61,7 +66,8 @@ def why_not() -> str | None:
 def instructions() -> str:
     """Name the instruction set that is used: ``avx512``, ``avx2`` or ``baseline``."""
     extension = _extension()
-    return str(extension.instructions(_wanted())) if extension else "none"
+    name: str = extension.instructions(_wanted()) if extension else "none"
+    return name
 
 
 def _wanted() -> str:
@@ -148,13 +154,14 @@ def _run(
     beam: int,
     *,
     path: bool,
-) -> tuple[int, int, int, Cigar, int, int]:
-    """Return what the extension returns: score, start, CIGAR, cells computed and passes made."""
+) -> Found:
+    """Call the extension, the path left out unless asked for."""
     ends = check_ends(mode, ends)
     extension = _extension()
-    assert extension is not None
+    if extension is None:
+        raise SwsearchError(f"swsearch._simd is {why_not()}")
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
-    found = extension.align(
+    found: Found | int = extension.align(
         np.ascontiguousarray(query),
         np.ascontiguousarray(subject),
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
@@ -175,4 +182,4 @@ def _run(
             f"aligning with a subject of {len(subject)} residues takes more memory than the {memory >> 20} MiB left "
             f"for it; allow at least {-(-found >> 20)} MiB"
         )
-    return cast(tuple[int, int, int, Cigar, int, int], found)
+    return found
