@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch import traceback
+from swsearch import native, traceback
 from swsearch.alphabet import ByteArray
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends, fits_lane, may_start_at
@@ -201,10 +201,12 @@ def align_codes(
     *,
     ends: Ends | None = None,
     memory: int = traceback.DEFAULT_MEMORY,
+    threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
 
-    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it.
+    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it: the
+    compiled extension where there is one (`swsearch.native`), else parasail's whole table, else numpy.
 
     Parameters
     ----------
@@ -218,6 +220,8 @@ def align_codes(
         Which ends are free in semi-global mode; all four by default.
     memory : int, optional
         Bytes that tables may take.
+    threads : int, optional
+        At most this many, where the compiled extension is used; by default every processor there is.
 
     Returns
     -------
@@ -230,6 +234,9 @@ def align_codes(
     """
     found = None
     ends = check_ends(mode, ends)
+    if native.can_align(len(query), len(subject), scoring, mode):
+        score, i, j, cigar = native.trace(query, subject, scoring, mode, memory, ends, threads)
+        return PairAlignment(query, subject, scoring, score, i, j, cigar)
     if len(query) and len(subject) and scoring.gap_open > 0 and ends == Ends.of_mode(mode):
         found = _align_whole(query, subject, scoring, mode, min(memory, TABLE_MEMORY))
     if found is None:
