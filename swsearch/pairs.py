@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from swsearch import reference, traceback
+from swsearch import native, reference, traceback
 from swsearch.alignment import PairAlignment, align_codes, table_bytes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import choose, require_pycuda
@@ -149,25 +149,36 @@ class CpuPairAligner(PairAligner):
 
     @property
     def description(self) -> str:
-        """Library, instruction set and number of threads."""
+        """What computes, its instruction set and the number of threads."""
         from swsearch.engines import parasail_library
 
         plural = "" if self.threads == 1 else "s"
         library = f"parasail {parasail_library.version()}, {parasail_library.instruction_set()}"
+        if native.why_not() is None:
+            library = f"C++ extension, {native.instructions()}"
         return f"cpu ({library}, {self.threads} thread{plural})"
 
     def align(
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> PairAlignment:
-        """See `PairAligner.align`."""
-        return align_codes(query, subject, scoring, mode, ends=ends, memory=self.memory)
+        """See `PairAligner.align`; all threads work on the pair where the compiled extension is there."""
+        return self._align((query, subject), scoring, mode, ends, self.threads)
 
     def score(
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> int:
-        """See `PairAligner.score`."""
+        """See `PairAligner.score`; all threads work on the pair where the compiled extension is there."""
+        return self._score((query, subject), scoring, mode, ends, self.threads)
+
+    def _align(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> PairAlignment:
+        return align_codes(*pair, scoring, mode, ends=ends, memory=self.memory, threads=threads)
+
+    def _score(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> int:
         found = None
+        query, subject = pair
         ends = check_ends(mode, ends)
+        if native.can_align(len(query), len(subject), scoring, mode):
+            return native.score(query, subject, scoring, mode, self.memory, ends, threads)
         if len(query) and len(subject) and ends == Ends.of_mode(mode):
             found = _library_score(query, subject, scoring, mode)
         return traceback.score(query, subject, scoring, mode, ends) if found is None else found
@@ -176,35 +187,38 @@ class CpuPairAligner(PairAligner):
         self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
-        return self._map(lambda query, subject: self.align(query, subject, scoring, mode, ends), pairs)
+        return self._map(lambda pair, threads: self._align(pair, scoring, mode, ends, threads), pairs)
 
     def score_many(
         self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> Iterator[int]:
         """See `PairAligner.score_many`."""
-        return self._map(lambda query, subject: self.score(query, subject, scoring, mode, ends), pairs)
+        return self._map(lambda pair, threads: self._score(pair, scoring, mode, ends, threads), pairs)
 
-    def _map(self, work: Callable[[ByteArray, ByteArray], Found], pairs: Iterable[Pair]) -> Iterator[Found]:
-        """Do pairs on the threads, results in order; few wait, and the tables of those fit the memory together."""
+    def _map(self, work: Callable[[Pair, int], Found], pairs: Iterable[Pair]) -> Iterator[Found]:
+        """Do pairs in order: short ones side by side, a long one alone and with all threads.
+
+        Few pairs wait, and whole tables of those would fit the memory together.
+        """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads, "swsearch-align")
         waiting: deque[tuple[Future[Found], int]] = deque()
         held = 0
         try:
-            for query, subject in pairs:
-                table = min(table_bytes(len(query), len(subject), 32), self.memory)
+            for pair in pairs:
+                table = min(table_bytes(len(pair[0]), len(pair[1]), 32), self.memory)
                 while waiting and (held + table > self.memory or len(waiting) >= PAIRS_IN_FLIGHT * self.threads):
                     done, freed = waiting.popleft()
                     yield done.result()
                     held -= freed
                 if table == self.memory or self.threads == 1:
-                    # here rather than on a thread, which Ctrl-C would have to wait for
+                    # here rather than in the pool, which Ctrl-C would have to wait for
                     for done, freed in drain(waiting):
                         yield done.result()
                         held -= freed
-                    yield work(query, subject)
+                    yield work(pair, self.threads)
                     continue
-                waiting.append((self._pool.submit(work, query, subject), table))
+                waiting.append((self._pool.submit(work, pair, 1), table))
                 held += table
             for done, _ in drain(waiting):
                 yield done.result()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 
-from swsearch import align, pairs, reference, traceback
+from swsearch import align, native, pairs, reference, traceback
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.parasail_library import version
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
@@ -27,15 +27,18 @@ ALIGNERS = {
 }
 
 
-@pytest.fixture(params=ALIGNERS)
-def aligner(request):
-    with ALIGNERS[request.param]() as made:
+@pytest.fixture(params=[*ALIGNERS, "cpu without the extension"])
+def aligner(request, monkeypatch):
+    if request.param not in ALIGNERS:
+        monkeypatch.setenv(native.SWITCH, "off")
+    with ALIGNERS.get(request.param, CpuPairAligner)() as made:
         yield made
 
 
-@pytest.fixture(scope="module")
-def cpu_pairs():
-    with CpuPairAligner(threads=2) as made:
+@pytest.fixture(scope="module", params=["", "off"], ids=["with the extension", "without it"])
+def cpu_pairs(request):
+    with pytest.MonkeyPatch.context() as patch, CpuPairAligner(threads=2) as made:
+        patch.setenv(native.SWITCH, request.param)
         yield made
 
 
@@ -196,10 +199,10 @@ def test_pairs_in_flight_share_the_memory(monkeypatch):
     query = np.zeros(100, dtype=np.uint8)  # a table of 40,000 bytes
     lock, running, most, where = threading.Lock(), set(), [], set()
 
-    def slow(query, subject, scoring, mode, *, ends, memory):
+    def slow(query, subject, scoring, mode, *, ends, memory, threads):
         with lock:
             running.add(threading.get_ident())
-            where.add(threading.current_thread() is threading.main_thread())
+            where.add((threading.current_thread() is threading.main_thread(), threads))
             most.append(len(running))
         result = reference.align(query[:1], subject[:1], scoring, mode, ends)
         with lock:
@@ -210,11 +213,11 @@ def test_pairs_in_flight_share_the_memory(monkeypatch):
     with CpuPairAligner(memory=50_000, threads=4) as aligner:
         assert len(list(aligner.align_many([(query, query)] * 20, Scoring(), "global"))) == 20
     assert max(most) == 1
-    assert where == {False}
+    assert where == {(False, 1)}
     where.clear()
     with CpuPairAligner(memory=30_000, threads=4) as aligner:  # a pair that needs all of it runs here
         assert len(list(aligner.align_many([(query, query)] * 3, Scoring(), "global"))) == 3
-    assert where == {True}
+    assert where == {(True, 4)}
 
 
 def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
@@ -285,7 +288,7 @@ def test_auto_falls_back_and_says_why(gpu, monkeypatch):
     told = []
     with create_pair_aligner("auto", threads=1, memory=1 << 20, notice=told.append) as made:
         assert (made.name, made.threads, made.memory) == ("cpu", 1, 1 << 20)
-        assert version() in made.description
+        assert (version() if native.why_not() else native.instructions()) in made.description
         assert told == [made.fallback] == [f"running on the CPU: {NO_DRIVER}"]
     with pytest.raises(GpuUnavailableError) as caught:
         create_pair_aligner("gpu")
