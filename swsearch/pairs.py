@@ -330,6 +330,7 @@ def align(
     scoring: Scoring | None = None,
     ends: Ends | str | None = None,
     engine: str = "auto",
+    threads: int | None = None,
     memory: int | None = None,
     device: int | None = None,
     gpu_memory: int | None = None,
@@ -351,8 +352,8 @@ def align(
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
-    memory : int, optional
-        Bytes that tables may take on the CPU; 256 MiB by default.
+    threads, memory : int, optional
+        For the CPU: most threads, by default one a processor, and bytes that tables may take, 256 MiB by default.
     device, gpu_memory : int, optional
         For the GPU: which one, and bytes of its memory that may be used.
 
@@ -381,7 +382,12 @@ def align(
         pair.append(found[0])
     query, subject = (one.codes for one in pair)
     made = create_pair_aligner(
-        engine, memory=memory, device=device, gpu_memory=gpu_memory, cells=len(query) * len(subject)
+        engine,
+        threads=threads,
+        memory=memory,
+        device=device,
+        gpu_memory=gpu_memory,
+        cells=len(query) * len(subject),
     )
     with made as aligner:
         aligned = aligner.align(query, subject, scoring, mode, free)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 
 from swsearch import align, native, pairs, reference, traceback
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.parasail_library import version
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.pairs import (
@@ -320,17 +320,38 @@ def test_align_takes_ends_and_engines():
         align("MKV", "MKV", engine="tpu")
 
 
-@pytest.mark.slow
-def test_two_isolates_of_sars_cov_2(shared_data, cpu_pairs):
+@pytest.fixture(scope="module")
+def dna_parasail():
+    """Return a function that scores two genomes with parasail's own interface."""
     import parasail
 
-    (first,) = read_genomes(shared_data, "sarscov2_wuhan-hu-1.fasta.xz").values()
-    others = read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz")
-    scoring = Scoring(dna_matrix(), 10, 1)
     matrix = parasail.matrix_create("ACGT", 5, -4)
-    for name, other in list(others.items())[:1]:
-        pair = cpu_pairs.align(first, other, scoring, "global")
-        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, scoring, "global"), name
-        assert pair.identities > 0.99 * pair.length, name
-        decode = scoring.matrix.alphabet.decode
-        assert parasail.nw_scan_32(decode(first), decode(other), 11, 1, matrix).score == pair.score, name
+
+    def score(query, subject, mode):
+        assert max(query.max(), subject.max()) < 4, "only bases have scores here"
+        scan = {"global": parasail.nw_scan_32, "local": parasail.sw_scan_32}[mode]
+        return scan(DNA.decode(query), DNA.decode(subject), 11, 1, matrix).score
+
+    return score
+
+
+@pytest.mark.slow
+def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
+    (first,) = read_genomes(shared_data, "sarscov2_wuhan-hu-1.fasta.xz").values()
+    name, other = next(iter(read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz").items()))
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in ("global", "local"):
+        pair = cpu_pairs.align(first, other, scoring, mode)
+        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, scoring, mode), (name, mode)
+        assert pair.identities > 0.99 * pair.length, (name, mode)
+        assert dna_parasail(first, other, mode) == pair.score, (name, mode)
+
+
+@pytest.mark.slow
+def test_scores_of_two_viruses_that_are_not_related(shared_data, cpu_pairs, dna_parasail):
+    (phage,) = read_genomes(shared_data, "lambda_NC_001416.fasta.xz").values()
+    (herpes,) = read_genomes(shared_data, "vzv_NC_001348.fasta.xz").values()
+    assert (len(phage), len(herpes)) == (48_502, 124_884)
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in ("global", "local"):
+        assert cpu_pairs.score(phage, herpes, scoring, mode) == dna_parasail(phage, herpes, mode), mode
