@@ -94,7 +94,9 @@ def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scoring", [Scoring(), Scoring(flat_matrix(127, -127), 4_000, 200)], ids=["16 bits", "32 bits"])
+@pytest.mark.parametrize(
+    "scoring", [Scoring(), Scoring(flat_matrix(127, -127), 4_000, 200)], ids=["16 bits", "32 bits"]
+)
 def test_checkpoints_at_several_levels(mode, scoring):
     generator = np.random.default_rng(11)
     query = random_codes(generator, 1_500, 20)
