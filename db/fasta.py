@@ -150,6 +150,7 @@ class FastaReader:
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
         self._buffer = bytearray(max(buffer_bytes, 16))
         self._lines = 0  # line ends before the buffer
+        self._line_bytes = 0  # bytes between the last of them and the buffer
         self._previous = _LF  # the byte before the buffer
         self._current: bytes | None = None  # header of the record that is open; None before the first
 
@@ -219,7 +220,9 @@ class FastaReader:
             letters = np.frombuffer(text.translate(None, self._blanks), dtype=np.uint8)
             mask = lower_case(letters, starts)
         if len(data):
-            self._lines += self._count_lines(data, ends[: np.searchsorted(ends, len(data))])
+            inside = ends[: np.searchsorted(ends, len(data))]
+            self._lines += self._count_lines(data, inside)
+            self._line_bytes = len(data) - 1 - int(inside[-1]) if len(inside) else self._line_bytes + len(data)
             self._previous = int(data[-1])
         if len(first):
             self._current = headers[offsets[-2] :]
@@ -265,7 +268,9 @@ class FastaReader:
         at = int((self._alphabet.encode_table[data] == ILLEGAL).argmax())
         record = int(np.searchsorted(first, at)) - 1
         header = self._current if record < 0 else headers[offsets[record] : offsets[record + 1]]
-        return Fault(at, self._alphabet.complaint(int(data[at])), header)
+        ends = np.flatnonzero((data[:at] == _LF) | (data[:at] == _CR))
+        column = at - int(ends[-1]) if len(ends) else self._line_bytes + at + 1
+        return Fault(at, f"{self._alphabet.complaint(int(data[at]))} (column {column})", header)
 
     @staticmethod
     def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[Fault]:

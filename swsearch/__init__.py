@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swsearch.alignment import align
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
     from swsearch.job import score, search
+    from swsearch.pairs import align
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
@@ -38,7 +38,7 @@ _HOMES = {
     "Scoring": "swsearch.scoring",
     "SearchResult": "swsearch.results",
     "SwsearchError": "swsearch.errors",
-    "align": "swsearch.alignment",
+    "align": "swsearch.pairs",
     "dna_matrix": "swsearch.scoring",
     "score": "swsearch.job",
     "search": "swsearch.job",

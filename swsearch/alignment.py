@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch import traceback
+from swsearch import native, traceback
 from swsearch.alphabet import ByteArray
-from swsearch.errors import InputError
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode, fits_lane, may_start_at
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, fits_lane, may_start_at
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
-
-    from swsearch.inputs import SequenceLike
 
 TABLE_MEMORY = 512 << 20
 """Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
@@ -72,12 +69,12 @@ class PairAlignment:
         """One past the last aligned subject residue."""
         return self.subject_start + sum(n for n, op in self.cigar if op != "I")
 
-    @property
+    @cached_property
     def length(self) -> int:
         """Number of columns, gaps included."""
         return sum(n for n, _ in self.cigar)
 
-    @property
+    @cached_property
     def gaps(self) -> int:
         """Number of residues that stand opposite a gap."""
         return sum(n for n, op in self.cigar if op != "M")
@@ -87,16 +84,16 @@ class PairAlignment:
         """Number of gaps."""
         return sum(op != "M" for _, op in self.cigar)
 
-    @property
+    @cached_property
     def identities(self) -> int:
         """Number of columns with the same letter on both sides."""
-        a, b = self._pairs
+        a, b = self.paired_codes
         return int(np.count_nonzero(a == b))
 
     @property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
-        a, b = self._pairs
+        a, b = self.paired_codes
         return int(np.count_nonzero((a == b) | (self.scoring.matrix.scores[a, b] > 0)))
 
     @property
@@ -110,26 +107,18 @@ class PairAlignment:
         return "".join(f"{n}{op}" for n, op in self.cigar)
 
     @cached_property
-    def _pairs(self) -> tuple[ByteArray, ByteArray]:
-        """Codes of both sides of the paired columns."""
-        a: list[ByteArray] = []
-        b: list[ByteArray] = []
-        for n, op, i, j in self._runs():
-            if op == "M":
-                a.append(self.query[i : i + n])
-                b.append(self.subject[j : j + n])
-        empty = np.zeros(0, dtype=np.uint8)
-        return np.concatenate([empty, *a]), np.concatenate([empty, *b])
+    def column_ops(self) -> ByteArray:
+        """Operation of each column, shape (length,), uint8: the ASCII code of ``M``, ``I`` or ``D``."""
+        ops = np.frombuffer("".join(op for _, op in self.cigar).encode("ascii"), dtype=np.uint8)
+        return np.repeat(ops, np.array([n for n, _ in self.cigar], dtype=np.int64))
 
-    def _runs(self) -> list[tuple[int, str, int, int]]:
-        """Return the CIGAR's runs with the query and subject positions where each begins."""
-        runs = []
-        i, j = self.query_start, self.subject_start
-        for n, op in self.cigar:
-            runs.append((n, op, i, j))
-            i += n if op != "D" else 0
-            j += n if op != "I" else 0
-        return runs
+    @cached_property
+    def paired_codes(self) -> tuple[ByteArray, ByteArray]:
+        """Codes of both sides of the columns that hold two residues."""
+        ops, pair = self.column_ops, ord("M")
+        a = self.query[self.query_start : self.query_end]
+        b = self.subject[self.subject_start : self.subject_end]
+        return a[ops[ops != ord("D")] == pair], b[ops[ops != ord("I")] == pair]
 
     def query_row(self) -> str:
         """Return the query's aligned part, gaps as ``-``."""
@@ -141,16 +130,9 @@ class PairAlignment:
 
     def _row(self, codes: ByteArray, gap: str) -> str:
         """Return one side as text, ``-`` where the CIGAR has ``gap``."""
-        letters = self.scoring.matrix.alphabet.decode(codes)
-        parts: list[str] = []
-        at = 0
-        for n, op in self.cigar:
-            if op == gap:
-                parts.append("-" * n)
-            else:
-                parts.append(letters[at : at + n])
-                at += n
-        return "".join(parts)
+        row = np.full(self.length, ord("-"), dtype=np.uint8)
+        row[self.column_ops != ord(gap)] = self.scoring.matrix.alphabet.decode_table[codes]
+        return row.tobytes().decode("ascii")
 
     def rows(self) -> tuple[str, str, str]:
         """Return the query's row, the middle line and the subject's row.
@@ -158,21 +140,12 @@ class PairAlignment:
         The middle line holds the letter of an identity, ``+`` for another pair that scores above 0, else a blank,
         as BLAST prints it.
         """
-        top = self.query_row()
-        middle: list[str] = []
-        column = 0
-        for n, op, i, j in self._runs():
-            if op == "M":
-                a, b = self.query[i : i + n], self.subject[j : j + n]
-                same, positive = (a == b), self.scoring.matrix.scores[a, b] > 0
-                letters = top[column : column + n]
-                middle.append(
-                    "".join(x if s else "+" if p else " " for x, s, p in zip(letters, same, positive, strict=True))
-                )
-            else:
-                middle.append(" " * n)
-            column += n
-        return top, "".join(middle), self.subject_row()
+        matrix = self.scoring.matrix
+        a, b = self.paired_codes
+        middle = np.full(self.length, ord(" "), dtype=np.uint8)
+        unlike = np.where(matrix.scores[a, b] > 0, ord("+"), ord(" "))
+        middle[self.column_ops == ord("M")] = np.where(a == b, matrix.alphabet.decode_table[a], unlike)
+        return self.query_row(), middle.tobytes().decode("ascii"), self.subject_row()
 
     def btop(self) -> str:
         """Return BLAST's trace-back operations: runs of identities as numbers, other columns as letter pairs."""
@@ -180,7 +153,7 @@ class PairAlignment:
 
     def rescored(self) -> int:
         """Add the alignment's score up again, column by column, independently of how it was found."""
-        a, b = self._pairs
+        a, b = self.paired_codes
         pairs = int(self.scoring.matrix.scores[a, b].sum(dtype=np.int64))
         return pairs - sum(self.scoring.gap_cost(n) for n, op in self.cigar if op != "M")
 
@@ -196,8 +169,11 @@ class PairAlignment:
         decode = self.scoring.matrix.alphabet.decode
         target = SeqRecord(Seq(decode(self.subject)), id=subject_id, description="")
         query = SeqRecord(Seq(decode(self.query)), id=query_id, description="")
-        corners = [(j, i) for _, _, i, j in self._runs()] + [(self.subject_end, self.query_end)]
-        alignment = Alignment([target, query], np.array(corners).T)
+        lengths = np.array([n for n, _ in self.cigar], dtype=np.int64)
+        steps = [np.where([op != gap for _, op in self.cigar], lengths, 0) for gap in ("I", "D")]
+        starts = (self.subject_start, self.query_start)
+        corners = [np.cumsum([start, *step]) for start, step in zip(starts, steps, strict=True)]
+        alignment = Alignment([target, query], np.array(corners))
         alignment.score = self.score  # type: ignore[attr-defined]  # Biopython sets it so too
         return alignment
 
@@ -217,45 +193,6 @@ def btop_of_rows(top: str, bottom: str) -> str:
     return "".join(parts)
 
 
-def align(a: SequenceLike, b: SequenceLike, *, mode: Mode = "global", scoring: Scoring | None = None) -> Alignment:
-    """Align two sequences.
-
-    Parameters
-    ----------
-    a, b : path, str, Bio.SeqRecord or (id, sequence)
-        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
-        string is a path.
-    mode : {"global", "local", "semiglobal"}
-        Which ends are free: none, all and any part, all four ends.
-    scoring : Scoring, optional
-        BLOSUM62, 11, 1 by default. For DNA: ``Scoring(dna_matrix(), 10, 1)``.
-
-    Returns
-    -------
-    Bio.Align.Alignment
-        Target is ``b``, query ``a``; its ``score`` is set.
-
-    Raises
-    ------
-    InputError
-        If a sequence cannot be read.
-    MemoryLimitError
-        If the pair does not fit the memory allowed.
-    """
-    from swsearch.inputs import read_queries
-
-    scoring = scoring or Scoring()
-    check_mode(mode)
-    pair = []
-    for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
-    aligned = align_codes(pair[0].codes, pair[1].codes, scoring, mode)
-    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
-
-
 def align_codes(
     query: ByteArray,
     subject: ByteArray,
@@ -264,10 +201,12 @@ def align_codes(
     *,
     ends: Ends | None = None,
     memory: int = traceback.DEFAULT_MEMORY,
+    threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
 
-    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it.
+    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it: the
+    compiled extension where there is one (`swsearch.native`), else parasail's whole table, else numpy.
 
     Parameters
     ----------
@@ -281,6 +220,8 @@ def align_codes(
         Which ends are free in semi-global mode; all four by default.
     memory : int, optional
         Bytes that tables may take.
+    threads : int, optional
+        At most this many, where the compiled extension is used; by default every processor there is.
 
     Returns
     -------
@@ -293,6 +234,9 @@ def align_codes(
     """
     found = None
     ends = check_ends(mode, ends)
+    if native.can_align(len(query), len(subject), scoring, mode):
+        score, i, j, cigar = native.trace(query, subject, scoring, mode, memory, ends, threads)
+        return PairAlignment(query, subject, scoring, score, i, j, cigar)
     if len(query) and len(subject) and scoring.gap_open > 0 and ends == Ends.of_mode(mode):
         found = _align_whole(query, subject, scoring, mode, min(memory, TABLE_MEMORY))
     if found is None:

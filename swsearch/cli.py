@@ -6,12 +6,31 @@ import json
 import signal
 import sys
 import time
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from swsearch.bench_commands import bench_app
+from swsearch.cli_align import align_command
+from swsearch.cli_options import (
+    OUTPUT,
+    STATISTICS,
+    Device,
+    Engine,
+    EngineName,
+    GapExtend,
+    GapOpen,
+    GpuMemory,
+    MatrixName,
+    Memory,
+    Mode,
+    ModeName,
+    Output,
+    Quiet,
+    Threads,
+    Verbose,
+)
 from swsearch.console import (
     ProgressBar,
     check_output,
@@ -22,7 +41,7 @@ from swsearch.console import (
     say,
     terminate,
 )
-from swsearch.errors import InputError, OptionError, SwsearchError
+from swsearch.errors import InputError, SwsearchError
 from swsearch.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:
@@ -42,78 +61,8 @@ app = typer.Typer(
 )
 db_app = typer.Typer(help="Build and look after database files.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
-
-
-class ModeName(str, Enum):
-    """Values of --mode."""
-
-    local = "local"
-    # "global" is a keyword, so the member has another name than its value
-    global_ = "global"
-    semiglobal = "semiglobal"
-
-
-class AlphabetName(str, Enum):
-    """Values of --alphabet."""
-
-    protein = "protein"
-    dna = "dna"
-
-
-class EngineName(str, Enum):
-    """Values of --engine."""
-
-    auto = "auto"
-    gpu = "gpu"
-    cpu = "cpu"
-    reference = "reference"
-
-
-SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
-
-Mode = Annotated[
-    ModeName,
-    typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
-]
-MatrixName = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
-]
-GapOpen = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
-GapExtend = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
-Engine = Annotated[
-    EngineName,
-    typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
-]
-Device = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Which GPU, as swsearch doctor numbers them.",
-        show_default="the one with the most multiprocessors",
-        rich_help_panel=RUN,
-    ),
-]
-GpuMemory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most GPU memory to use, such as 512M or 2G; a larger database streams.",
-        show_default="nearly all that is free",
-        rich_help_panel=RUN,
-    ),
-]
-Threads = Annotated[
-    int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
-]
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Where to write.", show_default="stdout", rich_help_panel=OUTPUT
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
+app.add_typer(bench_app, name="bench")
+app.command("align")(align_command)
 
 
 def main() -> None:
@@ -291,88 +240,6 @@ def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
     return Scoring(load_matrix(matrix), gap_open, gap_extend)
 
 
-@app.command("align")
-@command
-def align_command(
-    a: Annotated[str, typer.Argument(metavar="A", help="Queries: a FASTA file, - for stdin, or the letters.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Subjects: a FASTA file or the letters.")],
-    mode: Mode = ModeName.global_,
-    alphabet: Annotated[AlphabetName, typer.Option(help="What the letters are.", rich_help_panel=SCORING)] = (
-        AlphabetName.protein
-    ),
-    matrix: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Substitution matrix.",
-            show_default="BLOSUM62; for DNA match/mismatch",
-            rich_help_panel=SCORING,
-        ),
-    ] = None,
-    match: Annotated[
-        int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)
-    ] = None,
-    mismatch: Annotated[
-        int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)
-    ] = None,
-    gap_open: Annotated[
-        int | None,
-        typer.Option(
-            help="A gap of k costs open + k * extend.", show_default="11; for DNA 10", rich_help_panel=SCORING
-        ),
-    ] = None,
-    gap_extend: GapExtend = 1,
-    outfmt: Annotated[
-        str, typer.Option(metavar="FMT", help="pairwise, cigar, json or score.", rich_help_panel=OUTPUT)
-    ] = "pairwise",
-    output: Output = None,
-    memory: Memory = "256M",
-) -> None:
-    """Align every sequence of A with every sequence of B."""
-    from swsearch.alignment import align_codes
-    from swsearch.inputs import read_queries
-    from swsearch.pairwise import PAIR_FORMATS
-
-    if outfmt not in PAIR_FORMATS:
-        raise OptionError("outfmt", outfmt, f"one of {', '.join(PAIR_FORMATS)}")
-    if a == b == "-":
-        raise InputError("A and B cannot both come from stdin; give one of them as a file")
-    budget = parse_size(memory, "memory")
-    scoring = _pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
-    queries = read_queries(a, scoring.matrix.alphabet, "A")
-    subjects = read_queries(b, scoring.matrix.alphabet, "B")
-    with open_output(output) as stream:
-        for query in queries:
-            for subject in subjects:
-                pair = align_codes(query.codes, subject.codes, scoring, mode.value, memory=budget)
-                stream.write(PAIR_FORMATS[outfmt](pair, query, subject, mode.value))
-
-
-def _pair_scoring(
-    alphabet: AlphabetName,
-    matrix: str | None,
-    match: int | None,
-    mismatch: int | None,
-    gap_open: int | None,
-    gap_extend: int,
-) -> Scoring:
-    """Check which of the scoring options go together."""
-    from swsearch.alphabet import ALPHABETS
-    from swsearch.scoring import Scoring, dna_matrix, load_matrix
-
-    simple = match is not None or mismatch is not None
-    if simple and alphabet is AlphabetName.protein:
-        raise InputError("--match and --mismatch go with --alphabet dna; for protein use --matrix")
-    if simple and matrix is not None:
-        raise InputError("--match and --mismatch cannot go with --matrix; use one or the other")
-    if alphabet is AlphabetName.dna and matrix is None:
-        chosen = dna_matrix(5 if match is None else match, -4 if mismatch is None else mismatch)
-    else:
-        chosen = load_matrix(matrix or "BLOSUM62", ALPHABETS[alphabet.value])
-    default_open = 11 if alphabet is AlphabetName.protein else 10
-    return Scoring(chosen, default_open if gap_open is None else gap_open, gap_extend)
-
-
 @app.command("doctor")
 @command
 def doctor_command() -> None:
@@ -385,30 +252,6 @@ def doctor_command() -> None:
         typer.echo(f"{line.topic:<12} {line.text}")
     if not healthy:
         raise typer.Exit(3)
-
-
-@app.command("bench")
-@command
-def bench_command(
-    queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
-    subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
-    peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each; the median counts.")] = 3,
-    top: Annotated[int, typer.Option(min=1, help="Hits with alignments a query.")] = 10,
-    threads: Threads = None,
-) -> None:
-    """Measure the throughput of each engine here, and of installed peers, in one run.
-
-    Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
-    """
-    from swsearch.bench import measure, print_table
-    from swsearch.engines.base import available_processors
-
-    if (queries is None) != (subjects is None):
-        raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(
-        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
-    )
 
 
 @db_app.command("build")

@@ -44,6 +44,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("libraries", ", ".join(_versions()))
     taken = yield from _examine_gpu()
     yield from _examine_cpu()
+    yield Finding("extension", _describe_extension())
     yield Finding("auto", f"--engine auto takes {taken}")
 
 
@@ -130,6 +131,15 @@ def _examine_cpu() -> Iterator[Finding]:
             yield _tested(engine)
     except Exception as error:
         yield Finding("cpu", f"failed: {error}; reinstall the parasail and pyopal packages", good=False)
+
+
+def _describe_extension() -> str:
+    from swsearch import native
+
+    reason = native.why_not()
+    if reason:
+        return f"not used: {reason}; pairs are aligned by parasail and numpy, with the same result"
+    return f"used to align pairs, with {native.instructions()} instructions"
 
 
 def _tested(engine: Engine) -> Finding:

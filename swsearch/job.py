@@ -337,8 +337,9 @@ class SearchJob:
         table = table_bytes(len(query.codes), len(codes))
         memory = table if table <= TABLE_MEMORY else LONG_PAIR_MEMORY
         with self._align_memory.share(memory):
+            # one thread each: hits are aligned side by side
             return align_codes(
-                query.codes, codes, options.scoring, options.mode, memory=max(memory, LONG_PAIR_MEMORY)
+                query.codes, codes, options.scoring, options.mode, memory=max(memory, LONG_PAIR_MEMORY), threads=1
             )
 
 

@@ -80,10 +80,14 @@ class Ends:
             free.update(groups.get(word, (word,)))
         return cls(*(name in free for name in END_NAMES))
 
+    def names(self) -> list[str]:
+        """Return the `END_NAMES` of the free ends."""
+        flags = (self.query_start, self.query_end, self.subject_start, self.subject_end)
+        return [name for name, free in zip(END_NAMES, flags, strict=True) if free]
+
     def describe(self) -> str:
         """Return ``query-start, query-end``, or ``none``."""
-        flags = (self.query_start, self.query_end, self.subject_start, self.subject_end)
-        return ", ".join(name for name, free in zip(END_NAMES, flags, strict=True) if free) or "none"
+        return ", ".join(self.names()) or "none"
 
 
 def check_ends(mode: Mode, ends: Ends | None) -> Ends:

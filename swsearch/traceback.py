@@ -247,6 +247,20 @@ def trace(
     return end.score, path.row, path.column, cigar
 
 
+def score(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
+) -> int:
+    """Score a pair of encoded sequences with a few rows in memory; the parameters are those of `trace`."""
+    ends = check_ends(mode, ends)
+    rows = _Rows(query, subject, scoring, mode, ends)
+    top = rows.top(len(subject))
+    end = _End(len(query), len(subject), mode, ends)
+    end.look(0, top[0])
+    for row, H, _ in rows.walk(1, len(query), top):
+        end.look(row, H)
+    return end.score
+
+
 class _End:
     """The best cell for an alignment to end: highest score, then smallest column, then smallest row."""
 

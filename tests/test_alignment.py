@@ -4,10 +4,11 @@ from cases import any_codes, modes, modes_with_ends, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import alignment, reference, traceback
-from swsearch.alignment import PairAlignment, align, align_codes
+from swsearch import alignment, native, reference, traceback
+from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, MemoryLimitError, OptionError
+from swsearch.pairs import align
 from swsearch.scoring import MODES, Scoring, dna_matrix
 
 
@@ -21,6 +22,9 @@ def test_every_path_finds_the_references_alignment(query, subject, scoring, mode
     mode, ends = mode_and_ends
     expected = reference.align(query, subject, scoring, mode, ends)
     assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(native.SWITCH, "off")
+        assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
     assert traceback.trace(query, subject, scoring, mode, ends=ends) == expected
 
 
@@ -47,6 +51,7 @@ def test_pairs_too_large_for_a_whole_table_give_the_same_alignment(monkeypatch):
     generator = np.random.default_rng(5)
     query = random_codes(generator, 700, 20)
     subject = np.concatenate((query[100:300], random_codes(generator, 40, 20), query[330:690]))
+    monkeypatch.setenv(native.SWITCH, "off")
     for mode in MODES:
         whole = align_codes(query, subject, Scoring(), mode)
         with monkeypatch.context() as patch:
@@ -58,6 +63,7 @@ def test_pairs_too_large_for_a_whole_table_give_the_same_alignment(monkeypatch):
 
 def test_the_library_is_used_where_it_can_be(monkeypatch):
     # the fallback gives the same answers, so that only this notices if it were always taken
+    monkeypatch.setenv(native.SWITCH, "off")
     monkeypatch.setattr(traceback, "trace", None)
     query = PROTEIN.encode("MKVLAAGIVGWW")
     assert align_codes(query, query, Scoring(), "local").cigar_string == "12M"

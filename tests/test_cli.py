@@ -226,7 +226,7 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["align", "MKV", "MK1V"], 1, ["'1' is a digit"]),
         (["align", "MKV", "MKV", "--match", "2"], 1, ["--match and --mismatch go with --alphabet dna"]),
         (["align", "ACGT", "ACGT", "--alphabet", "dna", "--match", "2", "--matrix", "NUC.4.4"], 1, ["--matrix"]),
-        (["align", "MKV", "MKV", "--outfmt", "sam"], 1, ["one of pairwise, cigar, json, score"]),
+        (["align", "MKV", "MKV", "--outfmt", "bam"], 1, ["one of pairwise, cigar, sam, paf, json, score"]),
         (["align", "MKV" * 9, "MKV" * 9000, "--memory", "1K"], 4, ["takes more memory"]),
         (["bench", "{q}"], 1, ["both QUERIES and SUBJECTS"]),
         (["nonsense"], 1, ["No such command"]),
@@ -395,7 +395,7 @@ def test_align_prints_blocks(tmp_path):
     done = run("align", a, b, "--mode", "local", "--gap-open", 5)
     assert done.returncode == 0
     assert "MKVLAAGIVG" in done.stdout
-    assert "# Identity:   9/10 (90.0%)" in done.stdout
+    assert "# Identity:       9/10 (90.0%)\n" in done.stdout
     assert "||| ||||||" in done.stdout
     assert (
         run("align", a, b, "--outfmt", "cigar", "--mode", "local", "--gap-open", 5).stdout

@@ -65,7 +65,7 @@ def machine(monkeypatch, tmp_path):
 def findings():
     found = list(doctor.examine())
     assert [each.topic for each in found[:2]] == ["swsearch", "libraries"]
-    return [(each.topic, each.text) for each in found[2:] if each.topic != "cpu"], [
+    return [(each.topic, each.text) for each in found[2:] if each.topic not in ("cpu", "extension")], [
         each.topic for each in found if not each.good
     ]
 
@@ -158,3 +158,15 @@ def test_a_gpu_that_fails(machine):
     assert ("gpu", "failed: device 0, NVIDIA H200: scoring failed (an illegal memory access was encountered); search "
             "with --engine cpu") in lines  # fmt: skip
     assert lines[-1] == ("auto", "--engine auto takes gpu, which fails: use --engine cpu")
+
+
+def test_the_extension_is_described(monkeypatch):
+    from swsearch import native
+
+    monkeypatch.setattr(native, "why_not", lambda: None)
+    monkeypatch.setattr(native, "instructions", lambda: "avx2")
+    assert doctor._describe_extension() == "used to align pairs, with avx2 instructions"
+    monkeypatch.setattr(native, "why_not", lambda: "switched off by SWSEARCH_SIMD=off")
+    assert doctor._describe_extension() == (
+        "not used: switched off by SWSEARCH_SIMD=off; pairs are aligned by parasail and numpy, with the same result"
+    )

@@ -1,41 +1,61 @@
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
-from Bio.Align import PairwiseAligner, substitution_matrices
-from cases import any_codes, modes, scorings
-from hypothesis import given
+import pytest
+from cases import any_codes, modes, modes_with_ends, scorings
+from hypothesis import given, settings
+from pair_checks import biopython_aligner, biopython_score
 
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.scoring import Scoring
-
-
-def biopython_score(query, subject, scoring, mode):
-    """Score with an implementation that others wrote."""
-    letters = PROTEIN.letters
-    table = substitution_matrices.Array(letters, dims=2)
-    n = len(letters)
-    table[:, :] = scoring.matrix.scores[:n, :n]
-    aligner = PairwiseAligner(mode="local" if mode == "local" else "global", substitution_matrix=table)
-    aligner.open_gap_score = -scoring.gap_first
-    aligner.extend_gap_score = -scoring.gap_extend
-    if mode == "semiglobal":
-        aligner.end_gap_score = 0
-    return aligner.score(PROTEIN.decode(subject), PROTEIN.decode(query))
+from swsearch.scoring import Ends, Scoring
 
 
 @given(any_codes(30, 1), any_codes(30, 1), scorings, modes)
 def test_scores_equal_biopythons(query, subject, scoring, mode):
-    assert reference.score(query, subject, scoring, mode) == biopython_score(query, subject, scoring, mode)
+    theirs = biopython_score(biopython_aligner(scoring, mode), PROTEIN.decode(query), PROTEIN.decode(subject))
+    assert reference.score(query, subject, scoring, mode) == theirs
 
 
-@given(any_codes(25), any_codes(25), scorings, modes)
-def test_swapping_query_and_subject_keeps_the_score(query, subject, scoring, mode):
-    assert reference.score(query, subject, scoring, mode) == reference.score(subject, query, scoring, mode)
+ALL_ENDS = [Ends(*flags) for flags in product((False, True), repeat=4)]
 
 
-@given(any_codes(25), any_codes(25), scorings, modes)
-def test_reversing_both_keeps_the_score(query, subject, scoring, mode):
-    forward = reference.score(query, subject, scoring, mode)
-    assert forward == reference.score(query[::-1], subject[::-1], scoring, mode)
+@pytest.mark.parametrize("ends", ALL_ENDS, ids=lambda ends: ends.describe())
+@settings(max_examples=15)
+@given(query=any_codes(20, 1), subject=any_codes(20, 1), scoring=scorings)
+def test_scores_with_any_free_ends_equal_biopythons(ends, query, subject, scoring):
+    aligner = biopython_aligner(scoring, "semiglobal", ends)
+    theirs = biopython_score(aligner, PROTEIN.decode(query), PROTEIN.decode(subject))
+    assert reference.score(query, subject, scoring, "semiglobal", ends) == theirs
+
+
+@given(any_codes(25), any_codes(25), scorings, modes_with_ends)
+def test_swapping_query_and_subject_keeps_the_score(query, subject, scoring, mode_and_ends):
+    mode, ends = mode_and_ends
+    swapped = ends and Ends(ends.subject_start, ends.subject_end, ends.query_start, ends.query_end)
+    assert reference.score(query, subject, scoring, mode, ends) == reference.score(
+        subject, query, scoring, mode, swapped
+    )
+
+
+@given(any_codes(25), any_codes(25), scorings, modes_with_ends)
+def test_reversing_both_keeps_the_score(query, subject, scoring, mode_and_ends):
+    mode, ends = mode_and_ends
+    turned = ends and Ends(ends.query_end, ends.query_start, ends.subject_end, ends.subject_start)
+    forward = reference.score(query, subject, scoring, mode, ends)
+    assert forward == reference.score(query[::-1], subject[::-1], scoring, mode, turned)
+
+
+@given(any_codes(20), any_codes(20), scorings)
+def test_freeing_an_end_never_costs(query, subject, scoring):
+    scores = {ends: reference.score(query, subject, scoring, "semiglobal", ends) for ends in ALL_ENDS}
+    for ends, score in scores.items():
+        for name in ("query_start", "query_end", "subject_start", "subject_end"):
+            assert scores[replace(ends, **{name: True})] >= score
+    local = reference.score(query, subject, scoring, "local")
+    assert local >= scores[Ends()]
+    assert scores[Ends.of_mode("global")] == reference.score(query, subject, scoring, "global")
 
 
 @given(any_codes(25), any_codes(25), scorings, modes)

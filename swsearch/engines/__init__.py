@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from swsearch.engines.base import Engine
 from swsearch.errors import GpuUnavailableError, OptionError
 
 ENGINES = ("auto", "gpu", "cpu", "reference")
 """What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
+
+Chosen = TypeVar("Chosen")
 
 NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
 """Why there is no GPU engine on a machine that was never meant to have one."""
@@ -48,31 +51,66 @@ def create_engine(
     GpuUnavailableError
         If the GPU is asked for by name and cannot be used.
     """
+    engine, reason = choose(
+        name,
+        gpu=lambda: _create_gpu(device, gpu_memory),
+        cpu=lambda: _create_cpu(threads),
+        reference=_create_reference,
+        threads=threads,
+        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        notice=notice,
+    )
+    engine.fallback = reason
+    return engine
+
+
+def choose(
+    name: str,
+    *,
+    gpu: Callable[[], Chosen],
+    cpu: Callable[[], Chosen],
+    reference: Callable[[], Chosen],
+    threads: int | None,
+    gpu_options: Mapping[str, int | None],
+    notice: Callable[[str], None] | None,
+) -> tuple[Chosen, str]:
+    """Make what an engine's name stands for: the rules that searching and aligning share.
+
+    Parameters
+    ----------
+    name, threads, notice
+        As for `create_engine`.
+    gpu, cpu, reference : callable
+        Make it; ``gpu`` raises `GpuUnavailableError` where there is none.
+    gpu_options : mapping
+        Options that only the GPU takes; None where not given.
+
+    Returns
+    -------
+    made
+        What was made.
+    reason : str
+        Why ``auto`` does without the GPU; empty otherwise.
+    """
     if name not in ENGINES:
         raise OptionError("engine", name, f"one of {', '.join(ENGINES)}")
     if threads is not None and threads < 1:
         raise OptionError("threads", threads, "an integer >= 1")
-    gpu_options = {"device": device, "gpu_memory": gpu_memory}
     given = {option: value for option, value in gpu_options.items() if value is not None}
     if name == "gpu":
-        return _create_gpu(device, gpu_memory)
+        return gpu(), ""
     if name == "auto":
         try:
-            return _create_gpu(device, gpu_memory)
+            return gpu(), ""
         except GpuUnavailableError as error:
             reason = f"running on the CPU: {error}"
-        engine = _create_cpu(threads)
-        engine.fallback = reason
+        made = cpu()
         if notice is not None and (given or pycuda_is_installed()):
             notice(reason)
-        return engine
+        return made, reason
     for option, value in given.items():
         raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
-    if name == "reference":
-        from swsearch.engines.reference import ReferenceEngine
-
-        return ReferenceEngine()
-    return _create_cpu(threads)
+    return (reference() if name == "reference" else cpu()), ""
 
 
 def pycuda_is_installed() -> bool:
@@ -88,9 +126,20 @@ def _create_cpu(threads: int | None) -> Engine:
     return CpuEngine(threads)
 
 
-def _create_gpu(device: int | None, memory: int | None) -> Engine:
+def _create_reference() -> Engine:
+    from swsearch.engines.reference import ReferenceEngine
+
+    return ReferenceEngine()
+
+
+def require_pycuda() -> None:
+    """Raise `GpuUnavailableError` where PyCUDA is not installed."""
     if not pycuda_is_installed():
         raise GpuUnavailableError(f"engine gpu cannot be used: {NO_PYCUDA}, or use --engine cpu")
+
+
+def _create_gpu(device: int | None, memory: int | None) -> Engine:
+    require_pycuda()
     from swsearch.engines.gpu.engine import GpuEngine
 
     return GpuEngine(device, memory)

@@ -70,6 +70,7 @@ def test_an_illegal_byte_is_placed_exactly(
     with pytest.raises(SequenceError) as caught:
         list(read_fasta(path, buffer_bytes=buffer_bytes))
     assert caught.value.line == len(lines)
+    assert str(caught.value).endswith(f" (column {len(lines[-1]) + 1})")
     assert caught.value.record == header_text(headers[-1][1:])[0]
     assert str(path) in str(caught.value)
 

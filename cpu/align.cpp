@@ -1,0 +1,109 @@
+// align: a pair's score, end and path.
+#include "grid.hpp"
+
+namespace swsearch {
+
+namespace {
+
+// Cells of the border where an alignment may end. Of a border that is all there is, (0, 0) is the best.
+End border_ends(const Problem& p) {
+  End end;
+  if (p.local) {
+    end.look(0, 0, 0);
+    return end;
+  }
+  if (p.n == 0 || p.subject_end) end.look(p.before(p.m), p.m, 0);
+  if (p.m == 0 || p.query_end) end.look(p.above(p.n), 0, p.n);
+  if ((p.m == 0 && p.subject_end) || (p.n == 0 && p.query_end)) end.look(0, 0, 0);
+  return end;
+}
+
+// A score that can be reached, found by following the best tiles only: paths below it need not be looked at.
+int64_t reachable(const Problem& problem, Settings settings, int64_t& cells) {
+  settings.tile = std::max(settings.tile / 4, 1);
+  settings.threads = 1;
+  Grid grid(problem, settings);
+  End end = border_ends(problem);
+  Pass pass;
+  pass.beam = settings.beam;
+  pass.most_cells = problem.m * problem.n / 8;
+  pass.end = &end;
+  Region region = grid.whole(INT64_MIN);
+  grid.forward(region, pass);
+  cells += grid.cells();
+  return end.score;
+}
+
+// About what share of the matrix can matter: to reach diagonal k and come back costs 2 k extensions and k pairs.
+double share_that_matters(const Problem& p, int64_t least) {
+  if (least == INT64_MIN) return 1.0;
+  const double loss = static_cast<double>(p.gain(0, 0) - least);
+  const double width = 2 * loss / std::max(1, p.max_score + 2 * p.extend);
+  return std::min(1.0, width / static_cast<double>(std::max(p.m, p.n)));
+}
+
+void finish(const Problem& p, Path& path) {
+  if (path.done || p.local) return;
+  if (path.i == 0 && !p.subject_start && path.j > 0) {
+    path.push('D', path.j);
+    path.j = 0;
+  } else if (path.j == 0 && !p.query_start && path.i > 0) {
+    path.push('I', path.i);
+    path.i = 0;
+  }
+}
+
+}  // namespace
+
+Aligned align(const Problem& problem, const Settings& settings, bool with_path) {
+  const int64_t m = problem.m, n = problem.n;
+  Aligned result{};
+  End end = border_ends(problem);
+  Path path{};
+  // edges, their copy and one tile's directions are needed whatever is kept besides; then two regions by two at
+  // every level, of half the memory that the level above left
+  const int64_t fixed = 16 * (m + n) + static_cast<int64_t>(direction_bytes(settings.tile, settings.tile));
+  const MemoryNeeded needed{fixed + 96 * (m + n) + 16'384};
+  const int64_t memory = settings.memory - fixed;
+  if (m > 0 && n > 0) {
+    if (memory <= 0) throw needed;
+    int64_t least = INT64_MIN;
+    if (settings.beam > 0 && m * n >= 16 * int64_t{settings.tile} * settings.tile) {
+      least = reachable(problem, settings, result.cells);
+      result.passes += 1;
+    }
+    Grid grid(problem, settings);
+    Region region = grid.whole(least);
+    Checkpoints checkpoints;
+    for (int64_t K = grid.choose_step(region, memory / 2, share_that_matters(problem, least));; K *= 2) {
+      checkpoints.kept.clear();
+      checkpoints.used = 0;
+      checkpoints.step = K;
+      checkpoints.limit = memory / 2;
+      Pass pass;
+      pass.least = least;
+      pass.checkpoints = with_path ? &checkpoints : nullptr;
+      pass.end = &end;
+      Region copy = region;
+      grid.forward(copy, pass);
+      result.passes += 1;
+      if (!pass.full) break;
+      if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
+    }
+    path.i = end.i;
+    path.j = end.j;
+    if (with_path) if (!grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
+    result.cells += grid.cells();
+  } else {
+    path.i = end.i;
+    path.j = end.j;
+  }
+  if (with_path) finish(problem, path);
+  result.score = end.score;
+  result.i = path.i;
+  result.j = path.j;
+  result.cigar.assign(path.runs.rbegin(), path.runs.rend());
+  return result;
+}
+
+}  // namespace swsearch

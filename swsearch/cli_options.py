@@ -1,0 +1,80 @@
+"""Options that several commands share, each stated once."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+
+class ModeName(str, Enum):
+    """Values of --mode."""
+
+    local = "local"
+    # "global" is a keyword, so the member has another name than its value
+    global_ = "global"
+    semiglobal = "semiglobal"
+
+
+class AlphabetName(str, Enum):
+    """Values of --alphabet."""
+
+    protein = "protein"
+    dna = "dna"
+
+
+class EngineName(str, Enum):
+    """Values of --engine."""
+
+    auto = "auto"
+    gpu = "gpu"
+    cpu = "cpu"
+    reference = "reference"
+
+
+SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
+
+Mode = Annotated[
+    ModeName,
+    typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
+]
+MatrixName = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
+]
+GapOpen = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
+GapExtend = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
+Engine = Annotated[
+    EngineName,
+    typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
+]
+Device = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Which GPU, as swsearch doctor numbers them.",
+        show_default="the one with the most multiprocessors",
+        rich_help_panel=RUN,
+    ),
+]
+GpuMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most GPU memory to use, such as 512M or 2G; a larger database streams.",
+        show_default="nearly all that is free",
+        rich_help_panel=RUN,
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Where to write.", show_default="stdout", rich_help_panel=OUTPUT
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]

@@ -1,0 +1,185 @@
+"""Alignment of one pair by the compiled extension `swsearch._simd`, where it is there and can be used.
+
+The extension (sources in ``cpu/``) computes what `swsearch.traceback` computes with numpy, cell for cell the
+alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads. Of a global pair it
+leaves out the tiles that no alignment as good as one already found can pass. Nothing here is needed: without a
+compiler the extension is not built, and callers take another path.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.errors import MemoryLimitError, SwsearchError
+from swsearch.reference import Cigar
+from swsearch.scoring import Ends, Mode, Scoring, check_ends
+from swsearch.traceback import DEFAULT_MEMORY
+
+Found = tuple[int, int, int, Cigar, int, int]
+"""Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
+
+ScoreBytes = npt.NDArray[np.int8]
+
+SWITCH = "SWSEARCH_SIMD"
+"""Environment variable: ``off`` leaves the extension alone; ``baseline``, ``avx2`` or ``avx512`` choose at most that
+instruction set; empty or ``auto`` the widest there is."""
+
+TILE = 256
+"""Rows and columns that are computed at a time. Larger tiles run faster, but a path through one computes it again,
+and less is left out around it."""
+
+BEAM = 350
+"""How far below the best a first pass follows alignments, in matrix units: a few dozen gap extensions and pairs."""
+
+_REACH_LIMIT = 1 << 28
+"""Scores are kept in 32 bits; this leaves room for minus infinity."""
+
+
+@cache
+def _extension() -> ModuleType | None:
+    try:
+        from swsearch import _simd
+    except ImportError:
+        return None
+    return _simd
+
+
+def _switch() -> str:
+    return os.environ.get(SWITCH, "").strip().lower()
+
+
+def why_not() -> str | None:
+    """Say why the extension is not used, or return None if it is."""
+    if _switch() == "off":
+        return f"switched off by {SWITCH}=off"
+    if _extension() is None:
+        return "not built: install swsearch where there is a C++17 compiler (g++ or clang++)"
+    return None
+
+
+def instructions() -> str:
+    """Name the instruction set that is used: ``avx512``, ``avx2`` or ``baseline``."""
+    extension = _extension()
+    name: str = extension.instructions(_wanted()) if extension else "none"
+    return name
+
+
+def _wanted() -> str:
+    return "" if _switch() == "auto" else _switch()
+
+
+def can_align(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> bool:
+    """Say whether the extension is there and its 32-bit scores suffice for any pair of these lengths."""
+    low, high = scoring.score_range(mode, query_length, subject_length)
+    reach = max(-low, high) + scoring.gap_cost(subject_length) + scoring.gap_first
+    return reach < _REACH_LIMIT and why_not() is None
+
+
+def trace(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
+    threads: int | None = None,
+    *,
+    tile: int = TILE,
+    beam: int = BEAM,
+) -> tuple[int, int, int, Cigar]:
+    """Align two encoded sequences in bounded memory; ask `can_align` first.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    memory : int, optional
+        Bytes to be used for tables; each thread takes up to a megabyte besides.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
+    threads : int, optional
+        At most this many; by default all processors that this process may use.
+    tile, beam : int, optional
+        How to go about it (see `TILE` and `BEAM`; 0 for no first pass). They change nothing in the result.
+
+    Returns
+    -------
+    score, query_start, subject_start : int
+    cigar : tuple of (int, str)
+        As `swsearch.reference.align` returns them.
+
+    Raises
+    ------
+    MemoryLimitError
+        If the pair does not fit ``memory``.
+    """
+    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=True)[:4]
+
+
+def score(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
+    threads: int | None = None,
+    *,
+    tile: int = TILE,
+    beam: int = BEAM,
+) -> int:
+    """Score a pair; parameters and errors as for `trace`."""
+    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=False)[0]
+
+
+def _run(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int,
+    ends: Ends | None,
+    threads: int | None,
+    tile: int,
+    beam: int,
+    *,
+    path: bool,
+) -> Found:
+    """Call the extension, the path left out unless asked for."""
+    ends = check_ends(mode, ends)
+    extension = _extension()
+    if extension is None:
+        raise SwsearchError(f"swsearch._simd is {why_not()}")
+    free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
+    found: Found | int = extension.align(
+        np.ascontiguousarray(query),
+        np.ascontiguousarray(subject),
+        np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
+        max(scoring.matrix.max, 0),
+        int(scoring.gap_open),
+        int(scoring.gap_extend),
+        mode == "local",
+        sum(flag << place for place, flag in enumerate(free)),
+        path,
+        memory,
+        threads or len(os.sched_getaffinity(0)),
+        tile,
+        beam,
+        _wanted(),
+    )
+    if isinstance(found, int):
+        raise MemoryLimitError(
+            f"aligning with a subject of {len(subject)} residues takes more memory than the {memory >> 20} MiB left "
+            f"for it; allow at least {-(-found >> 20)} MiB"
+        )
+    return found

@@ -1,0 +1,394 @@
+"""Aligning pairs: one interface (`PairAligner`), several engines, and `swsearch.align` on top of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+
+from swsearch import native, reference, traceback
+from swsearch.alignment import PairAlignment, align_codes, table_bytes
+from swsearch.alphabet import ByteArray
+from swsearch.engines import choose, require_pycuda
+from swsearch.engines.base import available_processors
+from swsearch.errors import InputError
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode, fits_lane, may_start_at
+
+if TYPE_CHECKING:
+    from Bio.Align import Alignment
+
+    from swsearch.inputs import SequenceLike
+
+Pair = tuple[ByteArray, ByteArray]
+Found = TypeVar("Found", PairAlignment, int)
+
+GPU_WORTH_CELLS = 500_000_000
+"""Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
+
+PAIRS_IN_FLIGHT = 4
+"""Pairs that wait or run for each thread."""
+
+
+class PairAligner(ABC):
+    """Aligns or scores one pair after the other; a context manager.
+
+    Of several equal alignments every engine returns the one that `swsearch.reference` states.
+    """
+
+    name: str
+    """What ``--engine`` calls it."""
+    fallback: str = ""
+    """Why ``auto`` did not take the GPU; empty otherwise."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What runs, such as the library and the number of threads."""
+
+    @abstractmethod
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """Align two encoded sequences.
+
+        Parameters
+        ----------
+        query, subject : ndarray, shape (n,), uint8
+            Codes of the scoring's alphabet; may be empty.
+        scoring : Scoring
+            Matrix and gap costs.
+        mode : {"local", "global", "semiglobal"}
+            Which ends are free.
+        ends : Ends, optional
+            Which ends are free in semi-global mode; all four by default.
+
+        Raises
+        ------
+        MemoryLimitError
+            If the pair does not fit the memory allowed.
+        EngineError
+            If the device fails.
+        """
+
+    @abstractmethod
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """Score two encoded sequences without their alignment, in memory linear in their lengths; as `align`."""
+
+    def align_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[PairAlignment]:
+        """Align (query, subject) pairs, in order; they are drawn as results are taken."""
+        return (self.align(query, subject, scoring, mode, ends) for query, subject in pairs)
+
+    def score_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[int]:
+        """Score (query, subject) pairs, in order; they are drawn as results are taken."""
+        return (self.score(query, subject, scoring, mode, ends) for query, subject in pairs)
+
+    def close(self) -> None:  # noqa: B027  # not every engine holds something
+        """Let go of what the engine holds."""
+
+    def __enter__(self) -> PairAligner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ReferencePairAligner(PairAligner):
+    """The plain recurrence of `swsearch.reference`: slow, and the measure of every other engine."""
+
+    name = "reference"
+
+    @property
+    def description(self) -> str:
+        """What runs."""
+        return "reference (plain Python, for tests)"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`."""
+        return PairAlignment(query, subject, scoring, *reference.align(query, subject, scoring, mode, ends))
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`."""
+        return reference.score(query, subject, scoring, mode, ends)
+
+
+class CpuPairAligner(PairAligner):
+    """Aligns on the CPU: `swsearch.alignment.align_codes`, several pairs at a time.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes that the tables of all pairs in flight may take together.
+    threads : int, optional
+        Pairs at a time; by default one a processor.
+    """
+
+    name = "cpu"
+
+    def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
+        self.memory = traceback.DEFAULT_MEMORY if memory is None else memory
+        self.threads = threads or available_processors()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def description(self) -> str:
+        """What computes, its instruction set and the number of threads."""
+        from swsearch.engines import parasail_library
+
+        plural = "" if self.threads == 1 else "s"
+        library = f"parasail {parasail_library.version()}, {parasail_library.instruction_set()}"
+        if native.why_not() is None:
+            library = f"C++ extension, {native.instructions()}"
+        return f"cpu ({library}, {self.threads} thread{plural})"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`; all threads work on the pair where the compiled extension is there."""
+        return self._align((query, subject), scoring, mode, ends, self.threads)
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`; all threads work on the pair where the compiled extension is there."""
+        return self._score((query, subject), scoring, mode, ends, self.threads)
+
+    def _align(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> PairAlignment:
+        return align_codes(*pair, scoring, mode, ends=ends, memory=self.memory, threads=threads)
+
+    def _score(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> int:
+        found = None
+        query, subject = pair
+        ends = check_ends(mode, ends)
+        if native.can_align(len(query), len(subject), scoring, mode):
+            return native.score(query, subject, scoring, mode, self.memory, ends, threads)
+        if len(query) and len(subject) and ends == Ends.of_mode(mode):
+            found = _library_score(query, subject, scoring, mode)
+        return traceback.score(query, subject, scoring, mode, ends) if found is None else found
+
+    def align_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[PairAlignment]:
+        """See `PairAligner.align_many`."""
+        return self._map(lambda pair, threads: self._align(pair, scoring, mode, ends, threads), pairs)
+
+    def score_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[int]:
+        """See `PairAligner.score_many`."""
+        return self._map(lambda pair, threads: self._score(pair, scoring, mode, ends, threads), pairs)
+
+    def _map(self, work: Callable[[Pair, int], Found], pairs: Iterable[Pair]) -> Iterator[Found]:
+        """Do pairs in order: short ones side by side, a long one alone and with all threads.
+
+        Few pairs wait, and whole tables of those would fit the memory together.
+        """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads, "swsearch-align")
+        waiting: deque[tuple[Future[Found], int]] = deque()
+        held = 0
+        try:
+            for pair in pairs:
+                table = min(table_bytes(len(pair[0]), len(pair[1]), 32), self.memory)
+                while waiting and (held + table > self.memory or len(waiting) >= PAIRS_IN_FLIGHT * self.threads):
+                    done, freed = waiting.popleft()
+                    yield done.result()
+                    held -= freed
+                if table == self.memory or self.threads == 1:
+                    # here rather than in the pool, which Ctrl-C would have to wait for
+                    for done, freed in drain(waiting):
+                        yield done.result()
+                        held -= freed
+                    yield work(pair, self.threads)
+                    continue
+                waiting.append((self._pool.submit(work, pair, 1), table))
+                held += table
+            for done, _ in drain(waiting):
+                yield done.result()
+        finally:
+            for done, _ in waiting:
+                done.cancel()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+Item = TypeVar("Item")
+
+
+def drain(items: deque[Item]) -> Iterator[Item]:
+    """Yield the items of a queue from the left, taking each out."""
+    while items:
+        yield items.popleft()
+
+
+def _library_score(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> int | None:
+    """Score with parasail, or return None where no lane of its is wide enough."""
+    from swsearch.engines.parasail_library import ScoreProfile
+
+    profile, subject = scoring.profile(query), np.ascontiguousarray(subject)
+    low, high = scoring.score_range(mode, len(query), len(subject))
+    for bits in (16, 32):
+        # in local mode a lane that saturates says so
+        if fits_lane(bits, low, high, scoring) or (mode == "local" and may_start_at(bits, mode, scoring)):
+            scores, saturated = ScoreProfile(profile, scoring, mode, bits).score(
+                [subject.ctypes.data], [len(subject)]
+            )
+            if not saturated[0]:
+                return scores[0]
+    return None
+
+
+def create_pair_aligner(
+    engine: str = "auto",
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    notice: Callable[[str], None] | None = None,
+    cells: int | None = None,
+    pairs: int = 1,
+) -> PairAligner:
+    """Make what aligns pairs.
+
+    Parameters
+    ----------
+    engine : {"auto", "gpu", "cpu", "reference"}
+        ``auto`` takes the GPU if it can be used and the work is worth starting it, and the CPU otherwise; why is
+        then the aligner's ``fallback``.
+    threads, memory : int, optional
+        For the CPU: pairs at a time, and bytes that tables may take.
+    device, gpu_memory, notice
+        As for `swsearch.engines.create_engine`; with ``auto``, a GPU option means that the GPU is worth it.
+    cells, pairs : int, optional
+        Size of the work: query length times subject length over all pairs, and their number, which is only told.
+        Unknown work is worth a GPU.
+
+    Raises
+    ------
+    OptionError
+        If there is no such engine or device, or an option does not go with the engine.
+    GpuUnavailableError
+        If the GPU is asked for by name and cannot be used.
+    """
+    asked = device is not None or gpu_memory is not None
+    small = cells is not None and cells < GPU_WORTH_CELLS
+    if engine == "auto" and small and not asked:
+        made = create_pair_aligner("cpu", threads=threads, memory=memory)
+        made.fallback = f"running on the CPU: {count_pairs(pairs)}, {cells:,} cells, are not worth starting a GPU"
+        return made
+    chosen, reason = choose(
+        engine,
+        gpu=lambda: _create_gpu(device, gpu_memory),
+        cpu=lambda: CpuPairAligner(memory, threads),
+        reference=ReferencePairAligner,
+        threads=threads,
+        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        notice=notice,
+    )
+    chosen.fallback = reason
+    return chosen
+
+
+def count_pairs(number: int) -> str:
+    """Return ``1 pair`` or ``1,200 pairs``."""
+    return f"{number:,} pair{'' if number == 1 else 's'}"
+
+
+def _create_gpu(device: int | None, memory: int | None) -> PairAligner:
+    require_pycuda()
+    module = import_module("swsearch.engines.gpu.pairs")
+    return cast(PairAligner, module.GpuPairAligner(device, memory))
+
+
+def align(
+    a: SequenceLike,
+    b: SequenceLike,
+    *,
+    mode: Mode = "global",
+    scoring: Scoring | None = None,
+    ends: Ends | str | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+    memory: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+) -> Alignment:
+    """Align two sequences.
+
+    Parameters
+    ----------
+    a, b : path, str, Bio.SeqRecord or (id, sequence)
+        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
+        string is a path.
+    mode : {"global", "local", "semiglobal"}
+        Which ends are free: none, all and any part, all four ends.
+    scoring : Scoring, optional
+        BLOSUM62, 11, 1 by default. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are
+        linear.
+    ends : Ends or str, optional
+        Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
+        ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
+    engine : {"auto", "gpu", "cpu", "reference"}
+        What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
+    threads, memory : int, optional
+        For the CPU: most threads, by default one a processor, and bytes that tables may take, 256 MiB by default.
+    device, gpu_memory : int, optional
+        For the GPU: which one, and bytes of its memory that may be used.
+
+    Returns
+    -------
+    Bio.Align.Alignment
+        Target is ``b``, query ``a``; its ``score`` is set.
+
+    Raises
+    ------
+    InputError
+        If a sequence cannot be read, or an option cannot be used.
+    MemoryLimitError
+        If the pair does not fit the memory allowed.
+    """
+    from swsearch.inputs import read_queries
+
+    scoring = scoring or Scoring()
+    check_mode(mode)
+    free = check_ends(mode, Ends.parse(ends) if isinstance(ends, str) else ends)
+    pair = []
+    for name, sequence in (("a", a), ("b", b)):
+        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
+        if len(found) != 1:
+            raise InputError(f"{name}: got {len(found)} sequences, expected one")
+        pair.append(found[0])
+    query, subject = (one.codes for one in pair)
+    made = create_pair_aligner(
+        engine,
+        threads=threads,
+        memory=memory,
+        device=device,
+        gpu_memory=gpu_memory,
+        cells=len(query) * len(subject),
+    )
+    with made as aligner:
+        aligned = aligner.align(query, subject, scoring, mode, free)
+    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)

@@ -1,0 +1,217 @@
+"""The compiled extension against the reference: every mode, tile bounds, checkpoints, first passes, threads."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from cases import any_codes, flat_matrix, modes_with_ends, random_codes, scorings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swsearch import native, reference, traceback
+from swsearch.alignment import align_codes
+from swsearch.alphabet import DNA, PROTEIN
+from swsearch.errors import MemoryLimitError, SwsearchError
+from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
+
+pytestmark = pytest.mark.skipif(native.why_not() is not None, reason=f"swsearch._simd: {native.why_not()}")
+
+dna_scorings = st.builds(
+    Scoring,
+    st.builds(dna_matrix, st.sampled_from([1, 5, 127]), st.sampled_from([-127, -4, -1, 0])),
+    st.sampled_from([0, 1, 10, 10_000]),
+    st.sampled_from([0, 1, 3, 10_000]),
+)
+ways = st.fixed_dictionaries(
+    {
+        "tile": st.sampled_from([1, 2, 3, 5, 16, 33, 256]),
+        "beam": st.sampled_from([0, 1, 20, 350]),
+        "threads": st.sampled_from([1, 2, 3]),
+    }
+)
+instruction_sets = pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
+
+
+def least_memory(query, subject, tile):
+    """Bytes that are needed before anything is kept."""
+    return 16 * (len(query) + len(subject)) + 2 * tile * 32 * -(-tile // 32)
+
+
+@st.composite
+def relatives(draw):
+    """Make a sequence and a copy of it with changes: pairs of which most of the matrix can be left out."""
+    query = draw(any_codes(60))
+    changes = draw(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 2), st.integers(0, 3)), max_size=6))
+    subject = query.tolist()
+    for place, kind, letter in changes:
+        at = place % (len(subject) + 1)
+        subject[at : at + (kind != 1)] = [letter] if kind < 2 else []
+    return query, np.array(subject, dtype=np.uint8)
+
+
+pairs = st.one_of(st.tuples(any_codes(45), any_codes(45)), relatives())
+
+
+@settings(max_examples=400)
+@given(pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways)
+def test_the_references_alignment_is_found(pair, scoring, mode_and_ends, way):
+    mode, ends = mode_and_ends
+    expected = reference.align(*pair, scoring, mode, ends)
+    assert native.trace(*pair, scoring, mode, ends=ends, **way) == expected
+    assert native.score(*pair, scoring, mode, ends=ends, **way) == expected[0]
+
+
+@settings(max_examples=400)
+@given(
+    pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.sampled_from([1_000, 3_000, 10_000, 40_000])
+)
+def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
+    mode, ends = mode_and_ends
+    memory += least_memory(*pair, way["tile"])
+    try:
+        found = native.trace(*pair, scoring, mode, memory, ends, **way)
+    except MemoryLimitError:
+        return
+    assert found == reference.align(*pair, scoring, mode, ends)
+
+
+@instruction_sets
+def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
+    monkeypatch.setenv(native.SWITCH, instructions)
+    if native.instructions() != instructions:
+        pytest.skip(f"this processor has no {instructions}")
+    generator = np.random.default_rng(3)
+    for size in (1, 31, 32, 33, 300, 700):
+        query = random_codes(generator, size, 4)
+        subject = np.concatenate((query[size // 3 :], random_codes(generator, 20, 4), query[: size // 2]))
+        for mode in MODES:
+            for scoring in (Scoring(), Scoring(flat_matrix(127, -127), 10_000, 100), Scoring(gap_open=0)):
+                expected = traceback.trace(query, subject, scoring, mode)
+                assert native.trace(query, subject, scoring, mode) == expected, (size, mode, scoring.describe())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "scoring", [Scoring(), Scoring(flat_matrix(127, -127), 4_000, 200)], ids=["16 bits", "32 bits"]
+)
+def test_checkpoints_at_several_levels(mode, scoring):
+    generator = np.random.default_rng(11)
+    query = random_codes(generator, 1_500, 20)
+    subject = np.concatenate((query[100:600], random_codes(generator, 150, 20), query[630:1_490]))
+    expected = traceback.trace(query, subject, scoring, mode)
+    found = 0
+    for memory in (80_000, 160_000, 320_000, 1 << 20):
+        budget = memory + least_memory(query, subject, 16)
+        for beam in (0, 350):
+            try:
+                result = native.trace(query, subject, scoring, mode, budget, tile=16, beam=beam, threads=2)
+            except MemoryLimitError:
+                continue
+            assert result == expected, (memory, beam)
+            found += 1
+    assert found >= 6
+
+
+@pytest.mark.parametrize("tile", [16, 64])
+@pytest.mark.parametrize("shape", [(3_000, 3_000), (300, 4_000), (2_000, 100)])
+def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
+    generator = np.random.default_rng(12)
+    query, subject = (random_codes(generator, size, 20) for size in shape)
+    free = 15  # all four ends
+    extension, scores = native._extension(), Scoring().matrix.scores.astype(np.int8)
+    needed = extension.align(query, subject, scores, 11, 11, 1, False, free, True, 1_000, 1, tile, 0, "")
+    assert isinstance(needed, int) and needed < 150 * sum(shape) + 50_000
+    found = native.trace(query, subject, Scoring(), "semiglobal", needed, tile=tile, beam=0)
+    assert found == traceback.trace(query, subject, Scoring(), "semiglobal")
+
+
+def test_too_little_memory_says_so():
+    query = np.zeros(1_000, dtype=np.uint8)
+    with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory than the 0 MiB"):
+        native.trace(query, query, Scoring(), "global", 10_000)
+
+
+def test_a_similar_pair_leaves_most_of_the_matrix_out():
+    generator = np.random.default_rng(1)
+    query = random_codes(generator, 20_000, 4)
+    subject = np.delete(query, generator.integers(0, len(query), 100))
+    scoring = Scoring(dna_matrix(), 10, 1)
+    whole = native._run(query, subject, scoring, "global", 1 << 28, None, 2, native.TILE, 0, path=True)
+    part = native._run(query, subject, scoring, "global", 1 << 28, None, 2, native.TILE, native.BEAM, path=True)
+    assert part[:4] == whole[:4]
+    assert part[4] < whole[4] / 5
+
+
+def test_an_unrelated_pair_is_computed_once_and_a_little():
+    generator = np.random.default_rng(2)
+    query, subject = random_codes(generator, 6_000, 4), random_codes(generator, 6_000, 4)
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in MODES:
+        _, _, _, _, cells, _ = native._run(query, subject, scoring, mode, 1 << 28, None, 2, 256, 350, path=True)
+        assert cells < 1.35 * len(query) * len(subject)
+
+
+def test_scores_beyond_32_bits_take_another_path():
+    scoring = Scoring(gap_extend=10_000)
+    assert not native.can_align(20_000, 20_000, scoring, "global")
+    assert native.can_align(2_000, 2_000, scoring, "global")
+    query = PROTEIN.encode("MKV")
+    aligned = align_codes(query, np.tile(query, 9_000), scoring, "global")
+    assert aligned.score == -11 - 10_000 * 26_997 + 14
+
+
+def test_codes_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="codes below 32"):
+        native.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Scoring(), "local")
+
+
+@pytest.mark.parametrize("value", ["off", "OFF "])
+def test_it_can_be_switched_off(value, monkeypatch):
+    monkeypatch.setenv(native.SWITCH, value)
+    assert native.why_not() == "switched off by SWSEARCH_SIMD=off"
+    assert not native.can_align(10, 10, Scoring(), "local")
+
+
+def test_without_the_extension_it_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(native, "_extension", lambda: None)
+    assert native.instructions() == "none"
+    with pytest.raises(
+        SwsearchError, match=r"_simd is not built: install swsearch where there is a C\+\+17 compiler"
+    ):
+        native.trace(PROTEIN.encode("W"), PROTEIN.encode("W"), Scoring(), "local")
+    assert align_codes(PROTEIN.encode("WW"), PROTEIN.encode("WW"), Scoring(), "local").cigar_string == "2M"
+
+
+def test_control_c_is_answered_within_a_second():
+    query = random_codes(np.random.default_rng(4), 150_000, 4)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begun = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        native.trace(query, query[::-1], Scoring(dna_matrix(), 10, 1), "local")
+    assert time.perf_counter() - begun < 2
+
+
+def test_dna_with_free_ends_finds_a_read():
+    genome = random_codes(np.random.default_rng(6), 5_000, 4)
+    scoring, ends = Scoring(dna_matrix(), 10, 1), Ends(False, False, True, True)
+    found = native.trace(genome[2_000:3_000], genome, scoring, "semiglobal", ends=ends)
+    assert found == (5_000, 0, 2_000, ((1_000, "M"),))
+    assert DNA.decode(genome[:1]) in "ACGT"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
+    import lzma
+
+    text = lzma.decompress((shared_data / "extremes.fasta.xz").read_bytes()).decode()
+    records = [entry.partition("\n") for entry in text.split(">")[1:]]
+    titins = {header.split()[0]: letters.replace("\n", "") for header, _, letters in records}
+    query, subject = (PROTEIN.encode(titins[name]) for name in ("Q8WZ42", "A2ASS6"))
+    assert native.trace(query, subject, Scoring(), mode, threads=2) == traceback.trace(
+        query, subject, Scoring(), mode
+    )
