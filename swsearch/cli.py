@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from swsearch.bench_commands import bench_app
 from swsearch.console import (
     ProgressBar,
     check_output,
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 db_app = typer.Typer(help="Build and look after database files.", no_args_is_help=True)
 app.add_typer(db_app, name="db")
+app.add_typer(bench_app, name="bench")
 
 
 class ModeName(str, Enum):
@@ -364,30 +366,6 @@ def doctor_command() -> None:
         typer.echo(f"{line.topic:<12} {line.text}")
     if not healthy:
         raise typer.Exit(3)
-
-
-@app.command("bench")
-@command
-def bench_command(
-    queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
-    subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
-    peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each; the median counts.")] = 3,
-    top: Annotated[int, typer.Option(min=1, help="Hits with alignments a query.")] = 10,
-    threads: Threads = None,
-) -> None:
-    """Measure the throughput of each engine here, and of installed peers, in one run.
-
-    Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
-    """
-    from swsearch.bench import measure, print_table
-    from swsearch.engines.base import available_processors
-
-    if (queries is None) != (subjects is None):
-        raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(
-        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
-    )
 
 
 @db_app.command("build")

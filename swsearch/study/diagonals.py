@@ -1,4 +1,4 @@
-"""Host code of the approaches that keep the whole matrix in global memory: diagonal blocks, element diagonals, skewed.
+"""Host code of what keeps the whole matrix in global memory: diagonal blocks, element diagonals, skewed.
 
 They differ in what they launch; the matrices, their boundary and what is checked are the same.
 """
@@ -114,7 +114,8 @@ class MatrixRun:
             return self.machine.download(first, np.int32, (m + 1, n + 1))
         stored = self.machine.download(first, np.int32, (m + n + 1, m + 1))
         i, j = np.ogrid[: m + 1, : n + 1]
-        return stored[i + j, i]
+        unskewed: IntTable = stored[i + j, i]
+        return unskewed
 
     def last_score(self) -> int:
         """Return H of the last cell alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.engines.gpu.compiler import SOURCES, Compiler, Kernel, find_compiler
-from swsearch.engines.gpu.device import Device, DeviceInfo, Function, choose_device
+from swsearch.engines.gpu.device import Device, DeviceInfo, Function, choose_device, driver
 
 STUDY_SOURCES = SOURCES / "study"
 """The folder of the study's kernels."""
@@ -81,7 +82,7 @@ class StudyCompiler(Compiler):
 
     def key(self, kernel: Kernel) -> str:
         """Return the cache's name of a kernel, which the engine's headers are part of."""
-        headers = "".join(path.read_text() for path in sorted(SOURCES.glob("*.cuh")))
+        headers = "".join(path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.cuh")))
         return super().key(Kernel(kernel.source, (*kernel.defines, ("HEADERS", hash_of(headers)))))
 
     def _options(self, kernel: Kernel) -> list[str]:
@@ -90,9 +91,13 @@ class StudyCompiler(Compiler):
 
 def hash_of(text: str) -> int:
     """Return a number that stands for a text."""
-    import hashlib
-
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def study_hash() -> str:
+    """Return the SHA-256 of the study's kernels and of the engine's headers, which results carry."""
+    paths = [*sorted(SOURCES.glob("*.cuh")), *sorted(STUDY_SOURCES.glob("*.cu*"))]
+    return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)).hexdigest()
 
 
 def study_compiler(architecture: str, version: tuple[int, int] | None, cache: Path | None = None) -> StudyCompiler:
@@ -140,7 +145,7 @@ class GpuMachine:
 
     def fill(self, buffer: Buffer, word: int) -> None:
         """Set every word of a buffer."""
-        self._device.fill_async(buffer.address, word, -(-buffer.n_bytes // 4), self._main)
+        driver().memset_d32_async(buffer.address, word, -(-buffer.n_bytes // 4), self._main)
 
     def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """Copy a buffer to the host."""

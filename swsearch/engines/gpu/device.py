@@ -263,11 +263,6 @@ class Device:
         if n_bytes:
             self._cuda.memset_d32_async(address, 0, n_bytes // 4, stream)
 
-    def fill_async(self, address: int, word: int, n_words: int, stream: Any) -> None:
-        """Set 32-bit words of device memory."""
-        if n_words:
-            self._cuda.memset_d32_async(address, word, n_words, stream)
-
     def load(self, cubin: bytes) -> Any:
         """Load a compiled module."""
         return self._cuda.module_from_buffer(cubin)
