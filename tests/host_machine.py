@@ -81,6 +81,9 @@ class HostMachine:
     def copy_out(self, target: Array, buffer: HostBuffer, stream: Any) -> None:
         target.reshape(-1).view(np.uint8)[:] = buffer.words.view(np.uint8)[: target.nbytes]
 
+    def compile(self, codes: Sequence[Kernel]) -> None:
+        pass
+
     def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
         source = STUDY_SOURCES / f"{code.source}.cu"
         compiled = HostKernel(source, name, signature, dict(code.defines), Path(headers().name))

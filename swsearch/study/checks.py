@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch import reference
+from swsearch.alphabet import ByteArray
 from swsearch.errors import EngineError
 from swsearch.scoring import Mode
 from swsearch.study.diagonals import MatrixRun
@@ -128,29 +129,36 @@ def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, colu
     return rows * columns
 
 
-def _check_inter_task(machine: Machine, variant: Variant, gaps: str, length: int) -> int:
+@lru_cache(maxsize=16)
+def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], list[Table]]:
+    """Return a made-up query, subjects, and H of each without row 0 and column 0."""
     generator = np.random.default_rng([CHECK_SEED, length])
     scoring = protein_scoring(gaps)
     query = generator.integers(0, 20, length, dtype=np.uint8)
     lengths = generator.integers(1, 80, CHECK_SUBJECTS).tolist()
     subjects = [generator.integers(0, 20, n, dtype=np.uint8) for n in lengths]
+    tables = [expected_tables(Pair(query, one, scoring, "local")).h[1:, 1:] for one in subjects]
+    return query, subjects, tables
+
+
+def _check_inter_task(machine: Machine, variant: Variant, gaps: str, length: int) -> int:
+    query, subjects, tables = known_subjects(gaps, length)
+    scoring = protein_scoring(gaps)
     run = InterTaskRun(machine, variant, DatabaseOnDevice(machine, subjects), query, scoring, gaps, keep=True)
     timed = InterTaskRun(machine, variant, run.database, query, scoring, gaps)
     for one in (run, timed):
         one.poison()
         one.enqueue()
-    cells, scores, plain = 0, run.scores(), timed.scores()
-    for place, found in enumerate(run.matrices()):
-        expected = expected_tables(Pair(query, subjects[place], scoring, "local")).h
-        case = f"{gaps} gaps, query of {length}, subject {place} of {lengths[place]}"
-        _compare(variant, case, "H", found, expected[1:, 1:])
+    scores, plain = run.scores(), timed.scores()
+    for place, (found, expected) in enumerate(zip(run.matrices(), tables, strict=True)):
+        case = f"{gaps} gaps, query of {length}, subject {place} of {len(subjects[place])}"
+        _compare(variant, case, "H", found, expected)
         if not scores[place] == plain[place] == expected.max():
             raise EngineError(
                 f"{variant}, {case}: scores {scores[place]} and, without the matrix, {plain[place]}, expected "
                 f"{expected.max()}"
             )
-        cells += found.size
-    return cells
+    return sum(table.size for table in tables)
 
 
 def _compare(variant: Variant, case: str, what: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:

@@ -58,6 +58,9 @@ class Machine(Protocol):
     def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
         """Copy from a buffer's beginning to page-locked memory, behind what a stream holds."""
 
+    def compile(self, codes: Sequence[Kernel]) -> None:
+        """Compile kernels beforehand, several at a time."""
+
     def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
         """Compile and load a kernel."""
 
@@ -110,7 +113,8 @@ class GpuBuffer:
     """Device memory, given back when nobody refers to it."""
 
     def __init__(self, device: Device, n_bytes: int) -> None:
-        self._memory = device.allocate(-(-n_bytes // 4) * 4)
+        with device.active(f"a matrix or buffer of {n_bytes:,} bytes"):
+            self._memory = device.allocate(-(-n_bytes // 4) * 4)
         self.address, self.n_bytes = int(self._memory), n_bytes
 
 
@@ -157,11 +161,18 @@ class GpuMachine:
     def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
         """Allocate page-locked memory."""
         n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        return self._device.pinned(n_bytes).view(dtype)[: int(np.prod(shape))].reshape(shape)
+        with self._device.active(f"page-locked memory of {n_bytes:,} bytes"):
+            pinned = self._device.pinned(n_bytes)
+        return pinned.view(dtype)[: int(np.prod(shape))].reshape(shape)
 
     def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
         """Copy to page-locked memory."""
         self._device.download_async(target, buffer.address, stream)
+
+    def compile(self, codes: Sequence[Kernel]) -> None:
+        """Compile and load kernels."""
+        for code, cubin in zip(codes, self._compiler.compile_all(codes), strict=True):
+            self._modules[code] = self._device.load(cubin)
 
     def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
         """Compile and load a kernel."""

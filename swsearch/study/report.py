@@ -25,11 +25,10 @@ def report(results: Results) -> list[str]:
         f"swsearch {about['swsearch']}, pycuda {about['pycuda']}, parasail {about['parasail']}, kernels "
         f"{about['kernels'][:12]}",
         "",
-        "GPU: median by CUDA events, all launches of a run, the boundary's too; strips with the copy of all directions "
-        "to the host.",
-        f"CPU: {NAMES[0]} on one thread, plain C without vector instructions, is what speed-up refers to; {NAMES[1]} "
-        "is its vectorised",
-        "form. Both compute the score alone. For a database both scored a sample, scaled to all residues.",
+        "GPU: median by CUDA events, all launches of a run, the boundary's too; strips with the copy of all "
+        "directions to the host.",
+        f"CPU: {NAMES[0]} on one thread, plain C without vector instructions, is what speed-up refers to;",
+        f"{NAMES[1]} is its vectorised form. Both compute the score alone. For a database both scored a sample, scaled to all residues.",
     ]
     for approach in APPROACHES:
         rows = [row for row in results.rows if row.approach == approach]
@@ -39,8 +38,8 @@ def report(results: Results) -> list[str]:
             lines += [
                 "",
                 f"Batch of {batch['pairs']} pairs of {batch['length']:,}, {batch['gaps']} gaps, with alignments: "
-                f"{batch['seconds']:.3f} s in turn, {batch['overlapped_seconds']:.3f} s with each traceback beside the "
-                f"next matrix.",
+                f"{batch['seconds']:.3f} s in turn, {batch['overlapped_seconds']:.3f} s with each traceback beside "
+                "the next matrix.",
             ]
     if results.skipped:
         lines += ["", "Not run:", *(f"- {text}" for text in results.skipped)]

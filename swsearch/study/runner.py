@@ -124,6 +124,8 @@ def run_on(
     begun = time.monotonic()
     results, timer = Results(_about(machine)), Timer(machine)
     say(f"{machine.name}, {machine.multiprocessors} multiprocessors; {results.about['processor']}")
+    chosen = [variant for approach in settings.approaches for variant in variants_of(approach)]
+    machine.compile(list(dict.fromkeys(code for variant in chosen for code in variant.kernels(settings.gaps))))
     for approach in settings.approaches:
         for variant in variants_of(approach):
             _run_variant(machine, timer, variant, settings, results, say, begun)
@@ -178,8 +180,10 @@ def _beside(timer: Timer, approach: str, settings: Settings, results: Results, s
         if approach == "strips":
             batch = timer.batches(gaps)
             results.batches.append(batch)
-            say(f"  batch of {batch['pairs']} pairs of {batch['length']:,}, {gaps}: {batch['seconds']:.3f} s in turn, "
-                f"{batch['overlapped_seconds']:.3f} s with the traceback overlapped")  # fmt: skip
+            say(
+                f"  batch of {batch['pairs']} pairs of {batch['length']:,}, {gaps}: {batch['seconds']:.3f} s in "
+                f"turn, {batch['overlapped_seconds']:.3f} s with the traceback overlapped"
+            )
         if approach == "inter-task" and gaps == "affine":
             from swsearch.study.own import search_times
 

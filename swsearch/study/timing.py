@@ -121,15 +121,13 @@ class Timer:
         pair = random_pair(length, length, variant.mode, gaps, protein=protein)
         cpu = self._cpu_pair(pair, gaps, protein)
         extra: dict[str, float] = {}
-        run: StripRun | MatrixRun
-        if protein:
-            run = StripRun(self.machine, variant, pair, gaps)
-        else:
-            run = MatrixRun(self.machine, variant, pair, gaps)
+        make = StripRun if protein else MatrixRun
+        run: StripRun | MatrixRun = make(self.machine, variant, pair, gaps)
         runs = self._times(run)
         if run.last_score() != cpu.scores[0]:
             raise EngineError(
-                f"{variant}, {gaps} gaps, {length} x {length}: score {run.last_score()}, parasail's is {cpu.scores[0]}"
+                f"{variant}, {gaps} gaps, {length} x {length}: score {run.last_score()}, parasail's is "
+                f"{cpu.scores[0]}"
             )
         extra["device_bytes"] = run.device_bytes
         if isinstance(run, StripRun) and not variant.sweep:

@@ -6,6 +6,7 @@ size; the others are timed at all sizes up to their ``largest``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swsearch.engines.gpu.compiler import Kernel
@@ -21,6 +22,9 @@ MODE_NUMBERS: dict[Mode, int] = {"local": 0, "global": 1}
 
 APPROACHES = ("diagonal-blocks", "element-diagonals", "skewed", "strips", "inter-task")
 """Names of the approaches, in the order of the report."""
+
+MATRIX_APPROACHES = APPROACHES[:3]
+"""Those that keep the whole matrix in global memory."""
 
 TILES = ((8, 8), (16, 16), (32, 32), (8, 128), (16, 64))
 """Rows and columns of a block of Huynh et al."""
@@ -96,11 +100,18 @@ class Variant:
             Another file with the same constants.
         """
         every = {"MODE": MODE_NUMBERS[self.mode], "AFFINE": int(gaps == "affine"), **dict(self.constants)}
-        if self.approach in ("strips", "inter-task"):
+        if self.approach not in MATRIX_APPROACHES:
             every["KEEP"] = int(keep)
         if source == "boundary":  # one for all variants with the same matrices
             every = {name: every[name] for name in ("MODE", "AFFINE", "DIRECTIONS", "SKEWED") if name in every}
         return Kernel(source or self.source, tuple((f"SWSEARCH_{name}", value) for name, value in every.items()))
+
+    def kernels(self, gaps: Sequence[str]) -> list[Kernel]:
+        """Return everything that is compiled for checks and timing."""
+        found = [self.kernel(kind, keep=keep) for kind in gaps for keep in (True, False)]
+        if self.approach in MATRIX_APPROACHES:
+            found += [self.kernel(kind, source="boundary") for kind in gaps]
+        return list(dict.fromkeys(found))
 
     def __str__(self) -> str:
         return f"{self.approach}: {self.name}"
