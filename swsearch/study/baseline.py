@@ -79,7 +79,8 @@ def _time(query: str, subjects: Sequence[str], scoring: Scoring, mode: str) -> C
 
 
 def _best_of(work: Callable[[], tuple[int, ...]]) -> tuple[float, tuple[int, ...]]:
-    best, found = np.inf, ()
+    best = np.inf
+    found: tuple[int, ...] = ()
     for _ in range(3):
         begun = time.perf_counter()
         found = work()

@@ -28,7 +28,8 @@ def report(results: Results) -> list[str]:
         "GPU: median by CUDA events, all launches of a run, the boundary's too; strips with the copy of all "
         "directions to the host.",
         f"CPU: {NAMES[0]} on one thread, plain C without vector instructions, is what speed-up refers to;",
-        f"{NAMES[1]} is its vectorised form. Both compute the score alone. For a database both scored a sample, scaled to all residues.",
+        f"{NAMES[1]} is its vectorised form. Both compute the score alone. For a database both scored a sample,",
+        "scaled to all residues.",
     ]
     for approach in APPROACHES:
         rows = [row for row in results.rows if row.approach == approach]
