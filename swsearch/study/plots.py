@@ -29,7 +29,10 @@ def check_matplotlib() -> None:
         raise InputError("--plot needs matplotlib; pip install 'swsearch[plot]'") from None
 
 
-def _lines(axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row], str]) -> None:
+def _lines(
+    axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row], str], *, log: bool = False
+) -> None:
+    """Draw one line a label over an axis of powers of two."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         series.setdefault(label(row), []).append((row[x], row[y]))
@@ -41,6 +44,11 @@ def _lines(axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row
         )  # fmt: skip
     if series:
         axes.legend(fontsize=6.5, frameon=False)
+    axes.set_xscale("log", base=2)
+    if log:
+        axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(True, color="0.9", lw=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -57,14 +65,11 @@ def _name(row: Row) -> str:
     return f"{row['approach']}: {short}"
 
 
-def _sized(quantity: str, caption: str, log_y: bool) -> Callable[[Axes, list[Row]], None]:
+def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
     def draw(axes: Axes, rows: list[Row]) -> None:
         chosen = _by_size(rows)
         # the best form of each approach and memory, or the legend hides the plot
-        _lines(axes, _best_of_each(chosen), "rows", quantity, _name)
-        axes.set_xscale("log", base=2)
-        if log_y:
-            axes.set_yscale("log")
+        _lines(axes, _best_of_each(chosen), "rows", quantity, _name, log=True)
         axes.set_xlabel("length of both sequences")
         axes.set_ylabel(caption)
 
@@ -112,28 +117,25 @@ def _at_sweep(rows: list[Row], approach: str) -> list[Row]:
 def _threads(axes: Axes, rows: list[Row]) -> None:
     chosen = [row for row in _at_sweep(rows, "skewed") if "storage" not in row["variant"]]
     _lines(axes, chosen, "threads", "gcups", lambda row: row["variant"].rsplit(",", 1)[0])
-    axes.set_xscale("log", base=2)
     axes.set_xlabel(f"threads of a block, pair of {chosen[0]['rows'] if chosen else 0:,}")
     axes.set_ylabel("GCUPS")
 
 
 def _kernels(axes: Axes, rows: list[Row]) -> None:
-    chosen = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global"]
+    swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global"]
+    chosen = [{**row, "concurrent": row["extra"]["concurrent"]} for row in swept]
 
     def label(row: Row) -> str:
         return f"{row['threads']:,} rows, {row['variant'].rsplit(', ', 1)[1]}"
 
-    _lines(axes, chosen, "blocks", "gcups", label)
-    axes.set_xscale("log", base=2)
+    _lines(axes, chosen, "concurrent", "gcups", label)
     axes.set_xlabel(f"concurrent kernels, pair of {chosen[0]['rows'] if chosen else 0:,}")
     axes.set_ylabel("GCUPS")
 
 
 def _queries(axes: Axes, rows: list[Row]) -> None:
     chosen = [row for row in rows if row["approach"] == "inter-task" and not row["sweep"] and row["gaps"] == "affine"]
-    _lines(axes, chosen, "rows", "gcups", lambda row: row["variant"].split(",")[0])
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    _lines(axes, chosen, "rows", "gcups", lambda row: row["variant"].split(",")[0], log=True)
     axes.set_xlabel("query length, inter-task")
     axes.set_ylabel("GCUPS")
 
@@ -156,9 +158,9 @@ def _grids(axes: Axes, rows: list[Row]) -> None:
 
 
 PANELS: dict[str, Callable[[Axes, list[Row]], None]] = {
-    "time": _sized("seconds", "seconds on the GPU", True),
-    "gcups": _sized("gcups", "GCUPS", True),
-    "speedup": _sized("speedup", "times one CPU thread (parasail nw/sw)", True),
+    "time": _sized("seconds", "seconds on the GPU"),
+    "gcups": _sized("gcups", "GCUPS"),
+    "speedup": _sized("speedup", "times one CPU thread (parasail nw/sw)"),
     "tiles": _tiles,
     "threads": _threads,
     "kernels": _kernels,

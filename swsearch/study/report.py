@@ -11,7 +11,7 @@ from swsearch.study.variants import APPROACHES
 
 COLUMNS = (
     "variant", "gaps", "query x subject", "matrix checked, cells", "launches", f"{NAMES[0]}, s", f"{NAMES[1]}, s",
-    "GPU, s", "GCUPS", "speed-up",
+    "GPU, s", "GCUPS", "speed-up", "GPU memory, MiB",
 )  # fmt: skip
 
 SUMMARY = ("variant", "gaps", "query x subject", "GPU, s", "GCUPS", "speed-up")
@@ -30,11 +30,13 @@ def report(results: Results) -> list[str]:
         f"CPU: {NAMES[0]} on one thread, plain C without vector instructions, is what speed-up refers to;",
         f"{NAMES[1]} is its vectorised form. Both compute the score alone. For a database both scored a sample,",
         "scaled to all residues.",
+        f"A launch from Python costs {about['launch_microseconds']:.1f} us, many in a row: the bound of what launches "
+        "once a diagonal.",
     ]
     for approach in APPROACHES:
         rows = [row for row in results.rows if row.approach == approach]
         if rows:
-            lines += ["", f"## {approach} ({rows[0].paper})", "", *table(COLUMNS, map(_cells, rows))]
+            lines += ["", f"## {approach} ({rows[0].paper})", "", *table(COLUMNS, map(_cells, rows)), *_walks(rows)]
         for batch in results.batches if approach == "strips" else []:
             lines += [
                 "",
@@ -78,7 +80,19 @@ def _cells(row: Measurement) -> list[str]:
         row.variant, row.gaps, _size(row), f"{row.checked:,}" if row.checked else "by its own tests",
         f"{row.launches:,}" if row.launches else "", f"{row.cpu_seconds:.4f}", f"{row.striped_seconds:.4f}",
         f"{row.seconds:.5f}", f"{row.gcups:,.2f}", f"{row.speedup:,.1f}",
+        f"{row.extra['device_bytes'] / 2**20:,.1f}" if "device_bytes" in row.extra else "",
     ]  # fmt: skip
+
+
+def _walks(rows: list[Measurement]) -> list[str]:
+    """Return what the traceback on the CPU adds, for variants that have it."""
+    walked = [row for row in rows if "traceback_seconds" in row.extra]
+    columns = ("variant", "gaps", "query x subject", "matrix on the GPU, s", "traceback on the CPU, s")
+    cells = (
+        [row.variant, row.gaps, _size(row), f"{row.seconds:.4f}", f"{row.extra['traceback_seconds']:.4f}"]
+        for row in walked
+    )
+    return ["", *table(columns, cells)] if walked else []
 
 
 def _short(row: Measurement) -> list[str]:

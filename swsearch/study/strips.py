@@ -59,6 +59,11 @@ class StripRun:
         self.launches = self._n_strips
 
     @property
+    def concurrent(self) -> int:
+        """Kernels that are under way at a time."""
+        return len(self._streams)
+
+    @property
     def device_bytes(self) -> int:
         """Memory of the directions on the device."""
         return sum(one.n_bytes for one in self._strip_buffers)

@@ -24,6 +24,9 @@ RUNS, SLOW_RUNS = 3, 1
 SLOW = 0.15
 """Timed runs after one that is not counted; fewer if that one took longer than this, in seconds."""
 
+LAUNCHES = 1_000
+"""Runs of two launches each, to learn what a launch costs."""
+
 SUBJECTS = 131_072
 QUERIES = (8, 16, 32, 64, 128, 256, 512)
 SWEEP_QUERY = 128
@@ -130,10 +133,12 @@ class Timer:
                 f"{cpu.scores[0]}"
             )
         extra["device_bytes"] = run.device_bytes
-        if isinstance(run, StripRun) and not variant.sweep:
-            begun = time.perf_counter()
-            run.trace()
-            extra["traceback_seconds"] = time.perf_counter() - begun
+        if isinstance(run, StripRun):
+            extra["concurrent"] = run.concurrent
+            if not variant.sweep:
+                begun = time.perf_counter()
+                run.trace()
+                extra["traceback_seconds"] = time.perf_counter() - begun
         return _measurement(variant, gaps, length, length, checked, run.launches, runs, cpu, extra)
 
     def inter_task(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
@@ -159,6 +164,18 @@ class Timer:
             )
         residues = self.database.layout.n_residues
         return _measurement(variant, gaps, length, residues, checked, run.launches, runs, cpu, {})
+
+    def launch_seconds(self) -> float:
+        """Return what a launch of a kernel with next to no work costs, from Python, many in a row."""
+        pair = random_pair(8, 8, "global", "linear")
+        run = MatrixRun(self.machine, variants_of("diagonal-blocks")[0], pair, "linear")
+
+        def work() -> None:
+            for _ in range(LAUNCHES):
+                run.enqueue()
+
+        self.machine.seconds(work)
+        return self.machine.seconds(work) / (LAUNCHES * run.launches)
 
     def batches(self, gaps: str) -> dict[str, Any]:
         """Align a batch with the traceback after each pair, and with it beside the next pair's matrix."""

@@ -32,8 +32,9 @@ TILES = ((8, 8), (16, 16), (32, 32), (8, 128), (16, 64))
 THREADS = (128, 256, 512, 1024)
 """Threads of a block of Patel et al."""
 
-CONCURRENT = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Kernels under way at a time, as Szafarczyk counted them, and beyond."""
+CONCURRENT = {1024: (1, 2, 4, 8), 256: (1, 2, 4, 8, 16, 32, 64)}
+"""Kernels under way at a time, by the rows of a strip: no more than the strips of `MEDIUM` rows. Szafarczyk's strips
+have 1,024."""
 
 GRIDS = ((64, 64), (64, 128), (64, 256), (132, 64), (264, 64), (528, 64), (528, 128), (528, 256))
 """Blocks and threads of the inter-task kernels; the seed varied both around 64."""
@@ -166,14 +167,17 @@ def _strips() -> list[Variant]:
         columns = "a column" if chunk == 1 else f"{chunk} columns"
         return Variant(
             "strips", f"{mode}, {kernels} kernels of {threads} rows, {columns} at a time", SZAFARCZYK, "strips",
-            (("CHUNK", chunk), ("DIRECTIONS", 1)), threads, mode, blocks=kernels, sweep=sweep,
+            (("CHUNK", chunk), ("DIRECTIONS", 1)), threads, mode, blocks=kernels, sweep=sweep, largest=32_768,
         )  # fmt: skip
 
     both: tuple[Mode, ...] = ("global", "local")
     found = [made(mode, 1024, chunk, 32, "") for mode in both for chunk in (1, 32)]
-    found += [made("global", 1024, 1, kernels, "kernels") for kernels in CONCURRENT if kernels != 32]
-    found += [made("global", 256, chunk, kernels, "kernels") for chunk in (1, 32) for kernels in CONCURRENT]
-    return found
+    return found + [
+        made("global", rows, chunk, kernels, "kernels")
+        for rows, counts in CONCURRENT.items()
+        for chunk in (1, 32)
+        for kernels in counts
+    ]
 
 
 def _inter_task() -> list[Variant]:

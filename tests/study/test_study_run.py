@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fake_pycuda
 import pytest
+from fake_gpu import fake_engine
 from host_machine import HostMachine
 from typer.testing import CliRunner
 
@@ -44,6 +45,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "BATCH_LENGTH", 40)
     monkeypatch.setattr(timing, "BATCH_PAIRS", 3)
     monkeypatch.setattr(own, "search_times", lambda *_: iter(()))
+    monkeypatch.setattr(timing, "LAUNCHES", 2)
 
 
 @pytest.fixture
@@ -184,3 +186,13 @@ def test_the_command_prints_what_the_run_found(tiny: None, monkeypatch: pytest.M
     assert done.exit_code == 0, done.output
     assert "matrix checked" in done.output and "speed-up" in done.output
     assert {row["approach"] for row in json.loads(stored.read_text())["rows"]} == {"strips"}
+
+
+def test_our_own_search_stands_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SUBJECTS", 40)
+    monkeypatch.setattr(own, "QUERIES", (5, 9))
+    with fake_engine(monkeypatch) as engine:
+        monkeypatch.setattr("swsearch.engines.gpu.engine.GpuEngine", lambda device: engine)
+        rows = list(own.search_times(Timer(HostMachine()), "affine", None))
+    assert [row.rows for row in rows] == [5, 9]
+    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.RUNS for row in rows)
