@@ -4,7 +4,8 @@
 //          32 cells at either end; study_block: one block those of up to 1,024; study_grid: a launch a diagonal, a
 //          thread a cell.
 // Traffic: per cell one write and three reads of H in global memory (with affine gaps E and F too), neighbours on a
-//          diagonal a row apart, so that every access of a warp takes 32 sectors. 24 to 28 registers (sm_90, NVRTC 13.5, November 2026).
+//          diagonal a row apart, so that every access of a warp takes 32 sectors. 24 to 28 registers (sm_90, NVRTC
+//          13.5, November 2026).
 // Limits:  the whole matrix in GPU memory.
 // Why:     the paper's own layout. rows + columns - 1 launches at the most, each waiting for the one before.
 #include "study.cuh"
