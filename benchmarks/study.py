@@ -4,7 +4,7 @@ Every variant in `swsearch/study/variants.py` fills matrices that are compared c
 37,000 are timed, a database of 131,072 made-up subjects for the inter-task kernels, sweeps over tiles, threads and
 concurrent kernels at one size, and parasail on one thread of the CPU beside them, in the same run.
 
-Needs: an NVIDIA GPU with 20 GiB free, a quiet machine, about four minutes; matplotlib for the plots.
+Needs: an NVIDIA GPU with 30 GiB free, a quiet machine, about four minutes; matplotlib for the plots.
 Run:   python benchmarks/study.py [--out benchmarks/results/study.txt] [--budget 200]
        python benchmarks/study.py --draw [--out ...]    draws the plots again from the JSON; no GPU is needed
 --out also writes the numbers as JSON (study.json) and, with matplotlib, the plots (study.svg) beside the text.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from common import finish
@@ -60,6 +61,8 @@ def main() -> None:
     results = run_study(settings, lambda text: print(text, flush=True), save)
     draw(options.out)
     finish(summary(results), None)
+    if results.failures:
+        sys.exit(3)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from swsearch.console import command
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import EngineError, InputError, OptionError
 
 
 class BenchGroup(TyperGroup):
@@ -109,6 +109,8 @@ def bench_study(
     typer.echo("\n".join(["", *report(results), "", *summary(results)]))
     if plot is not None:
         save_plots(results.as_json(), Path(plot))
+    if results.failures:
+        raise EngineError(f"{len(results.failures)} variants are wrong, the first: {results.failures[0]}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

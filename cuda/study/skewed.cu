@@ -14,8 +14,9 @@
 constexpr bool kShared = SWSEARCH_SHARED != 0;
 constexpr bool kLockFree = SWSEARCH_LOCK_FREE != 0;
 constexpr int kTile = kWarpLanes;
-constexpr int kPitch = kTile + 2;  // lane l is in column s - l: a step of kPitch - 1 words, odd, so that no banks collide
-constexpr int kTileWords = (kTile + 1) * kPitch + kTile + kTile * kTile / 4;  // H with its border, F of a row, directions
+constexpr int kPitch = kTile + 2;  // lanes are kPitch - 1 words apart, an odd number, so that no banks collide
+// H with its border, F of a row, directions
+constexpr int kTileWords = (kTile + 1) * kPitch + kTile + kTile * kTile / 4;
 
 #define STUDY_MATRIX_PARAMETERS int *h, int *e, int *f, u8 *directions
 #define STUDY_MATRIX \

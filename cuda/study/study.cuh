@@ -35,8 +35,10 @@ constexpr u32 kExtendsE = 4, kExtendsF = 8;
 #define STUDY_PAIR_PARAMETERS                                                                            \
   const u8 *__restrict__ query, const u8 *__restrict__ subject, int rows, int columns, int match, int mismatch, \
       int gap_open, int gap_extend, u32 one
-#define STUDY_PAIR \
-  Problem { query, subject, rows, columns, match, mismatch, make_costs(gap_open, gap_extend, one), gap_open, gap_extend }
+#define STUDY_PAIR                                                                                            \
+  Problem {                                                                                                   \
+    query, subject, rows, columns, match, mismatch, make_costs(gap_open, gap_extend, one), gap_open, gap_extend \
+  }
 
 __device__ __forceinline__ Costs make_costs(int gap_open, int gap_extend, u32 one) {
   return Costs{(u32)(-gap_open - gap_extend), (u32)-gap_extend, 0u, one};

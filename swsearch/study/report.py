@@ -44,6 +44,8 @@ def report(results: Results) -> list[str]:
                 f"{batch['seconds']:.3f} s in turn, {batch['overlapped_seconds']:.3f} s with each traceback beside "
                 "the next matrix.",
             ]
+    if results.failures:
+        lines += ["", "WRONG:", *(f"- {text}" for text in results.failures)]
     if results.skipped:
         lines += ["", "Not run:", *(f"- {text}" for text in results.skipped)]
     return lines
@@ -58,7 +60,8 @@ def summary(results: Results) -> list[str]:
             best[key] = row
     lines = table(SUMMARY, (_short(row) for row in best.values())) if best else []
     checked = sum(results.checks.values())
-    return [*lines, f"matrix checked: {checked:,} cells of {len(results.checks)} variants, all as the reference says"]
+    lines.append(f"matrix checked: {checked:,} cells of {len(results.checks)} variants, all as the reference says")
+    return [*lines, *(f"WRONG: {text}" for text in results.failures)]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from swsearch.errors import MemoryLimitError, OptionError
+from swsearch.errors import EngineError, MemoryLimitError, OptionError
 from swsearch.study.baseline import NAMES
 from swsearch.study.checks import check_variant
 from swsearch.study.machine import Machine, open_machine, study_hash
@@ -79,6 +79,8 @@ class Results:
         Szafarczyk's batches.
     skipped : list of str
         What did not run here, and why.
+    failures : list of str
+        What was wrong: a cell, an alignment, a score. Such a variant is not timed further.
     """
 
     about: dict[str, Any]
@@ -86,12 +88,13 @@ class Results:
     rows: list[Measurement] = field(default_factory=list)
     batches: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a file."""
         rows = [row.as_json() for row in self.rows]
         return {"about": self.about, "checks": self.checks, "rows": rows, "batches": self.batches,
-                "skipped": self.skipped}  # fmt: skip
+                "skipped": self.skipped, "failures": self.failures}  # fmt: skip
 
 
 def run_study(settings: Settings, say: Say = print, save: Callable[[Results], None] | None = None) -> Results:
@@ -110,8 +113,6 @@ def run_study(settings: Settings, say: Say = print, save: Callable[[Results], No
     ------
     GpuUnavailableError
         If there is no GPU.
-    MismatchError
-        If a matrix is wrong.
     """
     with open_machine(settings.device) as machine:
         return run_on(machine, settings, say, save)
@@ -149,6 +150,10 @@ def _run_variant(
         results.skipped.append(f"{variant}: {error}")
         say(f"{variant}: not here: {error}")
         return
+    except EngineError as error:
+        results.failures.append(str(error))
+        say(f"WRONG: {error}")
+        return
     if settings.check_only:
         return
     for gaps, size in _work(variant, settings):
@@ -161,6 +166,10 @@ def _run_variant(
         except (OptionError, MemoryLimitError) as error:
             results.skipped.append(f"{variant}, {gaps}, {size:,}: {error}")
             continue
+        except EngineError as error:
+            results.failures.append(str(error))
+            say(f"WRONG: {error}")
+            return
         results.rows.append(row)
         say(f"  {line(row)}")
 

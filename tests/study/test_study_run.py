@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,6 +119,30 @@ def test_what_does_not_fit_is_named(tiny: None) -> None:
     variant = next(one for one in variants_of("inter-task") if one.constant("SHARED"))
     with pytest.raises(OptionError, match="at most 1000 bytes"):
         checks.check_variant(machine, variant, "affine")
+
+
+def test_what_is_wrong_is_told_and_the_others_run(tiny: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, *others = runner.variants_of("skewed")
+    check = runner.check_variant
+
+    def refuse(machine: HostMachine, variant: Variant, gaps: str) -> int:
+        if variant == wrong:
+            raise EngineError(f"{variant}: H of cell (1, 1) is 3, expected 5")
+        return check(machine, variant, gaps)
+
+    monkeypatch.setattr(runner, "check_variant", refuse)
+    monkeypatch.setattr(runner, "open_machine", lambda _: nullcontext(HostMachine()))
+    line = ["bench", "study", "--approach", "skewed", "--sizes", "40", "--gaps", "affine"]
+    done = CliRunner().invoke(app, line)
+    assert isinstance(done.exception, EngineError)
+    assert "1 variants are wrong, the first" in str(done.exception)
+    assert f"WRONG: {wrong}" in done.output and all(f"{one}: matrix checked" in done.output for one in others)
+
+
+def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = CliRunner().invoke(app, ["bench", "study", "--plot", "folder"])
+    assert isinstance(done.exception, InputError) and "swsearch[plot]" in str(done.exception)
 
 
 @pytest.mark.parametrize("approach", ["diagonal-blocks", "inter-task"])
