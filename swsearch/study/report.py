@@ -30,9 +30,12 @@ def report(results: Results) -> list[str]:
         f"CPU: {NAMES[0]} on one thread, plain C without vector instructions, is what speed-up refers to;",
         f"{NAMES[1]} is its vectorised form. Both compute the score alone. For a database both scored a sample,",
         "scaled to all residues.",
-        f"A launch from Python costs {about['launch_microseconds']:.1f} us, many in a row: the bound of what "
-        "launches once a diagonal.",
     ]
+    if "launch_microseconds" in about:
+        lines.append(
+            f"A launch from Python costs {about['launch_microseconds']:.1f} us, many in a row: the bound of what "
+            "launches once a diagonal."
+        )
     for approach in APPROACHES:
         rows = [row for row in results.rows if row.approach == approach]
         if rows:

@@ -127,7 +127,8 @@ def run_on(
     say(f"{machine.name}, {machine.multiprocessors} multiprocessors; {results.about['processor']}")
     chosen = [variant for approach in settings.approaches for variant in variants_of(approach)]
     machine.compile(list(dict.fromkeys(code for variant in chosen for code in variant.kernels(settings.gaps))))
-    results.about["launch_microseconds"] = timer.launch_seconds() * 1e6
+    if not settings.check_only:
+        results.about["launch_microseconds"] = timer.launch_seconds() * 1e6
     for approach in settings.approaches:
         for variant in variants_of(approach):
             _run_variant(machine, timer, variant, settings, results, say, begun)
