@@ -125,6 +125,15 @@ class MatrixRun:
         assert first is not None
         return int(self.machine.download(_Part(first.address + 4 * place, 4), np.int32, (1,))[0])
 
+    def last_row(self) -> IntTable | None:
+        """Return H of the last row without column 0, or None where it is scattered."""
+        if self._skewed:
+            return None
+        m, n = self._rows, self._columns
+        first = self._matrices[0]
+        assert first is not None
+        return self.machine.download(_Part(first.address + 4 * (m * (n + 1) + 1), 4 * n), np.int32, (n,))
+
     def directions(self) -> ByteTable | None:
         """Return directions, shape (rows + 1, columns + 1), or None."""
         if self._directions is None:

@@ -36,7 +36,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
                 cpu = timer.database_cpu(gaps, length)
                 yield Measurement(
                     "inter-task", "swsearch's own search", "this project", "", gaps, "local", length,
-                    database.n_residues, 0, 0, runs, cpu.seconds, cpu.striped_seconds,
+                    database.n_residues, 0, 0, runs, cpu.seconds, cpu.vector_seconds,
                 )  # fmt: skip
         finally:
             loaded.close()

@@ -84,7 +84,7 @@ def _size(row: Measurement) -> str:
 def _cells(row: Measurement) -> list[str]:
     return [
         row.variant, row.gaps, _size(row), f"{row.checked:,}" if row.checked else "by its own tests",
-        f"{row.launches:,}" if row.launches else "", f"{row.cpu_seconds:.4f}", f"{row.striped_seconds:.4f}",
+        f"{row.launches:,}" if row.launches else "", f"{row.cpu_seconds:.4f}", f"{row.vector_seconds:.4f}",
         f"{row.seconds:.5f}", f"{row.gcups:,.2f}", f"{row.speedup:,.1f}",
         f"{row.extra['device_bytes'] / 2**20:,.1f}" if "device_bytes" in row.extra else "",
     ]  # fmt: skip

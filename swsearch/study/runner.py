@@ -208,7 +208,7 @@ def line(row: Measurement) -> str:
     size = f"{row.rows:,} x {row.columns:,}"
     return (
         f"{row.variant}, {row.gaps}, {size}: GPU {row.seconds * 1e3:.2f} ms, {row.gcups:.2f} GCUPS, CPU "
-        f"{row.cpu_seconds:.3f} s (striped {row.striped_seconds:.3f} s), speed-up {row.speedup:.1f}"
+        f"{row.cpu_seconds:.3f} s (vectorised {row.vector_seconds:.3f} s), speed-up {row.speedup:.1f}"
     )
 
 

@@ -119,7 +119,11 @@ class StripRun:
         _, score = self.end()
         if score is not None:
             return score
-        return int(self.machine.download(self._row[0], np.int32, (self._columns,))[-1])
+        return int(self.last_row()[-1])
+
+    def last_row(self) -> IntTable:
+        """Return H of the last row without column 0: the last strip hands it on to nobody."""
+        return self.machine.download(self._row[0], np.int32, (self._columns,))
 
     def trace(self) -> tuple[int, int, Cigar]:
         """Walk back on the CPU; what `enqueue` started must be done."""

@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.errors import EngineError
-from swsearch.study.baseline import CpuTime, cpu_database, cpu_pair
+from swsearch.study.baseline import CpuTime, cpu_database, cpu_pair, last_row
 from swsearch.study.diagonals import MatrixRun
 from swsearch.study.inter_task import SEED, DatabaseOnDevice, InterTaskRun, random_subjects
 from swsearch.study.machine import Machine
@@ -23,6 +24,9 @@ from swsearch.study.variants import SZAFARCZYK, Variant, variants_of
 RUNS, SLOW_RUNS = 3, 1
 SLOW = 0.15
 """Timed runs after one that is not counted; fewer if that one took longer than this, in seconds."""
+
+ROW_LENGTH = 16_384
+"""Longest pair whose last row of H is compared with parasail's."""
 
 LAUNCHES = 1_000
 """Runs of two launches each, to learn what a launch costs."""
@@ -54,7 +58,7 @@ class Measurement:
         Kernels of a run.
     runs : list of float
         Seconds on the GPU.
-    cpu_seconds, striped_seconds : float
+    cpu_seconds, vector_seconds : float
         One thread of the CPU, without and with vector instructions; 0 where it was not timed.
     threads, blocks : int
         As the variant has them.
@@ -74,7 +78,7 @@ class Measurement:
     launches: int
     runs: list[float]
     cpu_seconds: float
-    striped_seconds: float
+    vector_seconds: float
     threads: int = 0
     blocks: int = 0
     extra: dict[str, float] = field(default_factory=dict)
@@ -111,6 +115,7 @@ class Timer:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self._cpu: dict[tuple[object, ...], CpuTime] = {}
+        self._rows: dict[tuple[object, ...], npt.NDArray[np.int32]] = {}
 
     def pair(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
         """Time a variant with a pair of equally long sequences.
@@ -132,6 +137,7 @@ class Timer:
                 f"{variant}, {gaps} gaps, {length} x {length}: score {run.last_score()}, parasail's is "
                 f"{cpu.scores[0]}"
             )
+        self._compare_last_row(variant, pair, gaps, run)
         extra["device_bytes"] = run.device_bytes
         if isinstance(run, StripRun):
             extra["concurrent"] = run.concurrent
@@ -140,6 +146,21 @@ class Timer:
                 run.trace()
                 extra["traceback_seconds"] = time.perf_counter() - begun
         return _measurement(variant, gaps, length, length, checked, run.launches, runs, cpu, extra)
+
+    def _compare_last_row(self, variant: Variant, pair: Pair, gaps: str, run: StripRun | MatrixRun) -> None:
+        """Compare the last row of a matrix that is too large to be compared whole."""
+        length, found = len(pair.query), run.last_row()
+        if length > ROW_LENGTH or found is None:
+            return
+        key = (length, pair.mode, gaps, variant.approach == "strips")
+        if key not in self._rows:
+            self._rows[key] = last_row(pair)
+        wrong = np.flatnonzero(found != self._rows[key])
+        if len(wrong):
+            raise EngineError(
+                f"{variant}, {gaps} gaps, {length} x {length}: H of cell ({length}, {wrong[0] + 1}) is "
+                f"{found[wrong[0]]}, parasail's is {self._rows[key][wrong[0]]}"
+            )
 
     def inter_task(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
         """Time a variant with a query against the whole database.
@@ -236,5 +257,5 @@ def _measurement(
 ) -> Measurement:  # fmt: skip
     return Measurement(
         variant.approach, variant.name, variant.paper, variant.sweep, gaps, variant.mode, rows, columns, checked,
-        launches, runs, cpu.seconds, cpu.striped_seconds, variant.threads, variant.blocks, extra,
+        launches, runs, cpu.seconds, cpu.vector_seconds, variant.threads, variant.blocks, extra,
     )  # fmt: skip

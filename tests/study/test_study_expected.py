@@ -7,6 +7,7 @@ import pytest
 
 from swsearch import reference
 from swsearch.scoring import Mode
+from swsearch.study.baseline import cpu_pair, last_row
 from swsearch.study.expected import expected_directions, expected_tables, rows_in_numpy
 from swsearch.study.inter_task import LANES, SIDE, interleave, packed_profile
 from swsearch.study.problem import GAPS, Pair, protein_scoring, random_pair
@@ -93,3 +94,14 @@ def test_the_packed_profile() -> None:
     for row in range(6):
         assert bytes_of[row // SIDE, :, row % SIDE].tolist() == scoring.matrix.scores[row].tolist()
     assert (bytes_of[1, :, 2:] < -100).all()
+
+
+@EACH_MODE
+@EACH_KIND
+@pytest.mark.parametrize("protein", [False, True])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (33, 57), (170, 120), (90, 200)])
+def test_the_cpu_that_is_timed_is_right(mode: Mode, gaps: str, protein: bool, rows: int, columns: int) -> None:
+    pair = random_pair(rows, columns, mode, gaps, protein=protein)
+    h = rows_in_numpy(pair).h
+    assert cpu_pair(pair).scores == (h.max() if mode == "local" else h[-1, -1],)
+    np.testing.assert_array_equal(last_row(pair), h[-1, 1:])

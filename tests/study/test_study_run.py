@@ -59,7 +59,7 @@ def test_a_run(results: Results) -> None:
     assert not results.skipped
     assert {row.approach for row in results.rows} == set(APPROACHES)
     for row in results.rows:
-        assert row.checked > 0 and row.seconds > 0 and row.cpu_seconds > 0 and row.striped_seconds > 0, row
+        assert row.checked > 0 and row.seconds > 0 and row.cpu_seconds > 0 and row.vector_seconds > 0, row
         assert row.speedup == pytest.approx(row.cpu_seconds / row.seconds)
         assert row.gcups == pytest.approx(row.rows * row.columns / row.seconds / 1e9)
     assert [batch["pairs"] for batch in results.batches] == [3]
