@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from swsearch.cli_bench_align import bench_align
+from swsearch.cli_bench_study import bench_study
 from swsearch.console import command
 from swsearch.errors import InputError
 
@@ -24,7 +25,8 @@ class BenchGroup(TyperGroup):
 
 bench_app = typer.Typer(
     cls=BenchGroup,
-    help="Measure throughput on this machine: whole searches (search, also without the word), one pair (align).",
+    help="Measure throughput on this machine: whole searches (search, also without the word), one pair (align), "
+    "published kernels (study).",
 )
 
 
@@ -53,3 +55,4 @@ def bench_search(
 
 
 bench_app.command("align")(bench_align)
+bench_app.command("study")(bench_study)

@@ -1,0 +1,218 @@
+"""The study's plots, as the papers have them, from the rows of a results file.
+
+Needs matplotlib (``pip install 'swsearch[plot]'``); the same results give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swsearch.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+
+COLOURS = ("#0b5cad", "#c8511b", "#3a7d44", "#8a3d8f", "#8a6d3b", "#444444", "#c2185b", "#00838f")
+MARKERS = "os^Dvp*X"
+
+
+def check_matplotlib() -> None:
+    """Raise `InputError` if there is no matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError("--plot needs matplotlib; pip install 'swsearch[plot]'") from None
+
+
+def _lines(
+    axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row], str], *, log: bool = False
+) -> None:
+    """Draw one line a label over an axis of powers of two."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        series.setdefault(label(row), []).append((row[x], row[y]))
+    for number, (name, points) in enumerate(series.items()):
+        xs, ys = zip(*sorted(points), strict=True)
+        axes.plot(
+            xs, ys, marker=MARKERS[number % len(MARKERS)], color=COLOURS[number % len(COLOURS)], ms=4, lw=1.4,
+            ls="-" if number < len(COLOURS) else "--", label=name,
+        )  # fmt: skip
+    if series:
+        axes.legend(fontsize=6.5, frameon=False)
+    axes.set_xscale("log", base=2)
+    if log:
+        axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(True, color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _by_size(rows: list[Row]) -> list[Row]:
+    pairs = [row for row in rows if row["approach"] != "inter-task" and not row["sweep"]]
+    gaps = pairs[0]["gaps"] if pairs else ""
+    return [row for row in pairs if row["gaps"] == gaps]
+
+
+def _name(row: Row) -> str:
+    short = row["variant"].split(", 256 threads")[0].replace(" of 1024 rows", "").replace(" at a time", "")
+    return f"{row['approach']}: {short}"
+
+
+def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
+    def draw(axes: Axes, rows: list[Row]) -> None:
+        chosen = _by_size(rows)
+        # the best form of each approach and memory, or the legend hides the plot
+        _lines(axes, _best_of_each(chosen), "rows", quantity, _name, log=True)
+        axes.set_xlabel("length of both sequences")
+        axes.set_ylabel(caption)
+
+    return draw
+
+
+def _best_of_each(rows: list[Row]) -> list[Row]:
+    best: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        kind = f"{row['approach']} {'shared' in row['variant']} {row['mode']} {'launches' in row['variant']}"
+        if kind not in best or row["gcups"] > best[kind][0]:
+            best[kind] = (row["gcups"], row["variant"])
+    names = {name for _, name in best.values()}
+    return [row for row in rows if row["variant"] in names]
+
+
+def _tiles(axes: Axes, rows: list[Row]) -> None:
+    chosen = [row for row in rows if row["approach"] == "diagonal-blocks"]
+    size = max((row["rows"] for row in chosen if row["sweep"]), default=0)
+    gaps = chosen[0]["gaps"] if chosen else ""
+    at_size = [row for row in chosen if row["rows"] == size and row["gaps"] == gaps]
+    tiles = list(dict.fromkeys(row["variant"].split(",")[0] for row in at_size))
+    for number, memory in enumerate(("global", "shared")):
+        found = {row["variant"].split(",")[0]: row["gcups"] for row in at_size if row["variant"].endswith(memory)}
+        places = [tiles.index(tile) + 0.4 * number - 0.2 for tile in found]
+        axes.bar(places, list(found.values()), 0.38, color=COLOURS[number], label=f"{memory} memory")
+    axes.set_xticks(range(len(tiles)), tiles)
+    axes.set_xlabel(f"rows x columns of a block, pair of {size:,}")
+    axes.set_ylabel("GCUPS")
+    if at_size:
+        axes.legend(fontsize=7, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _at_sweep(rows: list[Row], approach: str) -> list[Row]:
+    """Return the rows of a sweep, with those of the same size and gaps that are timed at every size."""
+    chosen = [row for row in rows if row["approach"] == approach]
+    swept = [row for row in chosen if row["sweep"]]
+    if not swept:
+        return []
+    size, gaps = swept[0]["rows"], swept[0]["gaps"]
+    return [row for row in chosen if (row["rows"], row["gaps"]) == (size, gaps)]
+
+
+def _threads(axes: Axes, rows: list[Row]) -> None:
+    chosen = [row for row in _at_sweep(rows, "skewed") if "storage" not in row["variant"]]
+    _lines(axes, chosen, "threads", "gcups", lambda row: row["variant"].rsplit(",", 1)[0])
+    axes.set_xlabel(f"threads of a block, pair of {chosen[0]['rows'] if chosen else 0:,}")
+    axes.set_ylabel("GCUPS")
+
+
+def _kernels(axes: Axes, rows: list[Row]) -> None:
+    swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global"]
+    chosen = [{**row, "concurrent": row["extra"]["concurrent"]} for row in swept]
+
+    def label(row: Row) -> str:
+        return f"{row['threads']:,} rows, {row['variant'].rsplit(', ', 1)[1]}"
+
+    _lines(axes, chosen, "concurrent", "gcups", label)
+    axes.set_xlabel(f"concurrent kernels, pair of {chosen[0]['rows'] if chosen else 0:,}")
+    axes.set_ylabel("GCUPS")
+
+
+def _queries(axes: Axes, rows: list[Row]) -> None:
+    chosen = [row for row in rows if row["approach"] == "inter-task" and not row["sweep"] and row["gaps"] == "affine"]
+    _lines(axes, chosen, "rows", "gcups", lambda row: row["variant"].split(",")[0], log=True)
+    axes.set_xlabel("query length, inter-task")
+    axes.set_ylabel("GCUPS")
+
+
+def _grids(axes: Axes, rows: list[Row]) -> None:
+    chosen = _at_sweep(rows, "inter-task")
+    grids = list(dict.fromkeys((row["blocks"], row["threads"]) for row in chosen if row["blocks"]))
+    for number, buffers in enumerate(("global", "shared")):
+        found = {
+            (row["blocks"], row["threads"]): row["gcups"] for row in chosen if row["variant"].startswith(buffers)
+        }
+        places = [grids.index(grid) + 0.4 * number - 0.2 for grid in found]
+        axes.bar(places, list(found.values()), 0.38, color=COLOURS[number], label=f"buffers in {buffers} memory")
+    axes.set_xticks(range(len(grids)), [f"{blocks}\nx {threads}" for blocks, threads in grids], fontsize=7)
+    axes.set_xlabel("blocks x threads, inter-task")
+    axes.set_ylabel("GCUPS")
+    if chosen:
+        axes.legend(fontsize=7, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+PANELS: dict[str, Callable[[Axes, list[Row]], None]] = {
+    "time": _sized("seconds", "seconds on the GPU"),
+    "gcups": _sized("gcups", "GCUPS"),
+    "speedup": _sized("speedup", "times one CPU thread (parasail nw/sw)"),
+    "tiles": _tiles,
+    "threads": _threads,
+    "kernels": _kernels,
+    "queries": _queries,
+    "grids": _grids,
+}
+"""Names of the plots, which are names of files too."""
+
+
+def save_plots(results: dict[str, Any], folder: Path) -> list[Path]:
+    """Draw every plot into a folder, as ``study_time.svg`` and so on.
+
+    Parameters
+    ----------
+    results : dict
+        As `Results.as_json` returns them.
+    folder : Path
+        Made if it is not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, draw in PANELS.items():
+        figure = _figure(results, {name: draw}, 1, (6.4, 4.2))
+        paths.append(folder / f"study_{name}.svg")
+        _save(figure, paths[-1])
+    return paths
+
+
+def save_overview(results: dict[str, Any], path: Path) -> None:
+    """Draw all plots into one file."""
+    _save(_figure(results, PANELS, 2, (12.5, 17.0)), path)
+
+
+def _figure(
+    results: dict[str, Any], panels: dict[str, Callable[[Axes, list[Row]], None]], width: int,
+    size: tuple[float, float],
+) -> Figure:  # fmt: skip
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    about = results["about"]
+    with rc_context({"font.size": 9}):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(-(-len(panels) // width), width, squeeze=False)
+        for draw, one in zip(panels.values(), axes.flat, strict=False):
+            draw(one, results["rows"])
+        figure.suptitle(f"Kernel study, {about['device']}, {about['date'][:10]}", fontsize=10)
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> None:
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "swsearch"}):
+        figure.savefig(path, metadata={"Date": None})
