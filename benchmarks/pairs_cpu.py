@@ -130,7 +130,7 @@ CONTENDERS: dict[str, tuple[str, Work]] = {
 def child(name: str, case: str, sequence: Path | None) -> None:
     """Run one contender and print its seconds, the memory that it took beyond what was loaded, and the score."""
     a, b = pair_of(case, sequence)
-    module, work = CONTENDERS[name]
+    work = CONTENDERS[name][1]
     work("ACGTACGTAC", "ACGTCGTAC")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun = time.perf_counter()
