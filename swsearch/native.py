@@ -30,10 +30,6 @@ SWITCH = "SWSEARCH_SIMD"
 """Environment variable: ``off`` leaves the extension alone; ``baseline``, ``avx2`` or ``avx512`` choose at most that
 instruction set; empty or ``auto`` the widest there is."""
 
-TILE = 256
-"""Rows and columns that are computed at a time. Larger tiles run faster, but a path through one computes it again,
-and less is left out around it."""
-
 BEAM = 350
 """How far below the best a first pass follows alignments, in matrix units: a few dozen gap extensions and pairs."""
 
@@ -90,7 +86,7 @@ def trace(
     ends: Ends | None = None,
     threads: int | None = None,
     *,
-    tile: int = TILE,
+    tile: int = 0,
     beam: int = BEAM,
 ) -> tuple[int, int, int, Cigar]:
     """Align two encoded sequences in bounded memory; ask `can_align` first.
@@ -110,7 +106,8 @@ def trace(
     threads : int, optional
         At most this many; by default all processors that this process may use.
     tile, beam : int, optional
-        How to go about it (see `TILE` and `BEAM`; 0 for no first pass). They change nothing in the result.
+        How to go about it: rows and columns that are computed at a time (0: the extension chooses), and `BEAM` (0:
+        no first pass). They change nothing in the result.
 
     Returns
     -------
@@ -135,7 +132,7 @@ def score(
     ends: Ends | None = None,
     threads: int | None = None,
     *,
-    tile: int = TILE,
+    tile: int = 0,
     beam: int = BEAM,
 ) -> int:
     """Score a pair; parameters and errors as for `trace`."""
