@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
+from swsearch.engines.base import available_processors
 from swsearch.errors import MemoryLimitError, SwsearchError
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
@@ -169,7 +170,7 @@ def _run(
         sum(flag << place for place, flag in enumerate(free)),
         path,
         memory,
-        threads or len(os.sched_getaffinity(0)),
+        threads or available_processors(),
         tile,
         beam,
         _wanted(),
