@@ -5,7 +5,7 @@ namespace swsearch {
 
 namespace {
 
-constexpr int kLargeTile = 512, kSmallTile = 256, kFirstTile = 64;
+constexpr int kLargeTile = 512, kSmallTile = 256, kFirstTile = 128, kLeastTile = 64;
 
 // Cells of the border where an alignment may end. Of a border that is all there is, (0, 0) is the best.
 End border_ends(const Problem& p) {
@@ -59,7 +59,7 @@ int choose_tile(const Problem& p, const Settings& settings, double share) {
     return static_cast<int64_t>(direction_bytes(tile, tile)) > settings.memory / 8 ||
            !fits_16_bits(tile, p.max_score, p.open, p.extend);
   };
-  while (tile > kFirstTile && too_large()) tile /= 2;
+  while (tile > kLeastTile && too_large()) tile /= 2;
   return tile;
 }
 
