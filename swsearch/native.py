@@ -1,7 +1,7 @@
 """Alignment of one pair by the compiled extension `swsearch._simd`, where it is there and can be used.
 
 The extension (sources in ``cpu/``) computes what `swsearch.traceback` computes with numpy, cell for cell the
-alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads. Of a global pair it
+alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads. Of similar pairs it
 leaves out the tiles that no alignment as good as one already found can pass. Nothing here is needed: without a
 compiler the extension is not built, and callers take another path.
 """
