@@ -2,6 +2,8 @@
 #include "grid.hpp"
 
 #include <chrono>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace swsearch {
@@ -40,7 +42,7 @@ struct Grid::Strips {
   std::vector<int64_t> finish;               // behind the last one
   std::atomic<int64_t> next{0};
   std::atomic<bool> stop{false};
-  std::atomic<bool> interrupted{false};
+  std::atomic<bool> interrupted{false}, out_of_memory{false};
   int64_t best_above = 0, best_here = INT64_MIN;  // potentials, for the beam
   std::mutex end_lock;
   std::chrono::steady_clock::time_point looked = std::chrono::steady_clock::now();
@@ -75,8 +77,7 @@ Grid::Grid(const Problem& problem, const Settings& settings)
       NI_((problem.m + T_ - 1) / T_),
       NJ_((problem.n + T_ - 1) / T_),
       workspaces_(static_cast<size_t>(settings.threads)) {
-  const Range range = tile_range(T_, T_, p_.max_score, p_.open, p_.extend);
-  lanes_ = range.low > INT16_MIN && range.high - range.never < INT16_MAX ? 0 : 1;
+  lanes_ = fits_16_bits(T_, p_.max_score, p_.open, p_.extend) ? 0 : 1;
 }
 
 Region Grid::whole(int64_t least) const {
@@ -120,10 +121,15 @@ void Grid::forward(Region& region, Pass& pass) {
   const int64_t tiles = n_strips * (region.J1 - region.J0);
   const int workers = pass.beam || tiles < 16 ? 1 : static_cast<int>(std::min<int64_t>(s_.threads, n_strips));
   std::vector<std::thread> others;
-  for (int k = 1; k < workers; ++k) others.emplace_back([&, k] { work(region, pass, strips, k); });
+  try {
+    for (int k = 1; k < workers; ++k) others.emplace_back([&, k] { work(region, pass, strips, k); });
+  } catch (const std::system_error&) {
+    // no more threads to be had: those that there are do it
+  }
   work(region, pass, strips, 0);
   for (auto& other : others) other.join();
   cells_ += pass.cells;
+  if (strips.out_of_memory) throw std::bad_alloc();
   if (strips.interrupted) throw Interrupted();
 }
 
@@ -131,7 +137,12 @@ void Grid::work(Region& region, Pass& pass, Strips& strips, int worker) {
   while (!strips.stop) {
     const int64_t I = region.I0 + strips.next++;
     if (I >= region.I1) return;
-    strip(region, pass, strips, I, worker);
+    try {
+      strip(region, pass, strips, I, worker);
+    } catch (const std::bad_alloc&) {
+      strips.out_of_memory = true;
+      strips.stop = true;
+    }
   }
 }
 
@@ -149,7 +160,7 @@ void Grid::strip(Region& region, Pass& pass, Strips& strips, int64_t I, int work
     left_alive = potential(p_, &region.column_H[at * T_], rows_of(I), I * T_ + 1, region.J0 * T_, 1, 0, least) >= least;
   }
   int64_t J = region.J0;
-  int32_t corner = strips.corners[at], left_corner = corner;
+  int32_t corner = strips.corners[at];
   if (at > 0 && !left_alive && !restarts(I, J, least) && corner + p_.gain(I * T_, J * T_) < least) {
     if (!strips.wait(s_, worker, [&] { return strips.begin[at - 1].load(std::memory_order_acquire) >= 0; })) return;
     J = std::max(J, strips.begin[at - 1].load());
@@ -187,9 +198,8 @@ void Grid::strip(Region& region, Pass& pass, Strips& strips, int64_t I, int work
       std::fill_n(tile.column_E, tile.rows, kNever);
     }
     region.column_alive[at] = left_alive;
-    if (pass.checkpoints) keep(region, pass, I, J, corner, left_corner);
+    if (pass.checkpoints) keep(region, pass, I, J, corner);
     kernel(tile, workspaces_[static_cast<size_t>(worker)]);
-    left_corner = corner;
     corner = next_corner;
     if (pass.end) look_for_ends(pass, tile, I, J, strips);
     const int64_t i = I * T_ + tile.rows, j = J * T_ + tile.columns;
@@ -232,7 +242,7 @@ void Grid::look_for_ends(Pass& pass, const Tile& tile, int64_t I, int64_t J, Str
 }
 
 // Keep the edges of a tile that are edges of a checkpoint's region too.
-void Grid::keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner, int32_t) {
+void Grid::keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner) {
   Checkpoints& all = *pass.checkpoints;
   const int64_t K = all.step, a = (I - region.I0) / K, b = (J - region.J0) / K;
   const bool top = (I - region.I0) % K == 0, left = (J - region.J0) % K == 0;

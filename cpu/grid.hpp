@@ -69,7 +69,7 @@ class Grid {
   bool restarts(int64_t I, int64_t J, int64_t least) const;
   void work(Region& region, Pass& pass, Strips& strips, int worker);
   void strip(Region& region, Pass& pass, Strips& strips, int64_t I, int worker);
-  void keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner, int32_t left_corner);
+  void keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner);
   void look_for_ends(Pass& pass, const Tile& tile, int64_t I, int64_t J, Strips& strips) const;
   void through_tile(Region& region, Path& path);
   Tile make_tile(Region& region, int64_t I, int64_t J, int32_t corner) const;

@@ -3,7 +3,6 @@
 #include <Python.h>
 
 #include <new>
-#include <system_error>
 
 #include "problem.hpp"
 
@@ -57,19 +56,20 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   if (scores.view.len != kCodes * kCodes || !all_below(query, kCodes) || !all_below(subject, kCodes) || threads < 1 ||
-      tile < 1 || tile > 4096 || open < 0 || extend < 0 || max_score < 0) {
-    PyErr_SetString(PyExc_ValueError, "expected codes below 32, a 32 x 32 table and positive sizes");
+      tile < 0 || tile > 4096 || open < 0 || extend < 0 || max_score < 0) {
+    PyErr_SetString(PyExc_ValueError, "expected codes below 32, a 32 x 32 table and sizes that are not negative");
     return nullptr;
   }
-  const Problem problem{query.data(), subject.data(), query.view.len, subject.view.len,
+  Problem problem{query.data(), subject.data(), query.view.len, subject.view.len,
                         reinterpret_cast<const int8_t*>(scores.data()), max_score, open, extend, local != 0,
-                        (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0};
+                        (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0, {}, {}};
   const Settings settings{tile, memory, threads, beam, &choose_kernels(instructions), asked_to_stop};
   Aligned aligned{};
-  enum { kFine, kInterrupted, kTooLarge, kNoMemory, kNoThread } outcome = kFine;
+  enum { kFine, kInterrupted, kTooLarge, kNoMemory } outcome = kFine;
   long long needed = 0;
   Py_BEGIN_ALLOW_THREADS;
   try {
+    prepare(problem);
     aligned = align(problem, settings, with_path != 0);
   } catch (const Interrupted&) {
     outcome = kInterrupted;
@@ -78,8 +78,6 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
     outcome = kTooLarge;
   } catch (const std::bad_alloc&) {
     outcome = kNoMemory;
-  } catch (const std::system_error&) {
-    outcome = kNoThread;
   }
   Py_END_ALLOW_THREADS;
   switch (outcome) {
@@ -89,9 +87,6 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
       return PyLong_FromLongLong(needed);
     case kNoMemory:
       return PyErr_NoMemory();
-    case kNoThread:
-      PyErr_SetString(PyExc_OSError, "no thread could be started");
-      return nullptr;
     default:
       return result_of(aligned);
   }

@@ -23,19 +23,21 @@ struct Problem {
   int32_t open, extend;
   bool local;
   bool query_start, query_end, subject_start, subject_end;  // which ends are free
+  // [k]: the most that the residues from k on can score, each with the best letter of the other sequence, or alone
+  std::vector<int32_t> query_rest, subject_rest;
 
   int64_t gap(int64_t length) const { return length > 0 ? open + length * extend : 0; }
   // H of row 0 and of column 0.
   int32_t above(int64_t j) const { return subject_start ? 0 : static_cast<int32_t>(-gap(j)); }
   int32_t before(int64_t i) const { return query_start ? 0 : static_cast<int32_t>(-gap(i)); }
 
-  // What an alignment can still gain behind cell (i, j), in H, E or F: at best every residue of the shorter rest is
-  // in a pair of the highest score. What the longer rest has more stands in gaps, unless its end is free; their
-  // opening is not counted, since the cell may lie in a gap.
+  // What an alignment can still gain behind cell (i, j), in H, E or F: at best every residue of either rest is in
+  // its best pair. What the longer rest has more stands in gaps, unless its end is free; their opening is not
+  // counted, since the cell may lie in a gap.
   int64_t gain(int64_t i, int64_t j) const {
-    const int64_t a = m - i, b = n - j;
-    const int64_t most = max_score * std::min(a, b);
+    const int64_t most = std::min(query_rest[static_cast<size_t>(i)], subject_rest[static_cast<size_t>(j)]);
     if (local) return most;
+    const int64_t a = m - i, b = n - j;
     const int64_t left = a > b ? (query_end ? 0 : a - b) : (subject_end ? 0 : b - a);
     return most - left * extend;
   }
@@ -61,7 +63,7 @@ struct MemoryNeeded {
 
 // How to go about it; no choice changes the result.
 struct Settings {
-  int tile;           // rows and columns of a tile
+  int tile;           // rows and columns of a tile; 0: chosen
   int64_t memory;     // bytes for tables
   int threads;
   int64_t beam;       // how far below the best a first pass follows; 0: no first pass
@@ -87,6 +89,9 @@ struct Aligned {
   int64_t cells = 0;    // computed, directions included
   int passes = 0;
 };
+
+// Fill in the problem's rests.
+void prepare(Problem& problem);
 
 Aligned align(const Problem& problem, const Settings& settings, bool with_path);
 

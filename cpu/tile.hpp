@@ -82,6 +82,11 @@ inline Range tile_range(int rows, int columns, int32_t max_score, int32_t open, 
   return range;
 }
 
+inline bool fits_16_bits(int tile, int32_t max_score, int32_t open, int32_t extend) {
+  const Range range = tile_range(tile, tile, max_score, open, extend);
+  return range.low > INT16_MIN && range.high - range.never < INT16_MAX;
+}
+
 using Kernel = void (*)(Tile&, Workspace&);
 
 struct Kernels {

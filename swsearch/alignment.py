@@ -24,7 +24,12 @@ TABLE_MEMORY = 512 << 20
 
 @cache
 def load_library() -> None:
-    """Load the library that finds alignments in the background: it takes 0.2 s, best spent while scores are found."""
+    """Load the library that finds alignments in the background: it takes 0.2 s, best spent while scores are found.
+
+    The extension, where there is one, takes its place.
+    """
+    if native.why_not() is None:
+        return
     Thread(target=import_module, args=("swsearch.engines.parasail_library",), daemon=True).start()
 
 
