@@ -72,6 +72,46 @@ __device__ __forceinline__ void cell(u32& diagonal, u32 score, u32& h, u32& e, u
   f = Lane::add_max(f, costs.minus_extend, g);
 }
 
+// What the recurrence of one pair in 32 bits needs to know; nothing is biased.
+struct PairCosts {
+  int minus_first;   // -q
+  int minus_extend;  // -r
+  u32 one, minus_one;  // 1 and -1, which the compiler must not know
+  __device__ __forceinline__ int add(int a, int b) const { return (int)multiply_add((u32)a, one, (u32)b); }
+  __device__ __forceinline__ int subtract(int a, int b) const { return (int)multiply_add((u32)b, minus_one, (u32)a); }
+};
+
+// Advance one cell of one pair, as `cell` does, for lanes that work on neighbouring rows: F goes from row to row, so
+// its chain must be short. F is opened from t instead of H: opening a gap behind F itself never gains, since a gap's
+// first residue costs no less than a further one. One VIADDMNMX a row is then all that waits for the row above.
+//
+// Where kDirections, four bits are shifted into `way`, one funnel shift each, the rest on the FMA pipe:
+//     H is less than the pair's score; less than F; E to the right is opened here; F below is opened here.
+// A pair that scores H counts before F, so then the second bit is set; in local mode, where H is 0, neither is.
+template <bool kIsLocal, bool kDirections>
+__device__ __forceinline__ void pair_cell(int& diagonal, int score, int& h, int& e, int& f, u32& way,
+                                          const PairCosts& costs) {
+  const int t = kIsLocal ? __viaddmax_s32_relu(diagonal, score, e) : __viaddmax_s32(diagonal, score, e);
+  const int best = max(t, f);
+  const int from_h = costs.add(best, costs.minus_first), from_t = costs.add(t, costs.minus_first);
+  if (kDirections) {
+    int under_pair = costs.subtract(costs.add(diagonal, score), best);
+    int under_f = ~under_pair | costs.subtract(f, best);
+    if (kIsLocal) {
+      const int nothing = costs.add(best, -1);  // below 0 where H is 0
+      under_pair &= ~nothing, under_f &= ~nothing;
+    }
+    way = __funnelshift_l(under_pair, way, 1);
+    way = __funnelshift_l(under_f, way, 1);
+    way = __funnelshift_l(costs.subtract(costs.add(e, costs.minus_extend), from_h), way, 1);
+    way = __funnelshift_l(costs.subtract(costs.add(f, costs.minus_extend), from_t), way, 1);
+  }
+  diagonal = h;
+  h = best;
+  e = __viaddmax_s32(e, costs.minus_extend, from_h);
+  f = __viaddmax_s32(f, costs.minus_extend, from_t);
+}
+
 // Boundary values of the score matrix, biased. Rows and columns count from 1; 0 is the corner.
 template <Mode kMode>
 struct Boundary {

@@ -118,7 +118,7 @@ def align_command(
     """Align every sequence of A with every sequence of B, or pair by pair.
 
     Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references. Little
-    work (under half a thousand million cells) is done on the CPU by --engine auto, before a GPU would have started.
+    work (under 500,000,000 cells) is done on the CPU by --engine auto, before a GPU would have started.
     """
     if engine is EngineName.gpu:
         warm_up_gpu(device)

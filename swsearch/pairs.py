@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -318,8 +317,9 @@ def count_pairs(number: int) -> str:
 
 def _create_gpu(device: int | None, memory: int | None) -> PairAligner:
     require_pycuda()
-    module = import_module("swsearch.engines.gpu.pairs")
-    return cast(PairAligner, module.GpuPairAligner(device, memory))
+    from swsearch.engines.gpu.pairs import GpuPairAligner
+
+    return GpuPairAligner(device, memory)
 
 
 def align(

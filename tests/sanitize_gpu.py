@@ -11,12 +11,35 @@ import sys
 import numpy as np
 from cases import make_chunk, random_codes
 
+from swsearch import traceback
 from swsearch.engines.base import Thresholds, exact_scores
 from swsearch.engines.cpu import CpuEngine
-from swsearch.engines.gpu import launch, queries
+from swsearch.engines.gpu import launch, long_pair, pair_plan, queries
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.limits import lane16
-from swsearch.scoring import MODES, Scoring
+from swsearch.engines.gpu.pairs import GpuPairAligner
+from swsearch.scoring import MODES, Scoring, dna_matrix
+
+
+def pairs(generator: np.random.Generator) -> tuple[int, int]:
+    """Align pairs whole, divided, and many at a time; return how many, and how many differ from the CPU's."""
+    compared = wrong = 0
+    for letters, scoring in ((4, Scoring(dna_matrix(), 10, 1)), (7, Scoring(dna_matrix(), 0, 3)), (20, Scoring())):
+        long = [(random_codes(generator, 1_400, letters), random_codes(generator, 1_500, letters))]
+        short = [
+            tuple(random_codes(generator, int(n), letters) for n in generator.integers(1, 300, 2)) for _ in "12345"
+        ]
+        for mode in MODES:
+            for direct, batch in ((1 << 30, long), (80_000, long), (1 << 30, short)):
+                long_pair.DIRECT_BYTES, pair_plan.LEAST_SPACING = direct, 256
+                with GpuPairAligner(memory=64 << 20) as aligner:
+                    for pair, found in zip(batch, aligner.align_many(batch, scoring, mode), strict=True):
+                        expected = traceback.trace(*pair, scoring, mode)
+                        got = (found.score, found.query_start, found.subject_start, found.cigar)
+                        scores = aligner.score(*pair, scoring, mode), found.score
+                        compared += 1
+                        wrong += got != expected or scores[0] != scores[1]
+    return compared, wrong
 
 
 def main() -> int:
@@ -42,7 +65,9 @@ def main() -> int:
                     wrong += int((expected != got).sum())
                     compared += expected.size
     print(f"{compared} scores compared, {wrong} differ")
-    return int(wrong > 0)
+    compared, different = pairs(generator)
+    print(f"{compared} alignments compared, {different} differ")
+    return int(wrong + different > 0)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,14 @@ from swsearch.engines.gpu.compiler import Compiler, Kernel, find_compiler
 from swsearch.engines.gpu.variants import (
     SCORES,
     TILE_COLUMNS,
+    TRACE,
     BatchVariant,
+    PairVariant,
     WavefrontVariant,
     batch_variants,
     highest_strip,
+    pair_variants,
+    pairs_variants,
     wavefront_variants,
 )
 from swsearch.errors import GpuUnavailableError
@@ -41,14 +45,26 @@ VIMNMX3, 1 IMAD) with its scores (1 PRMT and 0.5 LDS, or 1 LDS); the rest is reg
 TILE_OVERHEAD = 160
 """Bound for the instructions of a tile beside its cell pairs: letters, boundaries, waiting. 135 to 150 were found."""
 
+PAIR_INSTRUCTIONS = {4: 7.3, 8: 7.3, 32: 7.6}
+"""Bound for the instructions of a cell of the pair kernel, by letters of the lookup: 7 are the recurrence (3
+VIADDMNMX, 1 VIMNMX, 2 IMAD) with its score (1 PRMT); a quarter of an LDS where scores are in shared memory."""
+
+PAIR_OVERHEAD = 40
+"""Bound for the instructions of a column step beside its cells and the branch that keeps the last row."""
+
 ENTRIES = {
     "batch": {"swsearch_batch"},
     "wavefront": {"swsearch_wavefront"},
+    "pair": {"swsearch_pair"},
+    "pairs": {"swsearch_pairs"},
+    "trace": {"swsearch_trace"},
     "scores": {"swsearch_arrange", "swsearch_collect_tasks", "swsearch_collect_hits"},
 }
 
 LOCAL_BATCH = [variant for variant in batch_variants() if variant.mode == "local"]
 LOCAL_WAVEFRONT = [variant for variant in wavefront_variants() if variant.mode == "local"]
+
+PAIR_SCORES = [variant for variant in pair_variants() if not variant.local and not variant.directions]
 
 Compiled = Callable[[str], dict[Kernel, bytes]]
 Disassembled = Callable[[Kernel], sass.Function]
@@ -59,15 +75,16 @@ def kernels(architecture: str) -> list[Kernel]:
 
     Compiling is all that takes time here: half a second a kernel with nvcc.
     """
-    batch, wavefront = batch_variants(), wavefront_variants()
+    batch, wavefront, pair, pairs = batch_variants(), wavefront_variants(), pair_variants(), pairs_variants()
     if architecture != DPX:
         highest = highest_strip((int(architecture[3:-1]), int(architecture[-1])))
         batch = [variant for variant in batch if variant.rows in (highest, 8)]
         wavefront = [variant for variant in wavefront if variant.rows == 16]
-    return [*(variant.kernel for variant in batch), *(variant.kernel for variant in wavefront), SCORES]
+        pair = [variant for variant in pair if variant.rows == 16 or variant.directions]
+    return [*(variant.kernel for variant in [*batch, *wavefront, *pair, *pairs]), SCORES, TRACE]
 
 
-def name(variant: BatchVariant | WavefrontVariant) -> str:
+def name(variant: BatchVariant | WavefrontVariant | PairVariant) -> str:
     return str(variant.kernel).replace(" ", "")
 
 
@@ -95,7 +112,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 def disassembled(compiled: Compiled) -> Disassembled:
     """Return a function that gives the code of a local kernel for sm_90."""
     need_disassembler()
-    variants = [variant.kernel for variant in [*LOCAL_BATCH, *LOCAL_WAVEFRONT]]
+    variants = [variant.kernel for variant in [*LOCAL_BATCH, *LOCAL_WAVEFRONT, *PAIR_SCORES]]
     with ThreadPoolExecutor(THREADS) as threads:
         functions = threads.map(sass.disassemble, (compiled(DPX)[kernel] for kernel in variants))
         found = dict(zip(variants, functions, strict=True))
@@ -170,3 +187,20 @@ def test_inner_loop_of_a_wavefront_kernel(variant: WavefrontVariant, disassemble
     assert opcodes["PRMT"] == cells, case
     assert opcodes["IMAD"] >= cells, f"the subtraction left the FMA pipe; {case}"
     assert loop.local_bytes == 0, case
+
+
+@pytest.mark.parametrize("variant", PAIR_SCORES, ids=name)
+def test_inner_loop_of_a_pair_kernel(variant: PairVariant, disassembled: Disassembled) -> None:
+    loop = disassembled(variant.kernel).inner_loop
+    opcodes = loop.opcodes
+    case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
+    steps = opcodes["SHFL"] // 3  # H, F and the letter go down a lane in every step
+    cells = steps * variant.rows
+    assert steps in (1, 2, 4), case
+    assert opcodes["VIADDMNMX"] == 3 * cells, case
+    assert opcodes["VIMNMX"] == cells, case
+    assert opcodes["PRMT"] == cells, case
+    assert opcodes["IMAD"] >= 2 * cells, f"a subtraction left the FMA pipe; {case}"
+    assert loop.local_bytes == 0, case
+    keeps_row = steps * 2 * variant.rows  # compares and selects of the row that is kept, which seldom runs
+    assert len(loop) <= PAIR_INSTRUCTIONS[variant.letters] * cells + steps * PAIR_OVERHEAD + keeps_row, case

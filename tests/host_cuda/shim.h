@@ -142,6 +142,9 @@ inline int __viaddmax_s32(int a, int b, int c) { return max((int)((unsigned)a + 
 inline int __viaddmax_s32_relu(int a, int b, int c) { return max(__viaddmax_s32(a, b, c), 0); }
 inline int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
 inline int __vimax3_s32_relu(int a, int b, int c) { return max(__vimax3_s32(a, b, c), 0); }
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  return shift % 32 ? high << shift % 32 | low >> (32 - shift % 32) : high;
+}
 
 // both halves of a word
 template <class Function>

@@ -6,12 +6,24 @@ from typing import Any
 
 from swsearch.engines.gpu.compiler import Compiler, Kernel
 from swsearch.engines.gpu.device import Device, Function
-from swsearch.engines.gpu.variants import BLOCK_WARPS, SCORES, BatchVariant, WavefrontVariant
+from swsearch.engines.gpu.variants import (
+    BLOCK_WARPS,
+    SCORES,
+    TRACE,
+    TRACE_BYTES,
+    BatchVariant,
+    PairsVariant,
+    PairVariant,
+    WavefrontVariant,
+)
 
 BATCH = "PPPiiiiPPiiiiIPIiIPPqP"
 WAVEFRONT = "PPPiPPPPIPiiiiIPPPqP"
 ARRANGE = "PQ"
 COLLECT = "PqiPPiPQQPIP"
+PAIR = "PiPiPiiPPiiiiiIPiPPPiPIPPPP"
+PAIRS = "PPPiPiiiiiiIiiPPPPQPPPIP"
+TRACED = "PiiiIPP"
 """Arguments of the kernels in ``cuda/``, as `struct` has them."""
 
 THREADS = 256
@@ -69,6 +81,21 @@ class Kernels:
         """Return an intra-task kernel."""
         shared = variant.warp_bytes * self.wavefront_warps(variant)
         return self._function(variant.kernel, "swsearch_wavefront", WAVEFRONT, shared)
+
+    def pair(self, variant: PairVariant) -> Function:
+        """Return the kernel for one pair; its shared memory is that of as many warps as a block may have."""
+        return self._function(variant.kernel, "swsearch_pair", PAIR, self._most_shared(variant))
+
+    def pairs(self, variant: PairsVariant) -> Function:
+        """Return the kernel for many pairs; its shared memory is that of as many warps as a block may have."""
+        return self._function(variant.kernel, "swsearch_pairs", PAIRS, self._most_shared(variant))
+
+    def _most_shared(self, variant: PairVariant | PairsVariant) -> int:
+        return variant.warp_bytes * variant.most_warps(self._device.info.shared_limit)
+
+    def trace(self) -> Function:
+        """Return the kernel that follows directions back."""
+        return self._function(TRACE, "swsearch_trace", TRACED, TRACE_BYTES)
 
     def collect(self, what: str) -> Function:
         """Return the kernel that lists ``tasks`` or ``hits``."""

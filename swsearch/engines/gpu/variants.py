@@ -208,3 +208,117 @@ def choose_wavefront_rows(lengths: Sequence[int]) -> int:
         return sum(-(-length // (32 * rows)) for length in lengths) * (rows + WAVEFRONT_OVERHEAD)
 
     return max(WAVEFRONT_ROWS, key=lambda rows: (-cost(rows), rows))
+
+
+PAIR_ROWS: dict[int, tuple[int, ...]] = {4: (4, 8, 16), 8: (4, 8, 12), 32: (4, 8, 16)}
+"""Rows a lane of the pair kernel, by the letters that its lookup holds: more would spill inside the loop."""
+
+DIRECTION_ROWS = 8
+"""Rows a lane where directions are kept: four bits each fill a word."""
+
+
+@dataclass(frozen=True)
+class PairVariant:
+    """A kernel for one pair of any length.
+
+    Parameters
+    ----------
+    rows : int
+        Query rows of a lane.
+    letters : {4, 8, 32}
+        Different letters of the subject that the lookup holds.
+    local : bool
+        Whether scores have a floor of 0 and the best cell is looked for.
+    directions : bool
+        Whether the way back is kept.
+    """
+
+    rows: int
+    letters: int
+    local: bool
+    directions: bool = False
+
+    @property
+    def kernel(self) -> Kernel:
+        """What the compiler is given."""
+        defines = (
+            ("SWSEARCH_ROWS", self.rows),
+            ("SWSEARCH_LETTERS", self.letters),
+            ("SWSEARCH_LOCAL", int(self.local)),
+            ("SWSEARCH_DIRECTIONS", int(self.directions)),
+        )
+        return Kernel("pair", defines)
+
+    @property
+    def strip_rows(self) -> int:
+        """Query rows of a strip."""
+        return 32 * self.rows
+
+    @property
+    def warp_bytes(self) -> int:
+        """Shared memory of a warp."""
+        return _pair_warp_bytes(self.rows, self.letters)
+
+    def most_warps(self, shared_limit: int) -> int:
+        """Return the warps of a block that fit the device's shared memory."""
+        return max(1, min(BLOCK_WARPS, shared_limit // self.warp_bytes))
+
+
+@dataclass(frozen=True)
+class PairsVariant:
+    """The kernel for many short pairs.
+
+    Parameters
+    ----------
+    letters : {4, 8, 32}
+        Different letters of all subjects that the lookup holds.
+    local : bool
+        Whether scores have a floor of 0 and the best cell is looked for.
+    """
+
+    letters: int
+    local: bool
+
+    @property
+    def kernel(self) -> Kernel:
+        """What the compiler is given."""
+        return Kernel("pairs", (("SWSEARCH_LETTERS", self.letters), ("SWSEARCH_LOCAL", int(self.local))))
+
+    @property
+    def warp_bytes(self) -> int:
+        """Shared memory of a warp."""
+        return _pair_warp_bytes(DIRECTION_ROWS, self.letters) + TRACE_BYTES
+
+    def most_warps(self, shared_limit: int) -> int:
+        """Return the warps of a block that fit the device's shared memory."""
+        return max(1, min(BLOCK_WARPS, shared_limit // self.warp_bytes))
+
+
+TRACE = Kernel("trace", ())
+"""The way back through the directions of one rectangle."""
+
+TRACE_BYTES = 4 * 4 * 32
+"""Shared memory of the way back: four groups of eight rows, 32 columns of each."""
+
+
+def _pair_warp_bytes(rows: int, letters: int) -> int:
+    profile = rows // 4 * 32 * 32 * 4 if letters == 32 else 0
+    return profile + 33 * 16
+
+
+def pair_variants() -> list[PairVariant]:
+    """Return every variant for one pair."""
+    scores = [
+        PairVariant(rows, letters, local)
+        for letters, heights in PAIR_ROWS.items()
+        for rows in heights
+        for local in (False, True)
+    ]
+    return scores + [
+        PairVariant(DIRECTION_ROWS, letters, local, True) for letters in PAIR_ROWS for local in (False, True)
+    ]
+
+
+def pairs_variants() -> list[PairsVariant]:
+    """Return every variant for many pairs."""
+    return [PairsVariant(letters, local) for letters in PAIR_ROWS for local in (False, True)]

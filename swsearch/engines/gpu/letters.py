@@ -1,0 +1,80 @@
+"""How the pair kernels look scores up: letters that score alike become one, and few letters fit registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import N_CODES, ByteArray
+from swsearch.scoring import Scoring
+
+LETTER_COUNTS = (4, 8, 32)
+"""Different letters of a subject that a lookup holds: in one register a row, in two, in shared memory."""
+
+LINE_BYTES = 128
+"""Shared memory between two letters of the same rows: four bytes a lane."""
+
+
+@dataclass(frozen=True)
+class Letters:
+    """The scores of a pair, as a lookup takes them.
+
+    Parameters
+    ----------
+    count : {4, 8, 32}
+        How many letters the lookup holds.
+    table : ndarray, shape (32, count), int8
+        Score of each query letter with each of the subject's classes of letters.
+    columns_of : ndarray, shape (32,), uint16
+        What stands for a subject letter in a column.
+    """
+
+    count: int
+    table: npt.NDArray[np.int8]
+    columns_of: npt.NDArray[np.uint16]
+
+    def columns(self, subject: ByteArray) -> npt.NDArray[np.uint16]:
+        """Translate a subject, shape (n,), for the kernels."""
+        columns: npt.NDArray[np.uint16] = self.columns_of[subject]
+        return columns
+
+
+def letters_of(scoring: Scoring, query_letters: ByteArray, subject_letters: ByteArray) -> Letters:
+    """Build the lookup for pairs.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Its matrix is used.
+    query_letters, subject_letters : ndarray, shape (n,), uint8
+        Codes that occur, each once, in any order. Letters of a subject that score alike with all the query's become
+        one: U as T, or all but a few where the query has few.
+    """
+    scores = scoring.matrix.scores.astype(np.int8)
+    alike, classes = np.unique(scores[query_letters][:, subject_letters], axis=1, return_inverse=True)
+    classes = np.asarray(classes).reshape(-1)
+    count = next(count for count in LETTER_COUNTS if alike.shape[1] <= count)
+    class_of = np.zeros(N_CODES, dtype=np.int64)
+    class_of[subject_letters] = classes
+    table = np.zeros((N_CODES, count), dtype=np.int8)
+    table[query_letters, : alike.shape[1]] = alike
+    return Letters(count, table, _columns(count, class_of))
+
+
+def letters_in(codes: ByteArray) -> ByteArray:
+    """Return the codes that occur, in ascending order."""
+    found: ByteArray = np.flatnonzero(np.bincount(codes, minlength=N_CODES)).astype(np.uint8)
+    return found
+
+
+def _columns(count: int, classes: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    sign = classes | 8
+    # a place in shared memory, or a PRMT selector: the byte, then its sign three times
+    by_register = classes | sign << 4 | sign << 8 | sign << 12
+    columns: npt.NDArray[np.uint16] = (classes * LINE_BYTES if count == LETTER_COUNTS[-1] else by_register).astype(
+        np.uint16
+    )
+    return columns
