@@ -23,7 +23,8 @@ from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
 from swsearch.inputs import Query
-from swsearch.job import LoadedDatabase, SearchJob, SearchOptions
+from swsearch.job import SearchJob, SearchOptions
+from swsearch.loaded import LoadedDatabase
 
 MAX_HITS = 10
 """Hits of a query, as in the command."""

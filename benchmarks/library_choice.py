@@ -27,7 +27,8 @@ from swsearch import Database, Scoring
 from swsearch.engines.base import exact_scores
 from swsearch.engines.cpu import CpuEngine
 from swsearch.inputs import Query
-from swsearch.job import LoadedDatabase, plan_for, prepare
+from swsearch.job import plan_for, prepare
+from swsearch.loaded import LoadedDatabase
 
 LENGTHS = (144, 464, 1000, 3005, 5478)
 """Query lengths shown by themselves; the nearest query stands for each."""

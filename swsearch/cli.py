@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -150,8 +151,9 @@ def search_command(
     from swsearch.engines import create_engine
     from swsearch.engines.base import available_processors
     from swsearch.fitted import Fit
+    from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
-    from swsearch.job import SearchJob, SearchOptions, align_hits
+    from swsearch.job import SearchJob, SearchOptions
     from swsearch.results import RunInfo
     from swsearch.statistics import why_no_statistics
 
@@ -206,7 +208,9 @@ def search_command(
                 for batch in job.batches():
                     unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     if writer.needs_alignments:
-                        align_hits(batch, workers)
+                        aligner = aligner_for(job, sum(len(result.hits) for result in batch))
+                        with aligner or nullcontext():
+                            align_hits(batch, workers, aligner)
                     for result in batch:
                         writer.write(result)
             writer.end()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alignment import TABLE_MEMORY, PairAlignment, align_codes, table_bytes
-from swsearch.blocks import Chunk
+from swsearch.alphabet import ByteArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
     ChunkPlan,
@@ -32,6 +31,7 @@ from swsearch.engines.base import (
 from swsearch.errors import InputError, OptionError
 from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
+from swsearch.loaded import LoadedDatabase
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
 from swsearch.results import Hit, SearchResult
@@ -312,7 +312,7 @@ class SearchJob:
                 score=score,
                 bit_score=None if statistics is None else statistics.bit_score(score),
                 evalue=evalue,
-                _align=partial(self._align, query, subject),
+                _align=HitSequences(self, query, subject),
                 z_score=z_score,
             )
             for (score, subject), length, evalue, z_score in zip(best, lengths, evalues, z_scores, strict=True)
@@ -332,7 +332,8 @@ class SearchJob:
             no_statistics=reason,
         )
 
-    def _align(self, query: Query, subject: int) -> PairAlignment:
+    def align_hit(self, query: Query, subject: int) -> PairAlignment:
+        """Find the alignment of a hit."""
         codes, options = self.database.codes(subject), self.options
         table = table_bytes(len(query.codes), len(codes))
         memory = table if table <= TABLE_MEMORY else LONG_PAIR_MEMORY
@@ -341,6 +342,33 @@ class SearchJob:
             return align_codes(
                 query.codes, codes, options.scoring, options.mode, memory=max(memory, LONG_PAIR_MEMORY), threads=1
             )
+
+
+@dataclass(frozen=True)
+class HitSequences:
+    """The two sequences of a hit, to be aligned when that is asked for.
+
+    Parameters
+    ----------
+    job : SearchJob
+        Reads the subject.
+    query : Query
+        The query.
+    subject : int
+        The subject's place in the input.
+    """
+
+    job: SearchJob
+    query: Query
+    subject: int
+
+    def __call__(self) -> PairAlignment:
+        """Align them on the CPU."""
+        return self.job.align_hit(self.query, self.subject)
+
+    def codes(self) -> tuple[ByteArray, ByteArray]:
+        """Return the query's and the subject's codes."""
+        return self.query.codes, self.job.database.codes(self.subject)
 
 
 def _first_ready(pending: Sequence[Pending]) -> int:
@@ -384,73 +412,6 @@ def _score_all(
     for loaded in chunks:
         scores[:, loaded.chunk.subjects] = exact_scores(engine, group, loaded, progress)
         chunks.done(loaded)
-
-
-class LoadedDatabase:
-    """A database as an engine takes it: read ahead in a thread, and kept by the engine if it can.
-
-    Iterating yields the loaded chunks; each is given back by `done`.
-    """
-
-    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan) -> None:
-        self._engine, self._database, self._plan = engine, database, plan
-        self._kept: list[LoadedChunk] = []
-        self._merged: list[LoadedChunk] | None = None
-
-    def __iter__(self) -> Iterator[LoadedChunk]:
-        if self._kept:
-            if self._merged is None:
-                self._merged = self._engine.merge(self._kept)
-            yield from self._merged
-            return
-        kept: list[LoadedChunk] = []
-        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed))) as chunks:
-            for chunk in chunks:
-                loaded = self._engine.load(chunk)
-                kept.append(loaded)
-                yield loaded
-        if self._plan.keep:
-            self._kept = kept
-
-    def done(self, loaded: LoadedChunk) -> None:
-        """Say that a chunk was used."""
-        if not self._plan.keep:
-            self._engine.release(loaded)
-
-    def close(self) -> None:
-        """Give back every chunk that was kept."""
-        for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
-            self._engine.release(loaded)
-        self._kept, self._merged = [], None
-
-
-def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
-    """Read the next chunk while one is used."""
-    with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
-        coming = reader.submit(next, chunks, None)
-        while (chunk := coming.result()) is not None:
-            coming = reader.submit(next, chunks, None)
-            yield chunk
-
-
-def align_hits(results: Sequence[SearchResult], threads: int) -> None:
-    """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` costs nothing.
-
-    The longest pairs go first, so that the threads end together.
-    """
-    hits = [hit for result in results for hit in result.hits]
-    hits.sort(key=lambda hit: -hit.query_length * hit.subject_length)
-    if threads == 1 or len(hits) < 2:
-        for hit in hits:
-            _ = hit.pair
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as pool:
-        try:
-            for _ in pool.map(lambda hit: hit.pair, hits):
-                pass
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def _make_engine(

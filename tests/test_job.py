@@ -17,8 +17,9 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu import CpuEngine
 from swsearch.errors import DatabaseError, InputError, SequenceError
+from swsearch.hit_alignments import align_hits
 from swsearch.inputs import read_queries
-from swsearch.job import SearchOptions, align_hits
+from swsearch.job import SearchOptions
 from swsearch.scoring import MODES, Scoring, load_matrix
 
 SUBJECTS = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("c", "MKVLAAGIVGWW"), ("d", ""), ("e", "MKVAAGIVGW")]

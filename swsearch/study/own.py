@@ -12,7 +12,8 @@ from typing import Any
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query
-from swsearch.job import LoadedDatabase, SearchJob, SearchOptions
+from swsearch.job import SearchJob, SearchOptions
+from swsearch.loaded import LoadedDatabase
 from swsearch.study.problem import protein_scoring
 from swsearch.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
 

@@ -164,6 +164,11 @@ class GpuEngine(Engine):
             self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]
 
     @property
+    def may_share(self) -> bool:
+        """Whether there is no bound on memory that another user of the device would have to keep to."""
+        return self._memory_limit is None
+
+    @property
     def description(self) -> str:
         """Device, architecture and compiler."""
         return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"

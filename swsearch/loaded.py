@@ -1,0 +1,61 @@
+"""A database on its way through an engine: read ahead, loaded, kept or given back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from swsearch.blocks import Chunk
+from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+
+class LoadedDatabase:
+    """A database as an engine takes it: read ahead in a thread, and kept by the engine if it can.
+
+    Iterating yields the loaded chunks; each is given back by `done`.
+    """
+
+    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan) -> None:
+        self._engine, self._database, self._plan = engine, database, plan
+        self._kept: list[LoadedChunk] = []
+        self._merged: list[LoadedChunk] | None = None
+
+    def __iter__(self) -> Iterator[LoadedChunk]:
+        if self._kept:
+            if self._merged is None:
+                self._merged = self._engine.merge(self._kept)
+            yield from self._merged
+            return
+        kept: list[LoadedChunk] = []
+        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed))) as chunks:
+            for chunk in chunks:
+                loaded = self._engine.load(chunk)
+                kept.append(loaded)
+                yield loaded
+        if self._plan.keep:
+            self._kept = kept
+
+    def done(self, loaded: LoadedChunk) -> None:
+        """Say that a chunk was used."""
+        if not self._plan.keep:
+            self._engine.release(loaded)
+
+    def close(self) -> None:
+        """Give back every chunk that was kept."""
+        for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
+            self._engine.release(loaded)
+        self._kept, self._merged = [], None
+
+
+def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
+    """Read the next chunk while one is used."""
+    with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
+        coming = reader.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = reader.submit(next, chunks, None)
+            yield chunk
