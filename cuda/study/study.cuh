@@ -60,15 +60,20 @@ struct Cell {
 };
 
 // One cell from its corner's H, its pair's score, and E and F as they enter it.
+//
+// Directions compare the candidates with each other, never H with a candidate: of max(max(a, b), 0) == b the assembler
+// of CUDA 12.9 and 13.0 makes, for sm_90, one VIMNMX.RELU whose predicate says that the maximum is a.
 __device__ __forceinline__ Cell advance(u32 corner, u32 score, u32 e, u32 f, const Costs& costs) {
   Cell next{0u, e, f, 0u};
   u32 diagonal = corner;
   cell<Single32, kMode>(diagonal, score, next.h, next.e, next.f, costs);
   if constexpr (kDirections) {
-    const u32 source = next.h == corner + score ? kPair : next.h == f ? kUp : kLeft;
-    next.direction = kMode == kLocal && next.h == costs.floor ? kStop : source;
-    if (next.e == e + costs.minus_extend) next.direction |= kExtendsE;
-    if (next.f == f + costs.minus_extend) next.direction |= kExtendsF;
+    const int pair = (int)(corner + score), from_e = (int)e, from_f = (int)f;
+    const u32 source = pair >= from_e && pair >= from_f ? kPair : from_f >= from_e ? kUp : kLeft;
+    next.direction = kMode == kLocal && (int)next.h <= (int)costs.floor ? kStop : source;
+    const int opened = (int)multiply_add(next.h, costs.one, costs.minus_first);
+    if ((int)(e + costs.minus_extend) >= opened) next.direction |= kExtendsE;
+    if ((int)(f + costs.minus_extend) >= opened) next.direction |= kExtendsF;
   }
   return next;
 }
