@@ -1,23 +1,30 @@
 """The project's own kernels on the study's work, so that a table shows both.
 
 The database search stands beside the inter-task kernels: the same queries, subjects and scoring, by the engine as
-``swsearch search`` runs it.
+``swsearch search`` runs it. The pair kernels stand beside the diagonal blocks (DNA) and the strips (protein): the
+same pairs, by what ``swsearch align`` runs, the score alone and with the alignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.errors import EngineError
 from swsearch.inputs import Query
 from swsearch.job import SearchJob, SearchOptions
 from swsearch.loaded import LoadedDatabase
-from swsearch.study.problem import protein_scoring
+from swsearch.pairs import PairAligner
+from swsearch.scoring import Mode
+from swsearch.study.problem import Pair, protein_scoring, random_pair
 from swsearch.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
 
 MAX_HITS = 10
+
+PAIR_APPROACHES: dict[str, tuple[Mode, ...]] = {"diagonal-blocks": ("global",), "strips": ("global", "local")}
+"""Approaches that the pair kernels stand beside, and the modes."""
 
 
 def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measurement]:
@@ -41,6 +48,48 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
                 )  # fmt: skip
         finally:
             loaded.close()
+
+
+def pair_times(
+    timer: Timer, approach: str, gaps: str, sizes: Sequence[int], device: int | None
+) -> Iterator[Measurement]:
+    """Time the pair aligner on an approach's pairs, by the time that its kernels run.
+
+    Raises
+    ------
+    EngineError
+        If it does not reach the CPU's score.
+    """
+    from swsearch.engines.gpu.pairs import GpuPairAligner
+
+    protein = approach == "strips"
+    with GpuPairAligner(device=device) as aligner:
+        for mode in PAIR_APPROACHES.get(approach, ()):
+            for size in sizes:
+                pair = random_pair(size, size, mode, gaps, protein=protein)
+                cpu = timer.cpu_pair(pair, gaps, protein)
+                for name, task in (("swsearch's own, score", _score), ("swsearch's own, alignment", _align)):
+                    runs = []
+                    for _ in range(RUNS + 1):
+                        before = aligner.usage.kernel_seconds
+                        score = task(aligner, pair)
+                        runs.append(aligner.usage.kernel_seconds - before)
+                        if score != cpu.scores[0]:
+                            raise EngineError(
+                                f"{name}, {gaps} gaps, {size} x {size}: score {score}, parasail's is {cpu.scores[0]}"
+                            )
+                    yield Measurement(
+                        approach, name, "this project", "", gaps, mode, size, size, 0, 0, runs[1:], cpu.seconds,
+                        cpu.vector_seconds,
+                    )  # fmt: skip
+
+
+def _score(aligner: PairAligner, pair: Pair) -> int:
+    return aligner.score(pair.query, pair.subject, pair.scoring, pair.mode)
+
+
+def _align(aligner: PairAligner, pair: Pair) -> int:
+    return aligner.align(pair.query, pair.subject, pair.scoring, pair.mode).score
 
 
 def _kernel_seconds(engine: Any, job: SearchJob, query: Query, loaded: LoadedDatabase) -> float:

@@ -42,7 +42,9 @@ def _lines(
             xs, ys, marker=MARKERS[number % len(MARKERS)], color=COLOURS[number % len(COLOURS)], ms=4, lw=1.4,
             ls="-" if number < len(COLOURS) else "--", label=name,
         )  # fmt: skip
-    if series:
+    if len(series) > len(COLOURS):  # so many names would cover the lines
+        axes.legend(fontsize=6.5, frameon=False, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.13))
+    elif series:
         axes.legend(fontsize=6.5, frameon=False)
     axes.set_xscale("log", base=2)
     if log:
@@ -62,7 +64,13 @@ def _by_size(rows: list[Row]) -> list[Row]:
 
 def _name(row: Row) -> str:
     short = row["variant"].split(", 256 threads")[0].replace(" of 1024 rows", "").replace(" at a time", "")
+    if _is_ours(row):
+        return f"{row['variant']} ({'protein' if row['approach'] == 'strips' else 'DNA'})"
     return f"{row['approach']}: {short}"
+
+
+def _is_ours(row: Row) -> bool:
+    return bool(row["paper"] == "this project")
 
 
 def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
@@ -78,16 +86,17 @@ def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
 
 def _best_of_each(rows: list[Row]) -> list[Row]:
     best: dict[str, tuple[float, str]] = {}
-    for row in rows:
+    ours = [row for row in rows if _is_ours(row) and row["mode"] == "global"]
+    for row in (row for row in rows if not _is_ours(row)):
         kind = f"{row['approach']} {'shared' in row['variant']} {row['mode']} {'launches' in row['variant']}"
         if kind not in best or row["gcups"] > best[kind][0]:
             best[kind] = (row["gcups"], row["variant"])
     names = {name for _, name in best.values()}
-    return [row for row in rows if row["variant"] in names]
+    return [row for row in rows if row["variant"] in names] + ours
 
 
 def _tiles(axes: Axes, rows: list[Row]) -> None:
-    chosen = [row for row in rows if row["approach"] == "diagonal-blocks"]
+    chosen = [row for row in rows if row["approach"] == "diagonal-blocks" and not _is_ours(row)]
     size = max((row["rows"] for row in chosen if row["sweep"]), default=0)
     gaps = chosen[0]["gaps"] if chosen else ""
     at_size = [row for row in chosen if row["rows"] == size and row["gaps"] == gaps]
@@ -122,7 +131,7 @@ def _threads(axes: Axes, rows: list[Row]) -> None:
 
 
 def _kernels(axes: Axes, rows: list[Row]) -> None:
-    swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global"]
+    swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global" and "concurrent" in row["extra"]]
     chosen = [{**row, "concurrent": row["extra"]["concurrent"]} for row in swept]
 
     def label(row: Row) -> str:

@@ -195,12 +195,19 @@ def _beside(timer: Timer, approach: str, settings: Settings, results: Results, s
                 f"  batch of {batch['pairs']} pairs of {batch['length']:,}, {gaps}: {batch['seconds']:.3f} s in "
                 f"turn, {batch['overlapped_seconds']:.3f} s with the traceback overlapped"
             )
-        if approach == "inter-task" and gaps == "affine":
-            from swsearch.study.own import search_times
+        for row in _own(timer, approach, gaps, settings):
+            results.rows.append(row)
+            say(f"  {line(row)}")
 
-            for row in search_times(timer, gaps, settings.device):
-                results.rows.append(row)
-                say(f"  {line(row)}")
+
+def _own(timer: Timer, approach: str, gaps: str, settings: Settings) -> Iterator[Measurement]:
+    """Time the project's own kernels on an approach's work, if they stand beside it."""
+    from swsearch.study import own
+
+    if approach == "inter-task" and gaps == "affine":
+        yield from own.search_times(timer, gaps, settings.device)
+    elif approach in own.PAIR_APPROACHES:
+        yield from own.pair_times(timer, approach, gaps, settings.sizes, settings.device)
 
 
 def line(row: Measurement) -> str:

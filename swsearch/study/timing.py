@@ -127,7 +127,7 @@ class Timer:
         """
         protein = variant.approach == "strips"
         pair = random_pair(length, length, variant.mode, gaps, protein=protein)
-        cpu = self._cpu_pair(pair, gaps, protein)
+        cpu = self.cpu_pair(pair, gaps, protein)
         extra: dict[str, float] = {}
         make = StripRun if protein else MatrixRun
         run: StripRun | MatrixRun = make(self.machine, variant, pair, gaps)
@@ -235,7 +235,8 @@ class Timer:
             self._cpu[key] = cpu_database(inter_task_query(length), self.subjects, protein_scoring(gaps))
         return self._cpu[key]
 
-    def _cpu_pair(self, pair: Pair, gaps: str, protein: bool) -> CpuTime:
+    def cpu_pair(self, pair: Pair, gaps: str, protein: bool) -> CpuTime:
+        """Return the CPU's time for a pair."""
         key = (len(pair.query), pair.mode, gaps, protein)
         if key not in self._cpu:
             self._cpu[key] = cpu_pair(pair)

@@ -12,6 +12,7 @@ import fake_pycuda
 import pytest
 from fake_gpu import fake_engine
 from host_machine import HostMachine
+from host_pairs import host_aligner
 from typer.testing import CliRunner
 
 from swsearch.cli import app
@@ -51,6 +52,7 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "BATCH_LENGTH", 40)
     monkeypatch.setattr(timing, "BATCH_PAIRS", 3)
     monkeypatch.setattr(own, "search_times", lambda *_: iter(()))
+    monkeypatch.setattr(own, "pair_times", lambda *_: iter(()))
     monkeypatch.setattr(timing, "LAUNCHES", 2)
 
 
@@ -228,4 +230,16 @@ def test_our_own_search_stands_beside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("swsearch.engines.gpu.engine.GpuEngine", lambda device: engine)
         rows = list(own.search_times(Timer(HostMachine()), "affine", None))
     assert [row.rows for row in rows] == [5, 9]
+    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.RUNS for row in rows)
+
+
+def test_our_own_pair_kernels_stand_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    with host_aligner(monkeypatch) as aligner:
+        monkeypatch.setattr("swsearch.engines.gpu.pairs.GpuPairAligner", lambda device: aligner)
+        monkeypatch.setattr(aligner, "close", lambda: None)
+        rows = list(own.pair_times(Timer(HostMachine()), "strips", "linear", (40, 70), None))
+        rows += own.pair_times(Timer(HostMachine()), "diagonal-blocks", "affine", (40,), None)
+    assert [(row.rows, row.mode) for row in rows[::2]] == [
+        (40, "global"), (70, "global"), (40, "local"), (70, "local"), (40, "global"),
+    ]  # fmt: skip
     assert all(row.cpu_seconds > 0 and len(row.runs) == timing.RUNS for row in rows)
