@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.engines.base import available_processors
-from swsearch.errors import MemoryLimitError, SwsearchError
+from swsearch.errors import MemoryLimitError, OptionError, SwsearchError
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
 from swsearch.traceback import DEFAULT_MEMORY
@@ -48,8 +48,15 @@ def _extension() -> ModuleType | None:
     return _simd
 
 
+SETTINGS = ("", "auto", "off", "baseline", "avx2", "avx512")
+"""What `SWITCH` may be set to."""
+
+
 def _switch() -> str:
-    return os.environ.get(SWITCH, "").strip().lower()
+    setting = os.environ.get(SWITCH, "").strip().lower()
+    if setting not in SETTINGS:
+        raise OptionError(SWITCH, setting, f"one of {', '.join(SETTINGS[1:])}, or nothing")
+    return setting
 
 
 def why_not() -> str | None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from swsearch import native, reference, traceback
 from swsearch.alignment import align_codes
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.errors import MemoryLimitError, SwsearchError
+from swsearch.errors import MemoryLimitError, OptionError, SwsearchError
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
 
 pytestmark = pytest.mark.skipif(native.why_not() is not None, reason=f"swsearch._simd: {native.why_not()}")
@@ -216,3 +216,9 @@ def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
     assert native.trace(query, subject, Scoring(), mode, threads=2) == traceback.trace(
         query, subject, Scoring(), mode
     )
+
+
+def test_an_instruction_set_that_there_is_not_is_told(monkeypatch):
+    monkeypatch.setenv(native.SWITCH, "avx3")
+    with pytest.raises(OptionError, match="SWSEARCH_SIMD: got 'avx3', expected one of auto, off"):
+        native.instructions()
