@@ -1,9 +1,9 @@
 """Say whether the committed GPU results are those of the kernels and of the engine as they stand.
 
-Prints one line, which `.ci/run` shows at its end: CI has no GPU, so it can say that results are old but not renew
-them. Exit code 1 if the results file cannot be read or lacks something, 0 otherwise.
+Prints a line a file, which `.ci/run` shows at its end: CI has no GPU, so it can say that results are old but not
+renew them. Exit code 1 if a results file cannot be read or lacks something, 0 otherwise.
 
-Run:   python benchmarks/gpu_current.py [benchmarks/results/gpu.json]
+Run:   python benchmarks/gpu_current.py [benchmarks/results/gpu.json ...]
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from swsearch.engines.gpu import compiler
 
 RESULTS = Path(__file__).resolve().parent / "results" / "gpu.json"
 """What `gpu.py` wrote on a machine with a GPU."""
+
+PAIR_RESULTS = RESULTS.with_name("pairs_gpu.json")
+"""What `pairs_gpu.py` wrote on a machine with a GPU."""
 
 
 class Fingerprint(NamedTuple):
@@ -84,14 +87,15 @@ def verdict(about: dict[str, str], now: Fingerprint) -> str:
 
 
 def main() -> None:
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    if not path.exists():
-        print(f"there are no GPU results ({path.name}); benchmarks/gpu.py makes them on a machine with a GPU")
-        return
-    try:
-        print(verdict(read_about(path), fingerprint()))
-    except (OSError, ValueError) as error:
-        sys.exit(f"GPU results cannot be read: {error}")
+    for path in map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (RESULTS, PAIR_RESULTS):
+        if not path.exists():
+            script = path.with_suffix(".py").name
+            print(f"there are no GPU results ({path.name}); benchmarks/{script} makes them on a machine with a GPU")
+            continue
+        try:
+            print(f"{path.name}: {verdict(read_about(path), fingerprint())}")
+        except (OSError, ValueError) as error:
+            sys.exit(f"GPU results cannot be read: {error}")
 
 
 if __name__ == "__main__":

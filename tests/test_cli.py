@@ -199,7 +199,7 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
         (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
         (["search", "{q}", "{d}", "--evalue", "0"], 1, ["evalue: got 0.0"]),
-        (["search", "{q}", "{d}", "--evalue", "1", "--mode", "global"], 1, ["no E-values", "global"]),
+        (["search", "{q}", "{d}", "--evalue", "1", "--gap-open", "3"], 1, ["no E-values", "gap open 3"]),
         (["search", "{q}", "{d}", "--threads", "0"], 1, ["threads: got 0"]),
         (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),
         (["search", "no.fasta", "{d}"], 1, ["no.fasta"]),

@@ -83,6 +83,12 @@ class Scratch:
         self.peak = max(self.peak, self.used)
         return int(piece)
 
+    def put(self, data: npt.NDArray[Any], stream: Any) -> int:
+        """Return the address of a new piece that holds an array."""
+        address = self.take(max(data.nbytes, 1))
+        self._device.upload(address, data, stream)
+        return address
+
     def mark(self) -> int:
         """Return what `release` takes to give back all that is taken from now on."""
         return len(self._pieces)
@@ -220,9 +226,9 @@ class LongPair:
         self._scoring, self._local, self._ends, self._letters = scoring, mode == "local", ends, letters
         self._usage = usage
         query, subject = pair
-        self._query = self._put(query)
-        self._columns = self._put(letters.columns(subject))
-        self._table = self._put(letters.table)
+        self._query = scratch.put(query, stream)
+        self._columns = scratch.put(letters.columns(subject), stream)
+        self._table = scratch.put(letters.table, stream)
         self._whole = Rectangle(0, len(query), 0, len(subject))
         self._answer = np.empty(4, dtype=np.int32)
 
@@ -425,11 +431,6 @@ class LongPair:
         self._scratch.release(mark)
 
     # the device
-
-    def _put(self, data: npt.NDArray[Any]) -> int:
-        address = self._scratch.take(max(data.nbytes, 1))
-        self._device.upload(address, data, self._stream)
-        return address
 
     def _read_h(self, address: int) -> int:
         h = np.empty(1, dtype=np.int32)

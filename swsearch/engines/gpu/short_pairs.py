@@ -93,8 +93,9 @@ class ShortPairs:
         directions = max(map(size_of, chosen))
         mark = self._scratch.mark()
         most_runs = max(room * len(chosen), most_rows + most_columns)
-        columns, run_list = self._put(letters.columns(subjects)), self._scratch.take(4 * most_runs)
-        codes, pair_list, lookup = self._put(queries), self._put(table), self._put(letters.table)
+        given = (queries, letters.columns(subjects), table, letters.table)
+        codes, columns, pair_list, lookup = (self._scratch.put(data, self._stream) for data in given)
+        run_list = self._scratch.take(4 * most_runs)
         results, run_places = self._scratch.take(16 * len(chosen)), self._scratch.take(4 * len(chosen))
         counters = self._scratch.take(8)
         self._device.clear_async(counters, 8, self._stream)
@@ -144,11 +145,6 @@ class ShortPairs:
             )
         blocks = min(info.multiprocessors, most)
         return blocks, min(variant.most_warps(info.shared_limit), most // blocks)
-
-    def _put(self, data: np.ndarray[Any, np.dtype[Any]]) -> int:
-        address = self._scratch.take(max(data.nbytes, 1))
-        self._device.upload(address, data, self._stream)
-        return address
 
 
 def _pool(parts: Sequence[ByteArray]) -> tuple[ByteArray, list[int]]:
