@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_pairs(
       at.row = best.row, at.column = best.column;
     }
     Runs found{my_runs, 0, kStop, 0};
-    at = trace<kDirectionRows>(my_directions, pair.n, at, found, shared + PairStrip::kSharedWords);
+    at = trace(my_directions, pair.n, at, found, shared + PairStrip::kSharedWords);
     if (!kIsLocal) {
       if (at.row == 0 && free_subject_start == 0) {
         found.push(kFromE, at.column);

@@ -252,8 +252,7 @@ template <int kRows, int kLetters, bool kIsLocal, bool kDirections> struct Strip
     bool has_next = false;
     for (int base = 0; base < n + kWarpLanes - 1; base += kAhead) {
       const int c = base + lane;
-      const bool any = base < n;
-      if (any && !has_next) {
+      if (base < n && !has_next) {
         const int needed = min(base + kAhead, n);
         while (seen < needed) seen = load_acquire(link.in_progress);
         if (c < n) next = fetch(c);

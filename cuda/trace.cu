@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) swsearch_trace(
     int* result) {  // number of runs, then row, column and state of where it ended
   extern __shared__ __align__(16) u32 shared_words[];
   Runs found{runs, 0, kStop, 0};
-  const Position end = trace<kDirectionRows>(directions, n, Position{row, column, state}, found, shared_words);
+  const Position end = trace(directions, n, Position{row, column, state}, found, shared_words);
   found.flush();
   if (threadIdx.x == 0) result[0] = found.n, result[1] = end.row, result[2] = end.column, result[3] = (int)end.state;
 }

@@ -38,9 +38,7 @@ constexpr int kTraceGroups = 4;  // groups of eight rows that are looked at toge
 constexpr int kTraceWords = kTraceGroups * kWarpLanes;
 
 // Returns where the rectangle was left (row or column 0), or where a local alignment begins (state kStop).
-template <int kRows>
 __device__ __forceinline__ Position trace(const u32* directions, int n, Position at, Runs& runs, u32* shared) {
-  constexpr int kGroupsOfLane = kRows / kDirectionRows;
   const int lane = threadIdx.x % kWarpLanes;
   const int lines = direction_lines(n);
   while (at.row > 0 && at.column > 0 && at.state != kStop) {
@@ -51,8 +49,8 @@ __device__ __forceinline__ Position trace(const u32* directions, int n, Position
     for (int g = 0; g < kTraceGroups; ++g) {
       const int c = column - lane, place = group - g;
       if (c >= 0 && place >= 0) {
-        const int owner = place / kGroupsOfLane % kWarpLanes, strip = place / (kGroupsOfLane * kWarpLanes);
-        const size_t line = ((size_t)strip * lines + c + owner) * kGroupsOfLane + place % kGroupsOfLane;
+        const int owner = place % kWarpLanes, strip = place / kWarpLanes;
+        const size_t line = (size_t)strip * lines + c + owner;
         shared[g * kWarpLanes + lane] = __ldcg(directions + line * kWarpLanes + owner);
       }
     }

@@ -62,10 +62,10 @@ def _align_together(hits: Sequence[Hit], results: Sequence[SearchResult], aligne
 
 def aligner_for(job: SearchJob, n_hits: int) -> PairAligner | None:
     """Return the GPU's pair aligner where the job runs on a GPU without a bound on its memory, and has many hits."""
-    if job.engine.name != "gpu" or n_hits < GPU_WORTH_HITS or not getattr(job.engine, "may_share", False):
+    if job.engine.name != "gpu" or n_hits < GPU_WORTH_HITS:
         return None
     from swsearch.engines.gpu.engine import GpuEngine
     from swsearch.engines.gpu.pairs import GpuPairAligner
 
     assert isinstance(job.engine, GpuEngine)
-    return GpuPairAligner(job.engine.info.index)
+    return GpuPairAligner(job.engine.info.index) if job.engine.may_share else None

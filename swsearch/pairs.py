@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[ByteArray, ByteArray]
 Found = TypeVar("Found", PairAlignment, int)
+Aligner = TypeVar("Aligner", bound="PairAligner")
 
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
@@ -96,7 +97,7 @@ class PairAligner(ABC):
     def close(self) -> None:  # noqa: B027  # not every engine holds something
         """Let go of what the engine holds."""
 
-    def __enter__(self) -> PairAligner:
+    def __enter__(self: Aligner) -> Aligner:
         return self
 
     def __exit__(

@@ -91,7 +91,7 @@ class Kernels:
         return self._function(variant.kernel, "swsearch_pairs", PAIRS, self._most_shared(variant))
 
     def _most_shared(self, variant: PairVariant | PairsVariant) -> int:
-        return variant.warp_bytes * variant.most_warps(self._device.info.shared_limit)
+        return variant.warp_bytes * variant.block_warps(self._device.info.shared_limit)
 
     def trace(self) -> Function:
         """Return the kernel that follows directions back."""

@@ -243,11 +243,11 @@ class LongPair:
     def align(self) -> Found:
         """Compute the score and the alignment."""
         whole = self._whole
-        directions = self._direction_memory(whole)
+        direct = self._direct_launch(whole)
         mark = self._scratch.mark()
-        if directions:
-            at = self._scratch.take(directions)
-            score, row, column = self._compute_whole(self._launch(whole, directions=True), None, at)
+        if direct is not None:
+            at = self._scratch.take(direction_bytes(whole.rows, whole.n))
+            score, row, column = self._compute_whole(direct, None, at)
             way = Way(row, column)
             if self._inside(way, whole) and not (self._local and score == 0):
                 self._follow(way, whole, at)
@@ -277,13 +277,13 @@ class LongPair:
             rectangle.rows, rectangle.n, self._letters.count, self._local, directions, self._device.info
         )
 
-    def _direction_memory(self, rectangle: Rectangle) -> int:
-        """Return the bytes of a rectangle's directions, or 0 if they are too many to be kept at a time."""
+    def _direct_launch(self, rectangle: Rectangle) -> Launch | None:
+        """Return the launch that keeps a rectangle's directions, or None if they are too many at a time."""
         needed = direction_bytes(rectangle.rows, rectangle.n)
         launch = self._launch(rectangle, directions=True)
         beside = launch.ring_bytes + launch.progress_bytes + CELL_BYTES * (rectangle.n + rectangle.rows)
         runs = 4 * (rectangle.n + rectangle.rows)
-        return needed if needed <= min(DIRECT_BYTES, self._scratch.left - beside - runs - (1 << 16)) else 0
+        return launch if needed <= min(DIRECT_BYTES, self._scratch.left - beside - runs - (1 << 16)) else None
 
     def _check_budget(self) -> int:
         """Return the bytes for rows and columns that are kept: most of what is left beside one set of directions."""
@@ -401,10 +401,10 @@ class LongPair:
     def _solve(self, way: Way, tile: Rectangle) -> None:
         """Follow the way through a tile, by its directions or divided again."""
         mark = self._scratch.mark()
-        directions = self._direction_memory(tile)
-        if directions:
-            at = self._scratch.take(directions)
-            self._compute(tile, self._launch(tile, directions=True), None, at)
+        direct = self._direct_launch(tile)
+        if direct is not None:
+            at = self._scratch.take(direction_bytes(tile.rows, tile.n))
+            self._compute(tile, direct, None, at)
             self._follow(way, tile, at)
         else:
             launch = self._launch(tile, directions=False)

@@ -124,7 +124,7 @@ def choose_launch(rows: int, n: int, letters: int, local: bool, directions: bool
         variant = PairVariant(height, letters, local, directions)
         strips = -(-rows // variant.strip_rows)
         blocks = min(info.multiprocessors, strips)
-        for warps in range(1, variant.most_warps(info.shared_limit) + 1):
+        for warps in range(1, variant.block_warps(info.shared_limit) + 1):
             found = cost(variant, rows, n, blocks, warps)
             if best is None or found < best[0]:
                 best = found, Launch(variant, strips, blocks, warps)

@@ -143,9 +143,6 @@ class GpuPairAligner(PairAligner):
         finally:
             scratch.release()
 
-    def __enter__(self) -> GpuPairAligner:
-        return self
-
     def close(self) -> None:
         """Let go of the device."""
         if self._closed:

@@ -144,7 +144,7 @@ class ShortPairs:
                 "allow more with --gpu-memory"
             )
         blocks = min(info.multiprocessors, most)
-        return blocks, min(variant.most_warps(info.shared_limit), most // blocks)
+        return blocks, min(variant.block_warps(info.shared_limit), most // blocks)
 
 
 def _pool(parts: Sequence[ByteArray]) -> tuple[ByteArray, list[int]]:

@@ -134,8 +134,12 @@ class WavefrontVariant:
         return 4 * (self.rows // 4 * 32 * 32 + 4 * 32)
 
     def block_warps(self, shared_limit: int) -> int:
-        """Warps of a block that fit the device's shared memory."""
-        return max(1, min(BLOCK_WARPS, shared_limit // self.warp_bytes))
+        """Return the warps of a block that fit the device's shared memory."""
+        return _warps_that_fit(self.warp_bytes, shared_limit)
+
+
+def _warps_that_fit(warp_bytes: int, shared_limit: int) -> int:
+    return max(1, min(BLOCK_WARPS, shared_limit // warp_bytes))
 
 
 SCORES = Kernel("scores", ())
@@ -259,9 +263,9 @@ class PairVariant:
         """Shared memory of a warp."""
         return _pair_warp_bytes(self.rows, self.letters)
 
-    def most_warps(self, shared_limit: int) -> int:
+    def block_warps(self, shared_limit: int) -> int:
         """Return the warps of a block that fit the device's shared memory."""
-        return max(1, min(BLOCK_WARPS, shared_limit // self.warp_bytes))
+        return _warps_that_fit(self.warp_bytes, shared_limit)
 
 
 @dataclass(frozen=True)
@@ -289,9 +293,9 @@ class PairsVariant:
         """Shared memory of a warp."""
         return _pair_warp_bytes(DIRECTION_ROWS, self.letters) + TRACE_BYTES
 
-    def most_warps(self, shared_limit: int) -> int:
+    def block_warps(self, shared_limit: int) -> int:
         """Return the warps of a block that fit the device's shared memory."""
-        return max(1, min(BLOCK_WARPS, shared_limit // self.warp_bytes))
+        return _warps_that_fit(self.warp_bytes, shared_limit)
 
 
 TRACE = Kernel("trace", ())
