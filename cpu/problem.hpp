@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "tile.hpp"
 
 namespace swsearch {
@@ -55,8 +55,6 @@ struct End {
   }
 };
 
-struct Interrupted {};
-
 struct MemoryNeeded {
   int64_t bytes;  // that would be enough, or nearly
 };
@@ -68,7 +66,7 @@ struct Settings {
   int threads;
   int64_t beam;       // how far below the best a first pass follows; 0: no first pass
   const Kernels* kernels;
-  std::function<bool()> interrupted;  // asked by the calling thread between tiles
+  AskToStop interrupted;  // asked between tiles; may be empty
 };
 
 // Follows one alignment backwards.

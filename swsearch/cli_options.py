@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 
-class ModeName(str, Enum):
+class ModeName(StrEnum):
     """Values of --mode."""
 
     local = "local"
@@ -17,14 +17,14 @@ class ModeName(str, Enum):
     semiglobal = "semiglobal"
 
 
-class AlphabetName(str, Enum):
+class AlphabetName(StrEnum):
     """Values of --alphabet."""
 
     protein = "protein"
     dna = "dna"
 
 
-class EngineName(str, Enum):
+class EngineName(StrEnum):
     """Values of --engine."""
 
     auto = "auto"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 python=${1:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-flags=(-std=c++17 -g -O1 -fwrapv -pthread -Wall -Wextra)
+flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g -O1 -fwrapv -pthread -Wall -Wextra)
 sources=(cpu/align.cpp cpu/back.cpp cpu/grid.cpp cpu/kernel_*.cpp)
 
 g++ "${flags[@]}" -fsanitize=thread -Icpu tests/sanitize_cpu.cpp "${sources[@]}" -o "$work/threads"
@@ -17,7 +17,7 @@ cp -r swsearch db cuda tests setup.cfg "$work"
 rm -f "$work"/swsearch/_simd*.so
 include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 g++ "${flags[@]}" -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=undefined "-I$include" \
-    cpu/module.cpp "${sources[@]}" -o "$work/swsearch/_simd.so"
+    cpu/module*.cpp "${sources[@]}" -o "$work/swsearch/_simd.so"
 cd "$work"
 # the interpreter is not built so, and never frees all it takes
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
