@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from common import arguments, finish, heading, table
 
-from swsearch import native, traceback
+from swsearch import native, simd, traceback
 from swsearch.alphabet import DNA
 from swsearch.scoring import Scoring, dna_matrix
 
@@ -209,7 +209,7 @@ def main() -> None:
         return
     lines = [
         *heading(__file__, ["numpy", "parasail", "pywfa", "edlib"]),
-        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: {native.instructions()}; "
+        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: {simd.chosen()}; "
         f"this process may use {len(os.sched_getaffinity(0))} processors; limit {options.limit:.0f} s a run",
     ]
     for case in [options.case] if options.case else CASES:

@@ -207,7 +207,6 @@ void run(Tile& tile, Workspace& work) {
 }
 
 const Kernels kKernels = {
-    SWSEARCH_NAME,
     {run<int16_t, false, false>, run<int32_t, false, false>},
     {run<int16_t, true, false>, run<int32_t, true, false>},
     {run<int16_t, false, true>, run<int32_t, false, true>},

@@ -11,7 +11,6 @@
 
 namespace swsearch {
 namespace avx2 {
-#define SWSEARCH_NAME "avx2"
 #include "kernel.hpp"
 }  // namespace avx2
 }  // namespace swsearch

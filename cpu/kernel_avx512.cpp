@@ -11,7 +11,6 @@
 
 namespace swsearch {
 namespace avx512 {
-#define SWSEARCH_NAME "avx512"
 #include "kernel.hpp"
 }  // namespace avx512
 }  // namespace swsearch

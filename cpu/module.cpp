@@ -17,11 +17,32 @@ bool asked_to_stop() {
   return raised;
 }
 
+bool instructions_of(const char* name, Instructions& found) {
+  if (find_instructions(name, found)) return true;
+  PyErr_Format(PyExc_ValueError, "expected an instruction set that this machine has, got '%s'", name);
+  return false;
+}
+
 namespace {
+
+PyObject* py_instruction_sets(PyObject*, PyObject*) {
+  PyObject* all = PyList_New(0);
+  if (all == nullptr) return nullptr;
+  for (const Instructions each : kAllInstructions) {
+    PyObject* one = Py_BuildValue("(sO)", name_of(each), is_available(each) ? Py_True : Py_False);
+    const bool added = one != nullptr && PyList_Append(all, one) == 0;
+    Py_XDECREF(one);
+    if (!added) {
+      Py_DECREF(all);
+      return nullptr;
+    }
+  }
+  return all;
+}
 
 PyMethodDef methods[] = {
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.native."},
-    {"instructions", py_instructions, METH_O, "Name the instruction set that is used."},
+    {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "instructions.hpp"
 #include "interruption.hpp"
 
 namespace swsearch {
@@ -63,8 +64,10 @@ bool without_gil(Work&& work) {
   return outcome == kFine;
 }
 
+// Find an instruction set by its name; if it is not available, set ValueError and return false.
+bool instructions_of(const char* name, Instructions& found);
+
 // module_pairs.cpp
 PyObject* py_align(PyObject*, PyObject* arguments);
-PyObject* py_instructions(PyObject*, PyObject* wanted);
 
 }  // namespace swsearch

@@ -33,9 +33,9 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
   Buffer query, subject, scores;
   int max_score, open, extend, local, ends, with_path, threads, tile;
   long long memory, beam;
-  const char* instructions;
+  const char* name;
   if (!PyArg_ParseTuple(arguments, "y*y*y*iiiiiiLiiLs", &query.view, &subject.view, &scores.view, &max_score, &open,
-                        &extend, &local, &ends, &with_path, &memory, &threads, &tile, &beam, &instructions)) {
+                        &extend, &local, &ends, &with_path, &memory, &threads, &tile, &beam, &name)) {
     return nullptr;
   }
   if (scores.size() != kCodes * kCodes || !all_below(query, kCodes) || !all_below(subject, kCodes) || threads < 1 ||
@@ -43,10 +43,12 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
     PyErr_SetString(PyExc_ValueError, "expected codes below 32, a 32 x 32 table and sizes that are not negative");
     return nullptr;
   }
+  Instructions instructions;
+  if (!instructions_of(name, instructions)) return nullptr;
   Problem problem{query.data(), subject.data(), query.size(), subject.size(), scores.items<const int8_t>(),
                   max_score, open, extend, local != 0,
                   (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0, {}, {}};
-  const Settings settings{tile, memory, threads, beam, &choose_kernels(instructions), asked_to_stop};
+  const Settings settings{tile, memory, threads, beam, &kernels_of(instructions), asked_to_stop};
   Aligned aligned{};
   long long needed = 0;
   const bool done = without_gil([&] {
@@ -59,11 +61,6 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
   });
   if (!done) return nullptr;
   return needed > 0 ? PyLong_FromLongLong(needed) : result_of(aligned);
-}
-
-PyObject* py_instructions(PyObject*, PyObject* wanted) {
-  const char* name = PyUnicode_AsUTF8AndSize(wanted, nullptr);
-  return name == nullptr ? nullptr : PyUnicode_FromString(choose_kernels(name).name);
 }
 
 }  // namespace swsearch

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "instructions.hpp"
+
 // No iteration of the loop that follows writes what another reads.
 #if defined(__clang__)
 #define SWSEARCH_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -90,16 +92,16 @@ inline bool fits_16_bits(int tile, int32_t max_score, int32_t open, int32_t exte
 using Kernel = void (*)(Tile&, Workspace&);
 
 struct Kernels {
-  const char* name;
   // [16 bits, 32 bits]
   Kernel score[2], local[2], trace[2], trace_local[2];
 };
 
-const Kernels& baseline_kernels();
+const Kernels& scalar_kernels();
+const Kernels& sse41_kernels();
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
 
-// The kernels of the widest instruction set that this processor has, or of the one named.
-const Kernels& choose_kernels(const char* name);
+// The kernels to be used where an instruction set is available.
+const Kernels& kernels_of(Instructions instructions);
 
 }  // namespace swsearch

@@ -134,12 +134,12 @@ def _examine_cpu() -> Iterator[Finding]:
 
 
 def _describe_extension() -> str:
-    from swsearch import native
+    from swsearch import native, simd
 
     reason = native.why_not()
     if reason:
         return f"not used: {reason}; pairs are aligned by parasail and numpy, with the same result"
-    return f"used to align pairs, with {native.instructions()} instructions"
+    return f"used to align pairs, with {simd.chosen()} instructions"
 
 
 def _tested(engine: Engine) -> Finding:

@@ -8,16 +8,13 @@ compiler the extension is not built, and callers take another path.
 
 from __future__ import annotations
 
-import os
-from functools import cache
-from types import ModuleType
-
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import simd
 from swsearch.alphabet import ByteArray
 from swsearch.engines.base import available_processors
-from swsearch.errors import MemoryLimitError, OptionError, SwsearchError
+from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
 from swsearch.traceback import DEFAULT_MEMORY
@@ -27,10 +24,6 @@ Found = tuple[int, int, int, Cigar, int, int]
 
 ScoreBytes = npt.NDArray[np.int8]
 
-SWITCH = "SWSEARCH_SIMD"
-"""Environment variable: ``off`` leaves the extension alone; ``baseline``, ``avx2`` or ``avx512`` choose at most that
-instruction set; empty or ``auto`` the widest there is."""
-
 BEAM = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
 bases in DNA (5, -4, 10, 1), with 350 of 500, and takes a fifth of the time where 1 % of the bases differ."""
@@ -39,44 +32,13 @@ _REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
 
 
-@cache
-def _extension() -> ModuleType | None:
-    try:
-        from swsearch import _simd
-    except ImportError:
-        return None
-    return _simd
-
-
-SETTINGS = ("", "auto", "off", "baseline", "avx2", "avx512")
-"""What `SWITCH` may be set to."""
-
-
-def _switch() -> str:
-    setting = os.environ.get(SWITCH, "").strip().lower()
-    if setting not in SETTINGS:
-        raise OptionError(SWITCH, setting, f"one of {', '.join(SETTINGS[1:])}, or nothing")
-    return setting
-
-
 def why_not() -> str | None:
-    """Say why the extension is not used, or return None if it is."""
-    if _switch() == "off":
-        return f"switched off by {SWITCH}=off"
-    if _extension() is None:
-        return "not built: install swsearch where there is a C++17 compiler (g++ or clang++)"
+    """Say why the extension cannot be used, or return None if it can."""
+    try:
+        simd.extension()
+    except EngineError as error:
+        return str(error)
     return None
-
-
-def instructions() -> str:
-    """Name the instruction set that is used: ``avx512``, ``avx2`` or ``baseline``."""
-    extension = _extension()
-    name: str = extension.instructions(_wanted()) if extension else "none"
-    return name
-
-
-def _wanted() -> str:
-    return "" if _switch() == "auto" else _switch()
 
 
 def can_align(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> bool:
@@ -163,11 +125,8 @@ def _run(
 ) -> Found:
     """Call the extension, the path left out unless asked for."""
     ends = check_ends(mode, ends)
-    extension = _extension()
-    if extension is None:
-        raise SwsearchError(f"swsearch._simd is {why_not()}")
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
-    found: Found | int = extension.align(
+    found: Found | int = simd.extension().align(
         np.ascontiguousarray(query),
         np.ascontiguousarray(subject),
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
@@ -181,7 +140,7 @@ def _run(
         threads or available_processors(),
         tile,
         beam,
-        _wanted(),
+        simd.chosen(),
     )
     if isinstance(found, int):
         raise MemoryLimitError(

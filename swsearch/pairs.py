@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from swsearch import native, reference, traceback
+from swsearch import native, reference, simd, traceback
 from swsearch.alignment import PairAlignment, align_codes, table_bytes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import choose, require_pycuda
@@ -155,7 +155,7 @@ class CpuPairAligner(PairAligner):
         plural = "" if self.threads == 1 else "s"
         library = f"parasail {parasail_library.version()}, {parasail_library.instruction_set()}"
         if native.why_not() is None:
-            library = f"C++ extension, {native.instructions()}"
+            library = f"C++ extension, {simd.chosen()}"
         return f"cpu ({library}, {self.threads} thread{plural})"
 
     def align(

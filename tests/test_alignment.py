@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
-from cases import any_codes, modes, modes_with_ends, random_codes, scorings
+from cases import any_codes, modes, modes_with_ends, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import alignment, native, reference, traceback
+from swsearch import reference, traceback
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, MemoryLimitError, OptionError
 from swsearch.pairs import align
-from swsearch.scoring import MODES, Scoring, dna_matrix
+from swsearch.scoring import Scoring, dna_matrix
 
 
 def summary(pair):
@@ -22,9 +22,6 @@ def test_every_path_finds_the_references_alignment(query, subject, scoring, mode
     mode, ends = mode_and_ends
     expected = reference.align(query, subject, scoring, mode, ends)
     assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(native.SWITCH, "off")
-        assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
     assert traceback.trace(query, subject, scoring, mode, ends=ends) == expected
 
 
@@ -45,28 +42,6 @@ def test_too_little_memory_says_how_much_is_needed():
     query = np.zeros(1_000, dtype=np.uint8)
     with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory"):
         traceback.trace(query, query, Scoring(), "global", 10_000)
-
-
-def test_pairs_too_large_for_a_whole_table_give_the_same_alignment(monkeypatch):
-    generator = np.random.default_rng(5)
-    query = random_codes(generator, 700, 20)
-    subject = np.concatenate((query[100:300], random_codes(generator, 40, 20), query[330:690]))
-    monkeypatch.setenv(native.SWITCH, "off")
-    for mode in MODES:
-        whole = align_codes(query, subject, Scoring(), mode)
-        with monkeypatch.context() as patch:
-            patch.setattr(alignment, "TABLE_MEMORY", 1_000)
-            bounded = align_codes(query, subject, Scoring(), mode)
-        assert summary(whole) == summary(bounded)
-        assert whole.score == whole.rescored()
-
-
-def test_the_library_is_used_where_it_can_be(monkeypatch):
-    # the fallback gives the same answers, so that only this notices if it were always taken
-    monkeypatch.setenv(native.SWITCH, "off")
-    monkeypatch.setattr(traceback, "trace", None)
-    query = PROTEIN.encode("MKVLAAGIVGWW")
-    assert align_codes(query, query, Scoring(), "local").cigar_string == "12M"
 
 
 def test_16_bits_are_not_enough_for_a_long_homopolymer():

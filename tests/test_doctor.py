@@ -161,12 +161,7 @@ def test_a_gpu_that_fails(machine):
 
 
 def test_the_extension_is_described(monkeypatch):
-    from swsearch import native
+    from swsearch import simd
 
-    monkeypatch.setattr(native, "why_not", lambda: None)
-    monkeypatch.setattr(native, "instructions", lambda: "avx2")
-    assert doctor._describe_extension() == "used to align pairs, with avx2 instructions"
-    monkeypatch.setattr(native, "why_not", lambda: "switched off by SWSEARCH_SIMD=off")
-    assert doctor._describe_extension() == (
-        "not used: switched off by SWSEARCH_SIMD=off; pairs are aligned by parasail and numpy, with the same result"
-    )
+    monkeypatch.setenv(simd.SWITCH, "scalar")
+    assert doctor._describe_extension() == "used to align pairs, with scalar instructions"

@@ -11,13 +11,11 @@ from cases import any_codes, flat_matrix, modes_with_ends, random_codes, scoring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import native, reference, traceback
+from swsearch import native, reference, simd, traceback
 from swsearch.alignment import align_codes
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.errors import MemoryLimitError, OptionError, SwsearchError
+from swsearch.errors import MemoryLimitError
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
-
-pytestmark = pytest.mark.skipif(native.why_not() is not None, reason=f"swsearch._simd: {native.why_not()}")
 
 dna_scorings = st.builds(
     Scoring,
@@ -32,7 +30,7 @@ ways = st.fixed_dictionaries(
         "threads": st.sampled_from([1, 2, 3]),
     }
 )
-instruction_sets = pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
+instruction_sets = pytest.mark.parametrize("instructions", simd.known())
 
 
 def least_memory(query, subject, tile):
@@ -81,8 +79,8 @@ def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
 
 @instruction_sets
 def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
-    monkeypatch.setenv(native.SWITCH, instructions)
-    if native.instructions() != instructions:
+    monkeypatch.setenv(simd.SWITCH, instructions)
+    if instructions not in simd.instruction_sets():
         pytest.skip(f"this processor has no {instructions}")
     generator = np.random.default_rng(3)
     for size in (1, 31, 32, 33, 300, 700):
@@ -122,8 +120,8 @@ def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
     generator = np.random.default_rng(12)
     query, subject = (random_codes(generator, size, 20) for size in shape)
     free = 15  # all four ends
-    extension, scores = native._extension(), Scoring().matrix.scores.astype(np.int8)
-    needed = extension.align(query, subject, scores, 11, 11, 1, False, free, True, 1_000, 1, tile, 0, "")
+    extension, scores = simd.extension(), Scoring().matrix.scores.astype(np.int8)
+    needed = extension.align(query, subject, scores, 11, 11, 1, False, free, True, 1_000, 1, tile, 0, "scalar")
     assert isinstance(needed, int) and needed < 150 * sum(shape) + 50_000
     found = native.trace(query, subject, Scoring(), "semiglobal", needed, tile=tile, beam=0)
     assert found == traceback.trace(query, subject, Scoring(), "semiglobal")
@@ -169,23 +167,6 @@ def test_codes_that_are_none_are_refused():
         native.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Scoring(), "local")
 
 
-@pytest.mark.parametrize("value", ["off", "OFF "])
-def test_it_can_be_switched_off(value, monkeypatch):
-    monkeypatch.setenv(native.SWITCH, value)
-    assert native.why_not() == "switched off by SWSEARCH_SIMD=off"
-    assert not native.can_align(10, 10, Scoring(), "local")
-
-
-def test_without_the_extension_it_says_what_is_missing(monkeypatch):
-    monkeypatch.setattr(native, "_extension", lambda: None)
-    assert native.instructions() == "none"
-    with pytest.raises(
-        SwsearchError, match=r"_simd is not built: install swsearch where there is a C\+\+17 compiler"
-    ):
-        native.trace(PROTEIN.encode("W"), PROTEIN.encode("W"), Scoring(), "local")
-    assert align_codes(PROTEIN.encode("WW"), PROTEIN.encode("WW"), Scoring(), "local").cigar_string == "2M"
-
-
 def test_control_c_is_answered_within_a_second():
     query = random_codes(np.random.default_rng(4), 150_000, 4)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -216,9 +197,3 @@ def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
     assert native.trace(query, subject, Scoring(), mode, threads=2) == traceback.trace(
         query, subject, Scoring(), mode
     )
-
-
-def test_an_instruction_set_that_there_is_not_is_told(monkeypatch):
-    monkeypatch.setenv(native.SWITCH, "avx3")
-    with pytest.raises(OptionError, match="SWSEARCH_SIMD: got 'avx3', expected one of auto, off"):
-        native.instructions()

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 
-from swsearch import align, native, pairs, reference, traceback
+from swsearch import align, pairs, reference, simd, traceback
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.engines.parasail_library import version
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.pairs import (
     GPU_WORTH_CELLS,
@@ -27,18 +26,15 @@ ALIGNERS = {
 }
 
 
-@pytest.fixture(params=[*ALIGNERS, "cpu without the extension"])
-def aligner(request, monkeypatch):
-    if request.param not in ALIGNERS:
-        monkeypatch.setenv(native.SWITCH, "off")
-    with ALIGNERS.get(request.param, CpuPairAligner)() as made:
+@pytest.fixture(params=ALIGNERS)
+def aligner(request):
+    with ALIGNERS[request.param]() as made:
         yield made
 
 
-@pytest.fixture(scope="module", params=["", "off"], ids=["with the extension", "without it"])
-def cpu_pairs(request):
-    with pytest.MonkeyPatch.context() as patch, CpuPairAligner(threads=2) as made:
-        patch.setenv(native.SWITCH, request.param)
+@pytest.fixture(scope="module")
+def cpu_pairs():
+    with CpuPairAligner(threads=2) as made:
         yield made
 
 
@@ -288,7 +284,7 @@ def test_auto_falls_back_and_says_why(gpu, monkeypatch):
     told = []
     with create_pair_aligner("auto", threads=1, memory=1 << 20, notice=told.append) as made:
         assert (made.name, made.threads, made.memory) == ("cpu", 1, 1 << 20)
-        assert (version() if native.why_not() else native.instructions()) in made.description
+        assert simd.chosen() in made.description
         assert told == [made.fallback] == [f"running on the CPU: {NO_DRIVER}"]
     with pytest.raises(GpuUnavailableError) as caught:
         create_pair_aligner("gpu")

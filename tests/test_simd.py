@@ -1,0 +1,52 @@
+"""Which instruction set the extension uses, how one is forced, and what an installation without it says."""
+
+import platform
+import sys
+
+import pytest
+
+from swsearch import native, simd
+from swsearch.alphabet import PROTEIN
+from swsearch.errors import EngineError, OptionError
+from swsearch.scoring import Scoring
+
+
+def test_the_widest_is_the_default(monkeypatch):
+    monkeypatch.delenv(simd.SWITCH, raising=False)
+    assert simd.chosen() == simd.instruction_sets()[0]
+    assert simd.instruction_sets()[-1] == "scalar"
+    assert set(simd.instruction_sets()) <= set(simd.known())
+    assert ("neon" in simd.instruction_sets()) == (platform.machine() in ("aarch64", "arm64"))
+
+
+def test_every_one_of_this_machine_can_be_forced(monkeypatch):
+    for name in simd.instruction_sets():
+        monkeypatch.setenv(simd.SWITCH, f" {name} ")
+        assert simd.chosen() == name
+    for automatic in ("", "auto"):
+        monkeypatch.setenv(simd.SWITCH, automatic)
+        assert simd.chosen() == simd.instruction_sets()[0]
+
+
+@pytest.mark.parametrize("name", ["avx3", "avx512", "off", "baseline", "AVX2"])
+def test_an_unknown_one_is_told(name, monkeypatch):
+    monkeypatch.setenv(simd.SWITCH, name)
+    with pytest.raises(OptionError, match=f"SWSEARCH_SIMD: got '{name}', expected one of auto, scalar, sse41, avx2"):
+        native.score(PROTEIN.encode("W"), PROTEIN.encode("W"), Scoring(), "local")
+
+
+def test_one_that_this_machine_lacks_is_told(monkeypatch):
+    lacking = next(name for name in simd.known() if name not in simd.instruction_sets())
+    monkeypatch.setenv(simd.SWITCH, lacking)
+    with pytest.raises(OptionError, match=f"got '{lacking}', expected an instruction set of this machine: .*scalar"):
+        simd.chosen()
+    with pytest.raises(ValueError, match=f"expected an instruction set that this machine has, got '{lacking}'"):
+        simd.extension().align(b"", b"", bytes(1024), 0, 0, 0, 1, 15, 1, 1 << 20, 1, 0, 0, lacking)
+
+
+def test_without_the_extension_the_remedy_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "swsearch._simd", None)
+    monkeypatch.delattr("swsearch._simd", raising=False)
+    said = r"/swsearch: expected the compiled extension swsearch\._simd here, .*build it: pip install -e .*"
+    with pytest.raises(EngineError, match=said):
+        simd.extension.__wrapped__()
