@@ -1,13 +1,11 @@
-"""The C++ part, which setup.cfg cannot describe; everything else stands there.
-
-The extension is optional: where it cannot be compiled, the installation goes on, and numpy does its work.
-"""
+"""The C++ part, which setup.cfg cannot describe; everything else stands there."""
 
 import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 ROOT = Path(__file__).resolve().parent
 SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*.cpp"))
@@ -17,8 +15,23 @@ HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").gl
 STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B0000", "cp311")
 
 
+NO_COMPILER = (
+    "swsearch was not installed: its C++ extension could not be compiled (why stands above); expected a working "
+    "C++17 compiler, g++ 12 or later or clang++, and Python's headers; install them (Debian, Ubuntu: apt install g++ "
+    "python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a prebuilt wheel "
+    "(pip install --only-binary swsearch swsearch)"
+)
+
+
 class BuildExtension(build_ext):
-    """Builds the extension."""
+    """Builds the extension, and says what is missing where that fails."""
+
+    def run(self) -> None:
+        """Build; the last error is one sentence, below the compiler's own."""
+        try:
+            super().run()
+        except (CCompilerError, ExecError, PlatformError):
+            raise PlatformError(NO_COMPILER) from None
 
     def copy_extensions_to_source(self) -> None:
         """Take what is left of earlier builds away: a file for one version of Python would be found first."""
@@ -41,7 +54,6 @@ setup(
             extra_link_args=["-pthread"],
             define_macros=[("Py_LIMITED_API", STABLE_ABI[0])] if STABLE_ABI else [],
             py_limited_api=STABLE_ABI is not None,
-            optional=True,
         )
     ],
 )

@@ -10,7 +10,7 @@ score is compared with ours. WFA2 minimises: with a = 5, b = -4 and a gap of k c
 2 (a - b) = 18, open 20 and extend 2 * 1 + a = 7 give the same alignments, and our score is (a (m + n) - cost) / 2.
 edlib counts edits, all equal: another problem, for orientation.
 
-Needs: parasail (installed with swsearch); pywfa and edlib, where they are installed. Eight minutes.
+Needs: pip install 'swsearch[bench]' for parasail; pywfa and edlib, where they are installed. Six minutes.
 Run:   python benchmarks/pairs_cpu.py [--sequence FASTA[.xz]] [--rounds 5] [--limit 20] [--out FILE]
 """
 
@@ -31,15 +31,15 @@ from pathlib import Path
 import numpy as np
 from common import arguments, finish, heading, table
 
-from swsearch import native, simd, traceback
+from swsearch import native, simd
 from swsearch.alphabet import DNA
 from swsearch.scoring import Scoring, dna_matrix
 
 MATCH, MISMATCH, OPEN, EXTEND = 5, -4, 10, 1
 LENGTH, UNRELATED = 48_502, 20_000
 CASES = {"1 % changed": 0.01, "10 % changed": 0.1, "unrelated": None}
-SLOW = ("numpy", "parasail")
-"""One round does; in the first case they are given eight times the limit."""
+SLOW = ("parasail",)
+"""One round does; in the first case it is given eight times the limit."""
 
 Run = tuple[float, float, float, int]
 """Wall and processor seconds, MiB, score."""
@@ -85,11 +85,6 @@ def swsearch_with(threads: int) -> Work:
     return lambda a, b: native.trace(DNA.encode(a), DNA.encode(b), scoring, "global", threads=threads)[0]
 
 
-def numpy_path(a: str, b: str) -> int:
-    scoring = Scoring(dna_matrix(MATCH, MISMATCH), OPEN, EXTEND)
-    return traceback.trace(DNA.encode(a), DNA.encode(b), scoring, "global")[0]
-
-
 def parasail_path(a: str, b: str) -> int:
     import parasail
 
@@ -127,7 +122,6 @@ CONTENDERS: dict[str, tuple[str, Work]] = {
     "WFA2, biwfa": ("pywfa", wfa("biwfa")),
     "edlib (unit costs)": ("edlib", edlib_path),
     "parasail nw_trace_striped_32": ("parasail", parasail_path),
-    "numpy path of swsearch": ("numpy", numpy_path),
 }
 
 

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import import_module
-from threading import Thread
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch import native, traceback
+from swsearch import native
 from swsearch.alphabet import ByteArray
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, fits_lane, may_start_at
+from swsearch.scoring import Ends, Mode, Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
-
-TABLE_MEMORY = 512 << 20
-"""Largest direction table, in bytes, that is held whole; pairs beyond it take the bounded-memory path."""
-
-
-@cache
-def load_library() -> None:
-    """Load the library that finds alignments in the background: it takes 0.2 s, best spent while scores are found.
-
-    The extension, where there is one, takes its place.
-    """
-    if native.why_not() is None:
-        return
-    Thread(target=import_module, args=("swsearch.engines.parasail_library",), daemon=True).start()
 
 
 def table_bytes(query_length: int, subject_length: int, bits: int = 16) -> int:
@@ -205,13 +189,12 @@ def align_codes(
     mode: Mode = "local",
     *,
     ends: Ends | None = None,
-    memory: int = traceback.DEFAULT_MEMORY,
+    memory: int = native.DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
 
-    Of several equal alignments the one is returned that `swsearch.reference` states, whatever path finds it: the
-    compiled extension where there is one (`swsearch.native`), else parasail's whole table, else numpy.
+    Of several equal alignments the one is returned that `swsearch.reference` states.
 
     Parameters
     ----------
@@ -226,7 +209,7 @@ def align_codes(
     memory : int, optional
         Bytes that tables may take.
     threads : int, optional
-        At most this many, where the compiled extension is used; by default every processor there is.
+        At most this many; by default every processor there is.
 
     Returns
     -------
@@ -236,64 +219,8 @@ def align_codes(
     ------
     MemoryLimitError
         If the pair cannot be aligned within ``memory``.
+    InputError
+        If scores could be beyond what is computed with; see `swsearch.native.trace`.
     """
-    found = None
-    ends = check_ends(mode, ends)
-    if native.can_align(len(query), len(subject), scoring, mode):
-        score, i, j, cigar = native.trace(query, subject, scoring, mode, memory, ends, threads)
-        return PairAlignment(query, subject, scoring, score, i, j, cigar)
-    if len(query) and len(subject) and scoring.gap_open > 0 and ends == Ends.of_mode(mode):
-        found = _align_whole(query, subject, scoring, mode, min(memory, TABLE_MEMORY))
-    if found is None:
-        score, i, j, cigar = traceback.trace(query, subject, scoring, mode, memory, ends)
-        found = PairAlignment(query, subject, scoring, score, i, j, cigar)
-    return found
-
-
-def _align_whole(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, memory: int
-) -> PairAlignment | None:
-    """Align with the whole direction table in memory, or return None if it does not fit or does not add up."""
-    from swsearch.engines import parasail_library
-
-    m, n = len(query), len(subject)
-    low, high = scoring.score_range(mode, m, n)
-    may_try_16 = may_start_at(16, mode, scoring) if mode == "local" else fits_lane(16, low, high, scoring)
-    subject = np.ascontiguousarray(subject)
-    for bits in (16, 32):
-        if table_bytes(m, n, bits) > memory:
-            return None
-        if bits == 16 and not may_try_16:
-            continue
-        traced = parasail_library.trace(scoring.profile(query), subject, scoring, mode, bits)
-        if traced is None:
-            continue
-        score, query_end, subject_end, runs = traced
-        if mode != "global":
-            if score <= 0:
-                return None  # the empty alignment is at least as good
-            runs = _without_free_ends(runs, mode, m - query_end, n - subject_end)
-        query_start = query_end - sum(k for k, op in runs if op != "D")
-        subject_start = subject_end - sum(k for k, op in runs if op != "I")
-        if mode == "global":
-            query_start = subject_start = 0
-        found = PairAlignment(query, subject, scoring, score, query_start, subject_start, tuple(runs))
-        return found if found.rescored() == score else None
-    return None
-
-
-def _without_free_ends(
-    runs: list[tuple[int, str]], mode: Mode, query_left: int, subject_left: int
-) -> list[tuple[int, str]]:
-    """Cut off what parasail's CIGAR spends on the way to the first pair and, in semi-global mode, behind the end."""
-    if mode == "semiglobal":
-        tail = query_left or subject_left
-        if tail:
-            length, op = runs.pop()
-            if length > tail:
-                runs.append((length - tail, op))
-        if runs and runs[0][1] != "M":
-            runs = runs[1:]
-        return runs
-    first = next(k for k, (_, op) in enumerate(runs) if op == "M")
-    return runs[first:]
+    score, i, j, cigar = native.trace(query, subject, scoring, mode, memory, ends, threads)
+    return PairAlignment(query, subject, scoring, score, i, j, cigar)

@@ -147,7 +147,6 @@ def search_command(
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch import __version__, report
-    from swsearch.alignment import load_library
     from swsearch.engines import create_engine
     from swsearch.engines.base import available_processors
     from swsearch.fitted import Fit
@@ -198,13 +197,7 @@ def search_command(
             writer = report.create_writer(outfmt, stream)
             writer.begin(run)
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
-
-                def advance(cells: int) -> None:
-                    bar.advance(cells)
-                    if writer.needs_alignments:
-                        load_library()
-
-                job.progress = advance
+                job.progress = bar.advance
                 for batch in job.batches():
                     unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     if writer.needs_alignments:

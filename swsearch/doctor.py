@@ -134,11 +134,8 @@ def _examine_cpu() -> Iterator[Finding]:
 
 
 def _describe_extension() -> str:
-    from swsearch import native, simd
+    from swsearch import simd
 
-    reason = native.why_not()
-    if reason:
-        return f"not used: {reason}; pairs are aligned by parasail and numpy, with the same result"
     return f"used to align pairs, with {simd.chosen()} instructions"
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignment import TABLE_MEMORY, PairAlignment, align_codes, table_bytes
+from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
@@ -55,11 +54,8 @@ the time that scoring this many takes; more would only keep more hits in memory.
 FIT_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
 
-ALIGNMENT_MEMORY = 1 << 30
-"""Bytes for the tables of all alignments that are found at a time; threads wait for their share."""
-
-LONG_PAIR_MEMORY = 32 << 20
-"""Bytes for an alignment whose table is not held whole; two titins fit, in little more time."""
+ALIGNMENT_MEMORY = 32 << 20
+"""Bytes for the tables of a hit's alignment, on each thread; two titins fit, in little more time."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -119,27 +115,6 @@ class SearchOptions:
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
 
-class _SharedMemory:
-    """Bytes that threads share: who wants more than is left waits."""
-
-    def __init__(self, n_bytes: int) -> None:
-        self._free = n_bytes
-        self._changed = Condition()
-
-    @contextmanager
-    def share(self, n_bytes: int) -> Iterator[None]:
-        """Hold some of the bytes."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._free >= n_bytes)
-            self._free -= n_bytes
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._free += n_bytes
-                self._changed.notify_all()
-
-
 class SearchJob:
     """Queries, a database and an engine, ready to run.
 
@@ -167,7 +142,6 @@ class SearchJob:
     ) -> None:
         self.queries, self.database, self.engine, self.options = queries, database, engine, options
         self.progress = progress
-        self._align_memory = _SharedMemory(ALIGNMENT_MEMORY)
 
     @cached_property
     def plan(self) -> ChunkPlan:
@@ -334,14 +308,15 @@ class SearchJob:
 
     def align_hit(self, query: Query, subject: int) -> PairAlignment:
         """Find the alignment of a hit."""
-        codes, options = self.database.codes(subject), self.options
-        table = table_bytes(len(query.codes), len(codes))
-        memory = table if table <= TABLE_MEMORY else LONG_PAIR_MEMORY
-        with self._align_memory.share(memory):
-            # one thread each: hits are aligned side by side
-            return align_codes(
-                query.codes, codes, options.scoring, options.mode, memory=max(memory, LONG_PAIR_MEMORY), threads=1
-            )
+        options = self.options
+        return align_codes(
+            query.codes,
+            self.database.codes(subject),
+            options.scoring,
+            options.mode,
+            memory=ALIGNMENT_MEMORY,
+            threads=1,
+        )
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
-"""Alignment of one pair by the compiled extension `swsearch._simd`, where it is there and can be used.
+"""Alignment of pairs by the compiled extension `swsearch._simd`, whose sources are in ``cpu/``.
 
-The extension (sources in ``cpu/``) computes what `swsearch.traceback` computes with numpy, cell for cell the
-alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads. Of similar pairs it
-leaves out the tiles that no alignment as good as one already found can pass. Nothing here is needed: without a
-compiler the extension is not built, and callers take another path.
+It finds the alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads.
+Of similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
 """
 
 from __future__ import annotations
@@ -14,38 +12,35 @@ import numpy.typing as npt
 from swsearch import simd
 from swsearch.alphabet import ByteArray
 from swsearch.engines.base import available_processors
-from swsearch.errors import EngineError, MemoryLimitError
+from swsearch.errors import InputError, MemoryLimitError
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
-from swsearch.traceback import DEFAULT_MEMORY
 
 Found = tuple[int, int, int, Cigar, int, int]
 """Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
 
+DEFAULT_MEMORY = 256 << 20
+"""Bytes that the tables of a pair may take by default."""
+
 BEAM = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
 bases in DNA (5, -4, 10, 1), with 350 of 500, and takes a fifth of the time where 1 % of the bases differ."""
 
-_REACH_LIMIT = 1 << 28
+REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
 
 
-def why_not() -> str | None:
-    """Say why the extension cannot be used, or return None if it can."""
-    try:
-        simd.extension()
-    except EngineError as error:
-        return str(error)
-    return None
-
-
-def can_align(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> bool:
-    """Say whether the extension is there and its 32-bit scores suffice for any pair of these lengths."""
+def check_reach(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> None:
+    """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
     low, high = scoring.score_range(mode, query_length, subject_length)
     reach = max(-low, high) + scoring.gap_cost(subject_length) + scoring.gap_first
-    return reach < _REACH_LIMIT and why_not() is None
+    if reach >= REACH_LIMIT:
+        raise InputError(
+            f"a pair of {query_length:,} and {subject_length:,} residues with {scoring.describe()}: scores may reach "
+            f"{reach:,}, expected less than {REACH_LIMIT:,}; use smaller costs or shorter sequences"
+        )
 
 
 def trace(
@@ -60,7 +55,7 @@ def trace(
     tile: int = 0,
     beam: int = BEAM,
 ) -> tuple[int, int, int, Cigar]:
-    """Align two encoded sequences in bounded memory; ask `can_align` first.
+    """Align two encoded sequences in bounded memory.
 
     Parameters
     ----------
@@ -90,6 +85,10 @@ def trace(
     ------
     MemoryLimitError
         If the pair does not fit ``memory``.
+    InputError
+        If scores could be beyond `REACH_LIMIT`.
+    EngineError
+        If the extension cannot be used.
     """
     return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=True)[:4]
 
@@ -125,6 +124,7 @@ def _run(
 ) -> Found:
     """Call the extension, the path left out unless asked for."""
     ends = check_ends(mode, ends)
+    check_reach(len(query), len(subject), scoring, mode)
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
     found: Found | int = simd.extension().align(
         np.ascontiguousarray(query),

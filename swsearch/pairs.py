@@ -9,15 +9,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-
-from swsearch import native, reference, simd, traceback
+from swsearch import native, reference, simd
 from swsearch.alignment import PairAlignment, align_codes, table_bytes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import choose, require_pycuda
 from swsearch.engines.base import available_processors
 from swsearch.errors import InputError
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode, fits_lane, may_start_at
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -143,45 +141,33 @@ class CpuPairAligner(PairAligner):
     name = "cpu"
 
     def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
-        self.memory = traceback.DEFAULT_MEMORY if memory is None else memory
+        self.memory = native.DEFAULT_MEMORY if memory is None else memory
         self.threads = threads or available_processors()
         self._pool: ThreadPoolExecutor | None = None
 
     @property
     def description(self) -> str:
         """What computes, its instruction set and the number of threads."""
-        from swsearch.engines import parasail_library
-
         plural = "" if self.threads == 1 else "s"
-        library = f"parasail {parasail_library.version()}, {parasail_library.instruction_set()}"
-        if native.why_not() is None:
-            library = f"C++ extension, {simd.chosen()}"
-        return f"cpu ({library}, {self.threads} thread{plural})"
+        return f"cpu (C++ extension, {simd.chosen()}, {self.threads} thread{plural})"
 
     def align(
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> PairAlignment:
-        """See `PairAligner.align`; all threads work on the pair where the compiled extension is there."""
+        """See `PairAligner.align`; all threads work on the pair."""
         return self._align((query, subject), scoring, mode, ends, self.threads)
 
     def score(
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> int:
-        """See `PairAligner.score`; all threads work on the pair where the compiled extension is there."""
+        """See `PairAligner.score`; all threads work on the pair."""
         return self._score((query, subject), scoring, mode, ends, self.threads)
 
     def _align(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> PairAlignment:
         return align_codes(*pair, scoring, mode, ends=ends, memory=self.memory, threads=threads)
 
     def _score(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> int:
-        found = None
-        query, subject = pair
-        ends = check_ends(mode, ends)
-        if native.can_align(len(query), len(subject), scoring, mode):
-            return native.score(query, subject, scoring, mode, self.memory, ends, threads)
-        if len(query) and len(subject) and ends == Ends.of_mode(mode):
-            found = _library_score(query, subject, scoring, mode)
-        return traceback.score(query, subject, scoring, mode, ends) if found is None else found
+        return native.score(*pair, scoring, mode, self.memory, ends, threads)
 
     def align_many(
         self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
@@ -240,23 +226,6 @@ def drain(items: deque[Item]) -> Iterator[Item]:
     """Yield the items of a queue from the left, taking each out."""
     while items:
         yield items.popleft()
-
-
-def _library_score(query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode) -> int | None:
-    """Score with parasail, or return None where no lane of its is wide enough."""
-    from swsearch.engines.parasail_library import ScoreProfile
-
-    profile, subject = scoring.profile(query), np.ascontiguousarray(subject)
-    low, high = scoring.score_range(mode, len(query), len(subject))
-    for bits in (16, 32):
-        # in local mode a lane that saturates says so
-        if fits_lane(bits, low, high, scoring) or (mode == "local" and may_start_at(bits, mode, scoring)):
-            scores, saturated = ScoreProfile(profile, scoring, mode, bits).score(
-                [subject.ctypes.data], [len(subject)]
-            )
-            if not saturated[0]:
-                return scores[0]
-    return None
 
 
 def create_pair_aligner(

@@ -9,9 +9,9 @@ Scores are compared with the CPU engine's as well; exits with 1 if one differs.
 import sys
 
 import numpy as np
+import numpy_traceback as traceback
 from cases import make_chunk, random_codes
 
-from swsearch import traceback
 from swsearch.engines.base import Thresholds, exact_scores
 from swsearch.engines.cpu import CpuEngine
 from swsearch.engines.gpu import launch, long_pair, pair_plan, queries

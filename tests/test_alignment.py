@@ -1,13 +1,13 @@
 import numpy as np
+import numpy_traceback as traceback
 import pytest
 from cases import any_codes, modes, modes_with_ends, scorings
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from swsearch import reference, traceback
+from swsearch import reference
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError, MemoryLimitError, OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.pairs import align
 from swsearch.scoring import Scoring, dna_matrix
 
@@ -18,30 +18,11 @@ def summary(pair):
 
 @settings(max_examples=300)
 @given(any_codes(40), any_codes(40), scorings, modes_with_ends)
-def test_every_path_finds_the_references_alignment(query, subject, scoring, mode_and_ends):
+def test_it_is_the_references_alignment(query, subject, scoring, mode_and_ends):
     mode, ends = mode_and_ends
     expected = reference.align(query, subject, scoring, mode, ends)
     assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
     assert traceback.trace(query, subject, scoring, mode, ends=ends) == expected
-
-
-@settings(max_examples=300)
-@given(any_codes(30), any_codes(30), scorings, modes_with_ends, st.sampled_from([2_000, 3_000, 5_000, 20_000]))
-def test_memory_changes_nothing(query, subject, scoring, mode_and_ends, memory):
-    mode, ends = mode_and_ends
-    # down to two rows a strip and several levels of checkpoints
-    try:
-        found = traceback.trace(query, subject, scoring, mode, memory, ends)
-    except MemoryLimitError:
-        assert memory < 64 * (len(subject) + 1) * 8
-        return
-    assert found == reference.align(query, subject, scoring, mode, ends)
-
-
-def test_too_little_memory_says_how_much_is_needed():
-    query = np.zeros(1_000, dtype=np.uint8)
-    with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory"):
-        traceback.trace(query, query, Scoring(), "global", 10_000)
 
 
 def test_16_bits_are_not_enough_for_a_long_homopolymer():

@@ -5,13 +5,14 @@ test_alignment.py compares with it.
 """
 
 import numpy as np
+import numpy_traceback as traceback
 import pytest
 from cases import any_codes, modes_with_ends, random_codes, scorings
 from host_pairs import HostFunction, host_aligner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from swsearch import reference, traceback
+from swsearch import reference
 from swsearch.engines.gpu import long_pair, pair_plan, short_pairs
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.letters import letters_in, letters_of

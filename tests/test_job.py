@@ -1,6 +1,4 @@
 import pickle
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -261,19 +259,3 @@ def test_progress_counts_every_cell(database):
     seen: list[int] = []
     list(swsearch.search(["MKV", "WWPPWW"], database, progress=seen.append))
     assert sum(seen) == 9 * database.n_residues
-
-
-def test_threads_share_memory_and_wait_for_their_share():
-    memory, held, most = job._SharedMemory(100), [], []
-
-    def work(n_bytes):
-        with memory.share(n_bytes):
-            held.append(n_bytes)
-            most.append(sum(held))
-            time.sleep(0.002)
-            held.remove(n_bytes)
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, [30, 50, 100, 30, 30, 70, 10, 30] * 4))
-    assert max(most) == 100
-    assert memory._free == 100

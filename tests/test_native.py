@@ -6,15 +6,15 @@ import threading
 import time
 
 import numpy as np
+import numpy_traceback as traceback
 import pytest
 from cases import any_codes, flat_matrix, modes_with_ends, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import native, reference, simd, traceback
-from swsearch.alignment import align_codes
+from swsearch import native, reference, simd
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.errors import MemoryLimitError
+from swsearch.errors import InputError, MemoryLimitError
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
 
 dna_scorings = st.builds(
@@ -153,13 +153,16 @@ def test_an_unrelated_pair_is_computed_once_and_a_little():
         assert cells < 1.35 * len(query) * len(subject)
 
 
-def test_scores_beyond_32_bits_take_another_path():
+def test_scores_beyond_32_bits_are_refused():
     scoring = Scoring(gap_extend=10_000)
-    assert not native.can_align(20_000, 20_000, scoring, "global")
-    assert native.can_align(2_000, 2_000, scoring, "global")
     query = PROTEIN.encode("MKV")
-    aligned = align_codes(query, np.tile(query, 9_000), scoring, "global")
-    assert aligned.score == -11 - 10_000 * 26_997 + 14
+    assert native.score(query, np.tile(query, 700), scoring, "global") == -11 - 10_000 * 2_097 + 14
+    said = (
+        r"a pair of 3 and 27,000 residues with BLOSUM62, .*: scores may reach .*, expected less than 268,435,456; use"
+    )
+    for call in (native.trace, native.score):
+        with pytest.raises(InputError, match=said):
+            call(query, np.tile(query, 9_000), scoring, "global")
 
 
 def test_codes_that_are_none_are_refused():

@@ -1,13 +1,14 @@
 import threading
 
 import numpy as np
+import numpy_traceback as traceback
 import pytest
 from cases import any_codes, modes_with_ends, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 
-from swsearch import align, pairs, reference, simd, traceback
+from swsearch import align, pairs, reference, simd
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.pairs import (

@@ -1,6 +1,7 @@
 """Which instruction set the extension uses, how one is forced, and what an installation without it says."""
 
 import platform
+import subprocess
 import sys
 
 import pytest
@@ -50,3 +51,16 @@ def test_without_the_extension_the_remedy_is_told(monkeypatch):
     said = r"/swsearch: expected the compiled extension swsearch\._simd here, .*build it: pip install -e .*"
     with pytest.raises(EngineError, match=said):
         simd.extension.__wrapped__()
+
+
+def test_what_does_not_compute_does_without_it():
+    code = (
+        "import sys; sys.modules['swsearch._simd'] = None\n"
+        "import swsearch, swsearch.scoring\n"
+        "from swsearch.cli import app\n"
+        "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
+        "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"
+        "except swsearch.SwsearchError as error: print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "expected the compiled extension" in ran.stdout

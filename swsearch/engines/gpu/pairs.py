@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from swsearch import traceback
+from swsearch import reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
 from swsearch.engines.gpu.compiler import find_compiler
@@ -101,7 +101,7 @@ class GpuPairAligner(PairAligner):
         short: list[int] = []
         for place, (query, subject) in enumerate(pairs):
             if not len(query) or not len(subject):
-                found[place] = Found(*traceback.trace(query, subject, scoring, mode, ends=ends))
+                found[place] = Found(*reference.align(query, subject, scoring, mode, ends))
                 continue
             scoring.lane_bits(mode, len(query), len(subject))  # raises where 32 bits are not enough
             if len(pairs) > 1 and size_of((query, subject)) <= SHORT_BYTES:

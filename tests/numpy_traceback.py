@@ -1,4 +1,4 @@
-"""Alignment of one pair in bounded memory: rows vectorised with numpy, checkpoints instead of a whole matrix.
+"""The oracle for pairs too large for `swsearch.reference`: rows vectorised with numpy, checkpoints, bounded memory.
 
 A forward pass keeps H and F of a few rows (checkpoints); the path is then followed backwards through one strip
 of rows at a time, each filled again from the checkpoint above it. A strip that does not fit is checkpointed
