@@ -1,4 +1,9 @@
+import numpy as np
+import numpy.typing as npt
+
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+from swsearch.engines.base import Progress, ScoreArray
 from swsearch.native import Found, ScoreBytes
 
 def align(
@@ -19,3 +24,25 @@ def align(
     /,
 ) -> Found | int: ...
 def instruction_sets() -> list[tuple[str, bool]]: ...
+def search(
+    codes: ByteArray,
+    query_offsets: IntArray,
+    longest_16: npt.NDArray[np.int32],
+    residues: ByteArray,
+    column_offsets: IntArray,
+    lengths: npt.NDArray[np.int32],
+    chosen: IntArray,
+    only_chosen: bool,
+    scores: ScoreBytes,
+    gap_first: int,
+    gap_extend: int,
+    mode: int,
+    first_bits: int,
+    last_bits: int,
+    threads: int,
+    instructions: str,
+    progress: Progress | None,
+    values: ScoreArray,
+    saturated: ByteArray,
+    /,
+) -> tuple[int, int, int]: ...

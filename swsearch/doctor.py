@@ -130,7 +130,7 @@ def _examine_cpu() -> Iterator[Finding]:
             yield Finding("cpu", f"usable: {engine.description}")
             yield _tested(engine)
     except Exception as error:
-        yield Finding("cpu", f"failed: {error}; reinstall the parasail and pyopal packages", good=False)
+        yield Finding("cpu", f"failed: {error}", good=False)
 
 
 def _describe_extension() -> str:

@@ -7,41 +7,36 @@ from cases import any_codes, make_chunk, modes, random_codes, scorings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swsearch import engines, reference
+from swsearch import engines, reference, simd
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, Scores, exact_scores
-from swsearch.engines.cpu import CpuEngine, cut_tasks, first_bits, kernel_for
-from swsearch.engines.opal_library import can_score
-from swsearch.engines.parasail_library import instruction_set, version
+from swsearch.engines.cpu import CpuEngine, longest_subject
 from swsearch.engines.reference import ReferenceEngine
-from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
-from swsearch.scoring import LANE_BITS, MODES, Scoring, load_matrix, matrix_from_text
+from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.scoring import LANE_BITS, MODES, Scoring, lane_limits, load_matrix, matrix_from_text
 
 TRYPTOPHAN = PROTEIN.letters.index("W")
 
 
-class _Parasail(CpuEngine):
-    kernel = staticmethod(lambda query_length, n_subjects, scoring, mode: "parasail")
+def cpu_engine(instructions, threads=None):
+    """Make a CPU engine that uses an instruction set."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(simd.SWITCH, instructions)
+        return CpuEngine(threads)
 
 
-class _Opal(CpuEngine):
-    kernel = staticmethod(
-        lambda query_length, n_subjects, scoring, mode: "opal" if can_score(scoring, mode) else "parasail"
-    )
-
-
-@pytest.fixture(scope="module", params=[_Parasail, _Opal])
+@pytest.fixture(scope="module", params=simd.instruction_sets())
 def cpu(request):
-    """The CPU engine, each of its libraries taking everything that it can."""
-    with request.param(2) as made:
+    """The CPU engine, with each instruction set of this machine."""
+    with cpu_engine(request.param, 2) as made:
         yield made
 
 
-@pytest.fixture(scope="module", params=[_Parasail, _Opal, ReferenceEngine])
+@pytest.fixture(scope="module", params=[*simd.instruction_sets(), "reference"])
 def engine(request):
     """Every engine."""
-    with request.param() as made:
+    with ReferenceEngine() if request.param == "reference" else cpu_engine(request.param) as made:
         yield made
 
 
@@ -65,7 +60,7 @@ def check(engine, queries, subjects, scoring, mode):
             assert got[q, s] == expected, case
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     st.lists(any_codes(40), min_size=1, max_size=3), st.lists(any_codes(40), min_size=1, max_size=6), scorings, modes
 )
@@ -90,7 +85,7 @@ def test_any_number_of_subjects(engine, mode, count):
     check(engine, [random_codes(generator, 9, 20)], subjects, Scoring(), mode)
 
 
-@pytest.mark.parametrize("limit", [127, 255, 32_767])
+@pytest.mark.parametrize("limit", [127, 242, 255, 32_767, 65_522, 65_535])
 def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
     # a run of equal letters scores its length times the matrix entry, so every score near the limit occurs
     for letter in "WCAX":
@@ -102,6 +97,59 @@ def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
         got = scores_of(cpu, [query], [query[:n] for n in around], scoring, "local")[0]
         expected = [n * max(scoring.matrix[letter, letter], 0) for n in around]
         assert got.tolist() == expected, letter
+
+
+@pytest.mark.parametrize("gaps", [(11, 1), (0, 0), (0, 5), (9, 9), (40, 3)])
+@pytest.mark.parametrize("bits", LANE_BITS)
+def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gaps):
+    scoring = Scoring("BLOSUM62", *gaps)
+    low, high = lane_limits(bits)
+    most = high - low - scoring.gap_first - scoring.gap_extend if bits < 32 else high
+    # W is 11, V is 4, I is 4: tryptophans and up to 10 valines reach every score
+    scores = [most + k for k in range(-14, 15)] if bits < 32 else [1_000, 100_000]
+    sequences = []
+    for score in scores:
+        valines = next(k for k in range(11) if (score - 4 * k) % 11 == 0)
+        sequences.append(PROTEIN.encode("W" * ((score - 4 * valines) // 11) + "V" * valines))
+    query = PROTEIN.encode("W" * ((scores[-1] // 11) + 1) + "V" * 10)
+    chunk = make_chunk(sequences)
+    group = cpu.prepare([scoring.profile(query)], scoring, "local")
+    values, flags = cpu.rescore(group, cpu.load(chunk), 0, np.arange(len(scores)), bits)
+    for place, subject in enumerate(chunk.subjects):
+        assert flags[place] == (scores[subject] >= most), (scores[subject], most)
+        assert flags[place] or values[place] >= scores[subject]
+    exact = exact_scores(cpu, group, cpu.load(chunk))[0]
+    assert np.array_equal(values[~flags], exact[~flags])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rows", [512, 1_024, 2_048])
+def test_queries_around_the_bounds_of_a_strip(cpu, mode, rows):
+    # strips have 2,048 rows in lanes of 8 bits, 1,024 in 16 and 512 in 32
+    generator = np.random.default_rng(rows)
+    subjects = [random_codes(generator, n, 20) for n in (1, 7, 8, 9, 12)]
+    for length in (rows - 1, rows, rows + 1, 2 * rows + 1):
+        query = random_codes(generator, length, 20)
+        query[rows - 5 : rows - 1] = subjects[-1][:4]  # a good alignment across the bound
+        query[rows - 1 : rows + 7] = subjects[-1][4:][: len(query[rows - 1 : rows + 7])]
+        expected = [reference.score(query, subject, Scoring(), mode) for subject in subjects]
+        chunk = make_chunk(subjects)
+        group = cpu.prepare([Scoring().profile(query)], Scoring(), mode)
+        ordered = [expected[subject] for subject in chunk.subjects]
+        for bits in LANE_BITS if mode == "local" else (16, 32):
+            values, flags = cpu.rescore(group, cpu.load(chunk), 0, np.arange(len(subjects)), bits)
+            if mode == "local" or bits == 32 or longest_subject(length, Scoring(), mode, bits) >= 12:
+                assert not flags.any()
+                assert values.tolist() == ordered, (length, bits)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_many_short_queries_with_long_and_empty_ones_among_them(cpu, mode):
+    generator = np.random.default_rng(3)
+    queries = [random_codes(generator, int(n), 20) for n in generator.integers(0, 12, 40)]
+    queries.insert(20, random_codes(generator, 1_500, 20))
+    subjects = [random_codes(generator, int(n), 20) for n in generator.integers(0, 30, 12)]
+    check(cpu, queries, subjects, Scoring(), mode)
 
 
 def test_every_score_near_the_8_bit_limit(cpu):
@@ -144,52 +192,131 @@ def test_gap_costs_at_their_extremes(cpu, mode, gaps):
     check(cpu, queries, subjects, Scoring(load_matrix("BLOSUM62"), *gaps), mode)
 
 
-@pytest.mark.parametrize("kind", [_Parasail, _Opal])
-def test_threads_tasks_pieces_and_grouping_do_not_change_scores(kind, monkeypatch):
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_and_grouping_do_not_change_scores(cpu, mode):
     generator = np.random.default_rng(11)
-    queries = [random_codes(generator, n, 20) for n in (40, 150, 90)]
+    queries = [random_codes(generator, n, 20) for n in (40, 150, 90, 700)]
     subjects = [random_codes(generator, int(n), 20) for n in generator.integers(0, 200, 300)]
-    with CpuEngine(1) as one:
-        expected = scores_of(one, queries, subjects, Scoring(), "local")
-    for threads, cells, least, blocks in ((2, 10_000, 7, 1), (3, 1, 1, 2), (5, 10**9, 10**9, 3)):
-        monkeypatch.setattr("swsearch.engines.cpu.TASK_CELLS", cells)
-        monkeypatch.setattr("swsearch.engines.cpu.OPAL_TASK_SUBJECTS", least)
-        monkeypatch.setattr("swsearch.engines.cpu.OPAL_PIECE_BLOCKS", blocks)
-        with kind(threads) as several:
-            assert np.array_equal(scores_of(several, queries, subjects, Scoring(), "local"), expected)
-            each = [scores_of(several, [query], subjects, Scoring(), "local")[0] for query in queries]
-            assert np.array_equal(np.array(each), expected)
+    subjects += [queries[3], queries[3][:600]]  # they saturate 8 bits
+    with cpu_engine("scalar", 1) as one:
+        expected = scores_of(one, queries, subjects, Scoring(), mode)
+    for threads in (1, 2, 5, 200):
+        with cpu_engine(cpu.instructions, threads) as several:
+            assert np.array_equal(scores_of(several, queries, subjects, Scoring(), mode), expected)
+    each = [scores_of(cpu, [query], subjects, Scoring(), mode)[0] for query in queries]
+    assert np.array_equal(np.array(each), expected)
 
 
-@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=200), st.integers(1, 6_000), st.integers(1, 50))
-def test_tasks_cover_every_subject_once(lengths, query_length, least):
-    ordered = np.sort(np.array(lengths, dtype=np.int32))[::-1]
-    tasks = cut_tasks(ordered, query_length, least)
-    covered = [place for task in tasks for place in range(task.start, task.stop)]
-    assert covered == list(range(len(lengths)))
-    assert all(task.stop - task.start >= least for task in tasks[:-1])
-
-
-def test_which_library_scores():
-    scoring = Scoring()
-    assert kernel_for(300, 10_000, scoring, "local") == "opal"
-    assert kernel_for(300, 10, scoring, "local") == "parasail"  # too few subjects to fill the lanes
-    assert kernel_for(5_000, 10_000, scoring, "local") == "parasail"
-    assert kernel_for(300, 10_000, scoring, "global") == "parasail"
-    assert kernel_for(300, 10_000, Scoring(gap_open=100), "local") == "parasail"  # too much for 8 bits
-
-
-def test_a_matrix_with_scores_of_its_own_for_rare_letters_is_not_opals():
+def test_a_matrix_with_scores_of_its_own_for_every_letter(cpu):
     text = "   " + " ".join(PROTEIN.letters) + "\n"
-    for a in PROTEIN.letters:
-        text += a + " " + " ".join(str(9 if a == b else -2) for b in PROTEIN.letters) + "\n"
-    scoring = Scoring(matrix_from_text(text, "identity", PROTEIN))
-    assert not can_score(scoring, "local")
-    assert can_score(Scoring(), "local")
+    for k, a in enumerate(PROTEIN.letters):
+        text += a + " " + " ".join(str(9 + k if a == b else k - 29) for b in PROTEIN.letters) + "\n"
+    scoring = Scoring(matrix_from_text(text, "lopsided", PROTEIN))  # not symmetric
     generator = np.random.default_rng(27)
-    sequences = [random_codes(generator, 20) for _ in range(600)]
-    with CpuEngine(1) as engine:
-        check(engine, sequences[:1], sequences, scoring, "local")
+    sequences = [random_codes(generator, 20) for _ in range(30)]
+    for mode in MODES:
+        check(cpu, sequences[:2], sequences, scoring, mode)
+
+
+@pytest.mark.parametrize("entry", [62, 63, 64, 127])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_largest_matrix_entries(cpu, mode, entry):
+    letters = PROTEIN.letters
+    text = "   " + " ".join(letters) + "\n"
+    for a in letters:
+        text += a + " " + " ".join(str(entry if a == b else -entry) for b in letters) + "\n"
+    generator = np.random.default_rng(entry)
+    sequences = [random_codes(generator, 20, 3) for _ in range(20)]
+    for gaps in ((0, 1), (0, 62), (60, 1)):
+        scoring = Scoring(matrix_from_text(text, "identity", PROTEIN), *gaps)
+        check(cpu, sequences[:2], sequences, scoring, mode)
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+def test_the_longest_subject_of_a_lane(mode):
+    for scoring in (Scoring(), Scoring("PAM30", 40, 9)):
+        for length in (1, 300, 20_000):
+            longest = longest_subject(length, scoring, mode, 16)
+            fitting = [n for n in (1, longest, longest + 1) if n and scoring.lane_bits(mode, length, n) <= 16]
+            assert fitting == [n for n in (1, longest) if longest], (length, longest)
+
+
+def test_values_beyond_32_bits_are_refused(cpu):
+    scoring = Scoring("BLOSUM62", 0, 10_000)
+    chunk = make_chunk([np.zeros(250_000, dtype=np.uint8)])
+    group = cpu.prepare([scoring.profile(np.zeros(9, dtype=np.uint8))], scoring, "global")
+    with pytest.raises(InputError, match="scores of 9 x 250000 residues may reach .*, more than 32 bits"):
+        cpu.score(group, cpu.load(chunk))
+
+
+class _Stop(Exception):
+    """Raised by one test's progress."""
+
+
+def test_what_progress_raises_ends_the_search(cpu):
+    generator = np.random.default_rng(5)
+    subjects = [random_codes(generator, 3_000, 20) for _ in range(512)]
+    query = Scoring().profile(random_codes(generator, 3_000, 20))
+    seen = []
+
+    def progress(cells):
+        seen.append(cells)
+        raise _Stop
+
+    group = cpu.prepare([query] * 4, Scoring(), "local")
+    with pytest.raises(_Stop):
+        cpu.score(group, cpu.load(make_chunk(subjects)), progress)
+    assert len(seen) == 1
+    assert seen[0] < 4 * 3_000 * 3_000 * 512
+
+
+def test_the_extension_checks_what_it_is_given():
+    chunk = make_chunk([random_codes(np.random.default_rng(1), n, 20) for n in (40, 30)])
+    good = {
+        "codes": np.zeros(5, dtype=np.uint8),
+        "query_offsets": np.array([0, 5]),
+        "longest_16": np.array([9], dtype=np.int32),
+        "residues": chunk.residues,
+        "column_offsets": chunk.column_offsets,
+        "lengths": chunk.lengths,
+        "chosen": np.zeros(0, dtype=np.int64),
+        "only_chosen": False,
+        "scores": np.zeros((32, 32), dtype=np.int8),
+        "gap_first": 12,
+        "gap_extend": 1,
+        "mode": 0,
+        "first_bits": 8,
+        "last_bits": 32,
+        "threads": 1,
+        "instructions": "scalar",
+        "progress": None,
+        "values": np.zeros((1, 2), dtype=np.int32),
+        "saturated": np.zeros((1, 2), dtype=np.uint8),
+    }
+    assert simd.extension().search(*good.values()) == (2, 0, 0)
+    bad = {
+        "codes": np.full(5, 32, dtype=np.uint8),
+        "query_offsets": np.array([0, 6]),
+        "longest_16": np.zeros(2, dtype=np.int32),
+        "residues": chunk.residues[:39],
+        "column_offsets": chunk.column_offsets[:1],
+        "lengths": np.array([30, 40], dtype=np.int32),
+        "scores": np.zeros((32, 31), dtype=np.int8),
+        "gap_first": 0,
+        "mode": 3,
+        "first_bits": 7,
+        "threads": 0,
+        "instructions": "vax",
+        "values": np.zeros((1, 3), dtype=np.int32),
+        "saturated": np.zeros((2, 2), dtype=np.uint8),
+    }
+    for name, value in bad.items():
+        with pytest.raises(ValueError, match="expected"):
+            simd.extension().search(*(good | {name: value}).values())
+    some = {"only_chosen": True, "values": good["values"][:, :1], "saturated": good["saturated"][:, :1]}
+    for place in (-1, 2):
+        with pytest.raises(ValueError, match="expected"):
+            simd.extension().search(*(good | some | {"chosen": np.array([place])}).values())
 
 
 def test_progress_counts_every_cell(engine):
@@ -199,16 +326,6 @@ def test_progress_counts_every_cell(engine):
     group = engine.prepare([Scoring().profile(subjects[0]), Scoring().profile(subjects[2])], Scoring(), "local")
     engine.score(group, engine.load(chunk), seen.append)
     assert sum(seen) == 18 * 12
-
-
-def test_the_starting_lane():
-    def group(mode, scoring):
-        return QueryGroup([], scoring, mode)
-
-    assert first_bits(group("local", Scoring())) == 8
-    assert first_bits(group("local", Scoring(gap_open=100))) == 16
-    assert first_bits(group("local", Scoring(gap_extend=10_000, gap_open=10_000))) == 32
-    assert first_bits(group("global", Scoring())) is None
 
 
 class _Stubborn(Engine):
@@ -254,11 +371,14 @@ def test_a_score_beyond_every_lane_is_an_error_and_never_a_number():
         exact_scores(stubborn, group, stubborn.load(chunk))
 
 
+def plural(threads):
+    return f"{threads} thread{'' if threads == 1 else 's'}"
+
+
 def test_choosing_an_engine():
     with create_engine("cpu") as engine:
         assert engine.name == "cpu"
-        assert version() in engine.description
-        assert instruction_set() in engine.description
+        assert engine.description == f"cpu ({simd.chosen()}, {plural(engine.threads)})"
         assert engine.fallback == ""
     with create_engine("auto") as engine:
         assert (engine.name == "cpu") == bool(engine.fallback)

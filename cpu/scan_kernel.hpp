@@ -1,0 +1,251 @@
+// scan_kernel: the recurrence with a subject in each lane; read once for each instruction set.
+//
+// Work:    lane = subject; a block's 64 subjects are computed in groups of one vector. kColumns columns at a time, all
+//          rows of a strip one after the other: F and H of the row above stay in registers, E and H of the column
+//          before are read and written once every kColumns cells.
+// Scores:  of kColumns columns with every letter of the strip, looked up beforehand by byte permutes; a cell then adds
+//          from memory. (A permute a cell, from a row of the query's profile, takes one instruction more with VBMI and
+//          three with AVX2.)
+// Values:  in local mode lanes of 8 and 16 bits count from `zero`, which is as far above the lane's lowest value as a
+//          gap's first two residues cost: below it only one sum saturates, and all else is plain arithmetic, which
+//          x86 processors do twice as often a cycle.
+// Cell:    1 saturated sum, 3 differences, 6 maxima (5 where the mode has no zero and no best cell).
+// Limits:  a local score that reaches the lane's highest value is flagged as saturated.
+//
+// No include here: read inside a namespace and under a target, behind vector.hpp and an instruction set's own header.
+
+enum class Cells { kLocal, kPlain, kEnds };  // kEnds: with the best H of the columns where a lane's subject ends
+
+// State of one group's rows, and the edges of the rectangle of `rows` x kColumns cells.
+template <class T>
+struct Rectangle {
+  const uint8_t* codes;
+  int rows;
+  const T* table;   // [letter][column][64 lanes]
+  T* state;         // [row][H, E][lanes of a vector]
+  const T* above;   // [column][H, F][64 lanes]
+  const T* corner;  // H before `above`, [64 lanes]
+  T* below;         // as `above`; may be `above` itself
+  T* best;          // [64 lanes]
+  const T* ends;    // kEnds: [column][64 lanes], the highest value where the lane ends there, else the lowest
+  T first, extend, zero;
+};
+
+template <class T, Cells kCells>
+__attribute__((noinline)) void fill(const Rectangle<T>& at) {
+  typedef Vector<T, kVectorBytes> V;
+  constexpr int kLanes = V::kLanes;
+  const V first = V::all(at.first), extend = V::all(at.extend), zero = V::all(at.zero);
+  // copies, because what is stored below might be `at` for all that the compiler knows; and all loops over columns are
+  // unrolled, without which F and up stand in memory
+  const uint8_t* const codes = at.codes;
+  const T* const table = at.table;
+  const T* const ends = at.ends;
+  const int rows = at.rows;
+  V F[kColumns], up[kColumns];
+  SWSEARCH_UNROLL
+  for (int k = 0; k < kColumns; ++k) {
+    up[k] = V::load(at.above + 2 * k * kBlockLanes);
+    F[k] = V::load(at.above + (2 * k + 1) * kBlockLanes);
+  }
+  V corner = V::load(at.corner), best = V::load(at.best);
+  T* state = at.state;
+  for (int i = 0; i < rows; ++i, state += 2 * kLanes) {
+    const T* const scores = table + static_cast<size_t>(codes[i]) * (kColumns * kBlockLanes);
+    V diagonal = corner, E = V::load(state + kLanes);
+    corner = V::load(state);
+    SWSEARCH_UNROLL
+    for (int k = 0; k < kColumns; ++k) {
+      V H = saturated_sum(diagonal, V::load(scores + k * kBlockLanes));
+      diagonal = up[k];
+      H = max(H, kCells == Cells::kLocal ? max(F[k], zero) : F[k]);
+      H = max(H, E);
+      if (kCells == Cells::kLocal) best = max(best, H);
+      if (kCells == Cells::kEnds) best = max(best, min(H, V::load(ends + k * kBlockLanes)));
+      const V opened = sub(H, first);
+      E = max(sub(E, extend), opened);
+      F[k] = max(sub(F[k], extend), opened);
+      up[k] = H;
+    }
+    up[kColumns - 1].store(state);
+    E.store(state + kLanes);
+  }
+  best.store(at.best);
+  SWSEARCH_UNROLL
+  for (int k = 0; k < kColumns; ++k) {
+    up[k].store(at.below + 2 * k * kBlockLanes);
+    F[k].store(at.below + (2 * k + 1) * kBlockLanes);
+  }
+}
+
+// Look up the scores of kColumns columns with every letter of a strip.
+template <class T>
+inline void make_table(const Costs& costs, const Strip& strip, const uint8_t* residues, T* table) {
+  for (int k = 0; k < kColumns; ++k) {
+    const Column column(residues + k * kBlockLanes);
+    for (int n = 0; n < strip.n_letters; ++n) {
+      const int letter = strip.letters[n];
+      T* const out = table + (letter * kColumns + k) * kBlockLanes;
+      if constexpr (sizeof(T) == 1) {
+        column.look_up(costs.scores + letter * kCodes, out);
+      } else {
+        alignas(64) int8_t bytes[kBlockLanes];
+        column.look_up(costs.scores + letter * kCodes, bytes);
+        for (int lane = 0; lane < kBlockLanes; ++lane) out[lane] = bytes[lane];
+      }
+    }
+  }
+}
+
+template <class T>
+struct Values {
+  int32_t zero, lowest, highest;
+  explicit Values(const Costs& costs)
+      : zero(0), lowest(sizeof(T) == 1 ? INT8_MIN : sizeof(T) == 2 ? INT16_MIN : kNever),
+        highest(sizeof(T) == 1 ? INT8_MAX : sizeof(T) == 2 ? INT16_MAX : INT32_MAX) {
+    if (costs.mode == Mode::kLocal && sizeof(T) < 4) zero = lowest + costs.first + costs.extend;
+  }
+};
+
+// H of the cell above (or before) the k-th residue's, for k = 0 the corner's.
+inline int32_t edge(const Costs& costs, int32_t zero, int64_t k) {
+  if (costs.mode != Mode::kGlobal || k == 0) return zero;
+  return static_cast<int32_t>(-(costs.first + (k - 1) * costs.extend));
+}
+
+// Take what global and semi-global mode read off the last row of a query.
+template <class T, Mode kMode>
+inline void look_at_last_row(const Block& block, int column, const T* below, T* best) {
+  for (int lane = 0; lane < block.lanes && block.lengths[lane] > column; ++lane) {
+    const int end = block.lengths[lane] - column;
+    if (kMode == Mode::kGlobal) {
+      if (end <= kColumns) best[lane] = below[2 * (end - 1) * kBlockLanes + lane];
+      continue;
+    }
+    for (int k = 0; k < kColumns && k < end; ++k) {
+      const T H = below[2 * k * kBlockLanes + lane];
+      best[lane] = best[lane] > H ? best[lane] : H;
+    }
+  }
+}
+
+template <class T, Mode kMode>
+void scan_strip(const Costs& costs, const Strip& strip, const Block& block, const ScanMemory& memory,
+                const std::atomic<bool>& stop) {
+  constexpr int kLanes = Vector<T, kVectorBytes>::kLanes, kEdge = 2 * kColumns * kBlockLanes;
+  const Values<T> values(costs);
+  const T zero = static_cast<T>(values.zero), first = static_cast<T>(costs.first);
+  // the table, then the edge above a query, what is below its last row, a strip's corners and the lanes' ends
+  T* const table = static_cast<T*>(memory.table);
+  T* const top = table + kCodes * kColumns * kBlockLanes;
+  T* const bottom = top + kEdge;
+  T* const top_corner = bottom + kEdge;
+  T* const corner = top_corner + kBlockLanes;
+  T* const next_corner = corner + kBlockLanes;
+  T* const ends = next_corner + kBlockLanes;
+  const size_t group_rows = static_cast<size_t>(strip.rows) * 2 * kLanes;
+  T* const state = static_cast<T*>(memory.state);
+  const int groups = (block.lanes + kLanes - 1) / kLanes;
+  for (int group = 0; group < groups; ++group) {
+    T* row = state + group * group_rows;
+    for (int n = 0; n < strip.n_pieces; ++n) {
+      const Piece& piece = strip.pieces[n];
+      for (int i = 0; i < piece.rows; ++i, row += 2 * kLanes) {
+        const T H = static_cast<T>(edge(costs, values.zero, piece.rows_before + i + 1));
+        for (int lane = 0; lane < kLanes; ++lane) {
+          row[lane] = H;
+          row[kLanes + lane] = static_cast<T>(H - first);
+        }
+      }
+    }
+  }
+  const int64_t rows_before = strip.pieces[0].rows_before;
+  for (int lane = 0; lane < kBlockLanes; ++lane) corner[lane] = static_cast<T>(edge(costs, values.zero, rows_before));
+
+  for (int column = 0; column < block.lengths[0] && !stop.load(std::memory_order_relaxed); column += kColumns) {
+    const uint8_t* const residues = block.residues + static_cast<size_t>(column) * kBlockLanes;
+    make_table(costs, strip, residues, table);
+    for (int k = 0; k < kColumns; ++k) {
+      const T H = static_cast<T>(edge(costs, values.zero, column + k + 1));
+      for (int lane = 0; lane < kBlockLanes; ++lane) {
+        top[2 * k * kBlockLanes + lane] = H;
+        top[(2 * k + 1) * kBlockLanes + lane] = static_cast<T>(H - first);
+      }
+    }
+    const T before = static_cast<T>(edge(costs, values.zero, column));
+    for (int lane = 0; lane < kBlockLanes; ++lane) top_corner[lane] = before;
+    bool some_end = false;
+    if (kMode == Mode::kSemiglobal) {
+      for (int lane = 0; lane < block.lanes; ++lane) {
+        const int end = block.lengths[lane] - column - 1;
+        some_end = some_end || (end >= 0 && end < kColumns);
+        for (int k = 0; k < kColumns; ++k) {
+          ends[k * kBlockLanes + lane] = static_cast<T>(k == end ? values.highest : values.lowest);
+        }
+      }
+    }
+    int active = 0;
+    while (active < groups && block.lengths[active * kLanes] > column) ++active;
+    T* rows = state;
+    T* best = static_cast<T*>(memory.best);
+    T* const passing = static_cast<T*>(memory.boundary) + static_cast<size_t>(column) * 2 * kBlockLanes;
+    for (int n = 0; n < strip.n_pieces; ++n) {
+      const Piece& piece = strip.pieces[n];
+      const T* const above = piece.first ? top : passing;
+      T* const below = piece.last ? bottom : passing;
+      if (!piece.first) {
+        for (int lane = 0; lane < kBlockLanes; ++lane) {
+          next_corner[lane] = above[2 * (kColumns - 1) * kBlockLanes + lane];
+        }
+      }
+      for (int group = 0; group < active; ++group) {
+        const int lane = group * kLanes;
+        const Rectangle<T> at = {piece.codes, piece.rows, table + lane, rows + group * group_rows, above + lane,
+                                 (piece.first ? top_corner : corner) + lane, below + lane, best + lane, ends + lane,
+                                 first, static_cast<T>(costs.extend), zero};
+        if (kMode == Mode::kLocal) {
+          fill<T, Cells::kLocal>(at);
+        } else if (some_end) {
+          fill<T, Cells::kEnds>(at);
+        } else {
+          fill<T, Cells::kPlain>(at);
+        }
+      }
+      if (!piece.first) {
+        for (int lane = 0; lane < kBlockLanes; ++lane) corner[lane] = next_corner[lane];
+      }
+      if (piece.last && kMode != Mode::kLocal) look_at_last_row<T, kMode>(block, column, below, best);
+      rows += static_cast<size_t>(piece.rows) * 2 * kLanes;
+      best += kBlockLanes;
+    }
+  }
+}
+
+template <class T, Mode kMode>
+void scan(const Costs& costs, const Bundle& bundle, const Block& block, const ScanMemory& memory,
+          const std::atomic<bool>& stop) {
+  const Values<T> values(costs);
+  T* const best = static_cast<T*>(memory.best);
+  LaneScore* found = memory.found;
+  for (int n = 0; n < bundle.n_strips; ++n) {
+    const Strip& strip = bundle.strips[n];
+    const int lanes = strip.n_pieces * kBlockLanes;
+    if (strip.pieces[0].first) {
+      for (int k = 0; k < lanes; ++k) best[k] = static_cast<T>(values.zero);
+    }
+    scan_strip<T, kMode>(costs, strip, block, memory, stop);
+    if (!strip.pieces[strip.n_pieces - 1].last) continue;
+    for (int k = 0; k < lanes; ++k) {
+      *found++ = {best[k] - values.zero, kMode == Mode::kLocal && best[k] == values.highest};
+    }
+  }
+}
+
+const ScanKernels kScanKernels = {
+    SWSEARCH_NAME,
+    kVectorBytes,
+    kColumns,
+    {scan<int8_t, Mode::kLocal>, scan<int16_t, Mode::kLocal>, scan<int32_t, Mode::kLocal>},
+    {nullptr, scan<int16_t, Mode::kGlobal>, scan<int32_t, Mode::kGlobal>},
+    {nullptr, scan<int16_t, Mode::kSemiglobal>, scan<int32_t, Mode::kSemiglobal>},
+};

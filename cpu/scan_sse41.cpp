@@ -1,0 +1,31 @@
+// scan_sse41: the scan's kernels for x86-64 with SSE4.1.
+#include "scan.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("sse4.1"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("sse4.1")
+#endif
+
+namespace swsearch {
+namespace sse41 {
+#define SWSEARCH_NAME "sse41"
+#include "vector.hpp"
+#include "vector_sse41.hpp"
+#include "scan_kernel.hpp"
+}  // namespace sse41
+}  // namespace swsearch
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace swsearch {
+const ScanKernels& sse41_scan() { return sse41::kScanKernels; }
+}  // namespace swsearch
+#endif

@@ -1,0 +1,278 @@
+// search: the work cut into items, threads that take them, and scoring again what saturated.
+#include "search.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bundle.hpp"
+#include "interruption.hpp"
+
+namespace swsearch {
+
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(50);  // between two looks at whether to stop
+constexpr int kColumnMultiple = 8;                         // of a block: COLUMN_MULTIPLE of swsearch/blocks.py
+constexpr uint8_t kPad = 31;                               // PAD of swsearch/alphabet.py
+
+constexpr int place_of(int bits) { return bits == 8 ? 0 : bits == 16 ? 1 : 2; }
+
+// Memory that grows, aligned for any vector; what it held is lost when it does.
+class AlignedMemory {
+ public:
+  void* get(size_t bytes) {
+    if (bytes > size_) {
+      memory_.reset();
+      size_ = 0;
+      memory_.reset(static_cast<unsigned char*>(::operator new(bytes, std::align_val_t{64})));
+      size_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(unsigned char* memory) const { ::operator delete(memory, std::align_val_t{64}); }
+  };
+  std::unique_ptr<unsigned char, Free> memory_;
+  size_t size_ = 0;
+};
+
+// A bundle against a block of the chunk, or against up to 64 subjects that are packed together first.
+struct Item {
+  const OwnedBundle* bundle;
+  int bits;
+  int64_t first;            // place in the chunk, or in `subjects`
+  int lanes;
+  const int64_t* subjects;  // null: the chunk's own
+  int64_t cost;
+};
+
+struct Worker {
+  AlignedMemory table, state, boundary, best, found, packed;
+  std::vector<std::pair<int, int64_t>> saturated;  // query and subject
+  SearchCounts counts;
+};
+
+class Job {
+ public:
+  explicit Job(const Search& search) : s_(search) {}
+
+  SearchCounts run() {
+    for (int query = 0; query < s_.n_queries; ++query) {
+      const int64_t begin = s_.query_offsets[query];
+      queries_.push_back({query, s_.codes + begin, s_.query_offsets[query + 1] - begin});
+    }
+    if (s_.costs.mode == Mode::kLocal) {
+      run_local();
+    } else {
+      run_wide();
+    }
+    return counts_;
+  }
+
+ private:
+  void run_local() {
+    const std::vector<OwnedBundle> bundles = make_bundles(queries_, s_.first_bits);
+    for (const OwnedBundle& bundle : bundles) add_items(bundle, s_.first_bits, s_.chosen, s_.n_chosen);
+    auto saturated = work();
+    counts_cells_ = false;
+    for (int bits = 2 * s_.first_bits; bits <= s_.last_bits && !saturated.empty(); bits *= 2) {
+      saturated = again(saturated, bits);
+    }
+    for (const auto& [query, subject] : saturated) s_.saturated[place(query, subject)] = 1;
+  }
+
+  // Score (query, subject) pairs, sorted, in wider lanes: each query's subjects packed together.
+  std::vector<std::pair<int, int64_t>> again(const std::vector<std::pair<int, int64_t>>& pairs, int bits) {
+    std::vector<int64_t> subjects;
+    for (const auto& pair : pairs) subjects.push_back(pair.second);
+    std::vector<OwnedBundle> bundles;
+    bundles.reserve(pairs.size());
+    for (size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
+      while (end < pairs.size() && pairs[end].first == pairs[begin].first) ++end;
+      bundles.emplace_back(std::vector<OwnedBundle::Query>{queries_[static_cast<size_t>(pairs[begin].first)]}, bits);
+      add_items(bundles.back(), bits, subjects.data() + begin, static_cast<int64_t>(end - begin));
+    }
+    return work();
+  }
+
+  // Global and semi-global mode: the lengths say beforehand which lanes do.
+  void run_wide() {
+    std::vector<OwnedBundle::Query> ascending = queries_;
+    std::stable_sort(ascending.begin(), ascending.end(), [&](const auto& a, const auto& b) {
+      return s_.longest_16[a.place] < s_.longest_16[b.place];  // those of a bundle are alike
+    });
+    const std::vector<OwnedBundle> narrow = make_bundles(ascending, 16), wide = make_bundles(ascending, 32);
+    for (const auto* bundles : {&wide, &narrow}) {
+      const bool is_wide = bundles == &wide;
+      for (size_t k = 0; k < bundles->size(); ++k) {
+        const OwnedBundle& bundle = (*bundles)[k];
+        add_items(bundle, is_wide ? 32 : 16, s_.chosen, s_.n_chosen, s_.longest_16[bundle.queries().front().place]);
+      }
+    }
+    work();
+  }
+
+  int64_t place(int query, int64_t subject) const {
+    if (!s_.chosen) return query * s_.n_subjects + subject;
+    return query * s_.n_chosen + (std::lower_bound(s_.chosen, s_.chosen + s_.n_chosen, subject) - s_.chosen);
+  }
+
+  // Add a bundle's items against all subjects, or against some. With `longest_16`, only of blocks whose first subject
+  // is at most that long (16 bits), or longer (32 bits).
+  void add_items(const OwnedBundle& bundle, int bits, const int64_t* subjects, int64_t n_subjects,
+                 int64_t longest_16 = -1) {
+    const int64_t n = subjects ? n_subjects : s_.n_subjects;
+    for (int64_t first = 0; first < n; first += kBlockLanes) {
+      const int64_t longest = s_.lengths[subjects ? subjects[first] : first];
+      if (longest == 0) break;  // an engine scores empty subjects itself
+      if (longest_16 >= 0 && (longest <= longest_16) != (bits == 16)) continue;
+      const int lanes = static_cast<int>(std::min<int64_t>(kBlockLanes, n - first));
+      items_.push_back({&bundle, bits, first, lanes, subjects, bundle.rows() * longest * bits});
+    }
+  }
+
+  std::vector<std::pair<int, int64_t>> work() {
+    std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.cost > b.cost; });
+    const size_t n_workers = std::min<size_t>(static_cast<size_t>(s_.threads), items_.size());
+    std::vector<Worker> workers(n_workers);
+    std::vector<std::thread> threads;
+    next_ = 0;
+    running_ = 0;
+    for (Worker& worker : workers) {
+      {
+        const std::lock_guard<std::mutex> guard(lock_);
+        ++running_;
+      }
+      try {
+        threads.emplace_back([this, &worker] { take_items(worker); });
+      } catch (const std::system_error&) {
+        const std::lock_guard<std::mutex> guard(lock_);
+        --running_;
+        if (threads.empty()) failure_ = std::make_exception_ptr(std::bad_alloc());
+        break;  // no more threads to be had: those that there are do it
+      }
+    }
+    wait();
+    for (std::thread& thread : threads) thread.join();
+    items_.clear();
+    if (failure_) std::rethrow_exception(failure_);
+    if (interrupted_) throw Interrupted();
+    std::vector<std::pair<int, int64_t>> saturated;
+    for (const Worker& worker : workers) {
+      saturated.insert(saturated.end(), worker.saturated.begin(), worker.saturated.end());
+      for (int k = 0; k < 3; ++k) counts_.pairs[k] += worker.counts.pairs[k];
+    }
+    std::sort(saturated.begin(), saturated.end());
+    return saturated;
+  }
+
+  // Until all threads have ended: ask now and then whether to stop.
+  void wait() {
+    std::unique_lock<std::mutex> guard(lock_);
+    for (;;) {
+      const bool ended = changed_.wait_for(guard, kPatience, [this] { return running_ == 0; });
+      const int64_t done = cells_.exchange(0);
+      guard.unlock();
+      if (!interrupted_ && s_.stop(done)) {
+        interrupted_ = true;
+        stop_ = true;
+      }
+      guard.lock();
+      if (ended) return;
+    }
+  }
+
+  void take_items(Worker& worker) {
+    try {
+      for (size_t n; !stop_ && (n = next_++) < items_.size();) do_item(items_[n], worker);
+    } catch (...) {
+      const std::lock_guard<std::mutex> guard(lock_);
+      failure_ = std::current_exception();
+      stop_ = true;
+    }
+    const std::lock_guard<std::mutex> guard(lock_);
+    --running_;
+    changed_.notify_one();
+  }
+
+  void do_item(const Item& item, Worker& worker) {
+    const OwnedBundle& bundle = *item.bundle;
+    int32_t lengths[kBlockLanes];
+    int64_t residues = 0;
+    for (int lane = 0; lane < item.lanes; ++lane) {
+      lengths[lane] = s_.lengths[item.subjects ? item.subjects[item.first + lane] : item.first + lane];
+      residues += lengths[lane];
+    }
+    const uint8_t* columns = s_.residues + s_.column_offsets[item.first / kBlockLanes] * kBlockLanes;
+    if (item.subjects) columns = pack(item, lengths[0], worker);
+    const size_t lane_bytes = static_cast<size_t>(item.bits / 8), row_bytes = 2 * kBlockLanes * lane_bytes;
+    ScanMemory memory;
+    memory.table = worker.table.get(scan_table_lanes(s_.kernels->columns) * lane_bytes);
+    memory.state = worker.state.get(static_cast<size_t>(bundle.most_rows()) * row_bytes);
+    memory.best = worker.best.get(static_cast<size_t>(bundle.most_pieces()) * kBlockLanes * lane_bytes);
+    const size_t rounded = static_cast<size_t>(lengths[0] + kColumnMultiple - 1) / kColumnMultiple * kColumnMultiple;
+    memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded * row_bytes) : nullptr;
+    memory.found = static_cast<LaneScore*>(worker.found.get(bundle.queries().size() * kBlockLanes * sizeof(LaneScore)));
+    s_.kernels->of(s_.costs.mode, item.bits)(s_.costs, bundle.view(), {columns, lengths, item.lanes}, memory, stop_);
+    if (stop_) return;
+    const LaneScore* found = memory.found;
+    for (const OwnedBundle::Query& query : bundle.queries()) {
+      for (int lane = 0; lane < item.lanes && lengths[lane] > 0; ++lane) {
+        const int64_t subject = item.subjects ? item.subjects[item.first + lane] : item.first + lane;
+        worker.counts.pairs[place_of(item.bits)] += 1;
+        if (found[lane].saturated) {
+          worker.saturated.emplace_back(query.place, subject);
+        } else {
+          s_.scores[place(query.place, subject)] = found[lane].score;
+        }
+      }
+      found += kBlockLanes;
+    }
+    if (counts_cells_) cells_ += bundle.rows() * residues;
+  }
+
+  // Interleave an item's subjects.
+  const uint8_t* pack(const Item& item, int32_t longest, Worker& worker) const {
+    const int64_t columns = (int64_t{longest} + kColumnMultiple - 1) / kColumnMultiple * kColumnMultiple;
+    uint8_t* const out = static_cast<uint8_t*>(worker.packed.get(static_cast<size_t>(columns) * kBlockLanes));
+    std::fill_n(out, columns * kBlockLanes, kPad);
+    for (int lane = 0; lane < item.lanes; ++lane) {
+      const int64_t subject = item.subjects[item.first + lane];
+      const uint8_t* const from =
+          s_.residues + s_.column_offsets[subject / kBlockLanes] * kBlockLanes + subject % kBlockLanes;
+      for (int64_t k = 0; k < s_.lengths[subject]; ++k) out[k * kBlockLanes + lane] = from[k * kBlockLanes];
+    }
+    return out;
+  }
+
+  const Search& s_;
+  std::vector<OwnedBundle::Query> queries_;
+  std::vector<Item> items_;
+  std::atomic<size_t> next_{0};
+  std::atomic<int64_t> cells_{0};
+  bool counts_cells_ = true;  // not those that are computed again
+  std::atomic<bool> stop_{false};
+  bool interrupted_ = false;
+  std::mutex lock_;
+  std::condition_variable changed_;
+  int running_ = 0;
+  std::exception_ptr failure_;
+  SearchCounts counts_;
+};
+
+}  // namespace
+
+SearchCounts run(const Search& search) { return Job(search).run(); }
+
+}  // namespace swsearch
