@@ -43,12 +43,12 @@ bool tell(PyObject* progress, int64_t cells) {
 
 PyObject* py_search(PyObject*, PyObject* arguments) {
   Buffer codes, query_offsets, longest_16, residues, column_offsets, lengths, chosen, scores, out, saturated;
-  int first, extend, mode, first_bits, last_bits, threads, some;
+  int first, extend, mode, first_bits, last_bits, threads, way, some;
   const char* name;
   PyObject* progress;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*py*iiiiiisOw*w*", &codes.view, &query_offsets.view, &longest_16.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*py*iiiiiiisOw*w*", &codes.view, &query_offsets.view, &longest_16.view,
                         &residues.view, &column_offsets.view, &lengths.view, &chosen.view, &some, &scores.view, &first,
-                        &extend, &mode, &first_bits, &last_bits, &threads, &name, &progress, &out.view,
+                        &extend, &mode, &first_bits, &last_bits, &threads, &way, &name, &progress, &out.view,
                         &saturated.view)) {
     return nullptr;
   }
@@ -70,6 +70,7 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   search.first_bits = first_bits;
   search.last_bits = last_bits;
   search.threads = threads;
+  search.way = static_cast<Way>(way);
   search.kernels = &scan_kernels(instructions);
   search.scores = out.items<int32_t>();
   search.saturated = saturated.items<uint8_t>();
@@ -77,7 +78,7 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
   bool good = search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
               all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && mode >= 0 && mode <= 2 &&
-              first >= extend && extend >= 0 && threads >= 1 && out.count<int32_t>() == search.n_queries * columns &&
+              first >= extend && extend >= 0 && threads >= 1 && way >= 0 && way <= 2 && out.count<int32_t>() == search.n_queries * columns &&
               saturated.size() == search.n_queries * columns && fits(search, residues.size() / kBlockLanes) &&
               (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));
   for (const int bits : {first_bits, last_bits}) good = good && (bits == 8 || bits == 16 || bits == 32);

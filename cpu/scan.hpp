@@ -76,18 +76,44 @@ struct ScanMemory {
 using ScanKernel = void (*)(const Costs&, const Bundle&, const Block&, const ScanMemory&,
                             const std::atomic<bool>& stop);
 
+// What a striped kernel works in, aligned likewise, for `lanes` = striped_lanes(...).
+struct StripedMemory {
+  uint8_t* codes;  // lanes
+  void* profile;   // kCodes * lanes * sizeof(T) bytes
+  void* state;     // 2 * lanes * sizeof(T)
+};
+
+// Score one query, not empty, against one subject; what it returns means nothing when `stop` is set.
+using StripedKernel = LaneScore (*)(const Costs&, const uint8_t* query, int rows, const uint8_t* subject, int columns,
+                                    const StripedMemory&, const std::atomic<bool>& stop);
+
 struct ScanKernels {
   const char* name;
   int vector_bytes;
   int columns;  // that are computed at a time
   // [8, 16, 32 bits]; global and semi-global scores are never computed in 8
   ScanKernel local[3], global[3], semiglobal[3];
+  StripedKernel striped_local[3], striped_global[3], striped_semiglobal[3];
 
-  ScanKernel of(Mode mode, int bits) const {
-    const ScanKernel* const kernels = mode == Mode::kLocal ? local : mode == Mode::kGlobal ? global : semiglobal;
-    return kernels[bits == 8 ? 0 : bits == 16 ? 1 : 2];
+  int lanes(int bits) const { return 8 * vector_bytes / bits; }
+  ScanKernel of(Mode mode, int bits) const { return choose(local, global, semiglobal, mode)[place_of(bits)]; }
+  StripedKernel striped(Mode mode, int bits) const {
+    return choose(striped_local, striped_global, striped_semiglobal, mode)[place_of(bits)];
+  }
+  static constexpr int place_of(int bits) { return bits == 8 ? 0 : bits == 16 ? 1 : 2; }
+
+ private:
+  template <class Kernel>
+  static const Kernel* choose(const Kernel* local, const Kernel* global, const Kernel* semiglobal, Mode mode) {
+    return mode == Mode::kLocal ? local : mode == Mode::kGlobal ? global : semiglobal;
   }
 };
+
+// Lanes of a query's rows in vectors of kLanes, filled up to whole columns of a block.
+constexpr size_t striped_lanes(int rows, int lanes) {
+  const size_t used = static_cast<size_t>((rows + lanes - 1) / lanes * lanes);
+  return (used + kBlockLanes - 1) / kBlockLanes * kBlockLanes;
+}
 
 // Lanes of a table of scores and the edges that are kept behind it.
 constexpr size_t scan_table_lanes(int columns) {

@@ -16,6 +16,8 @@ namespace avx2 {
 #include "vector.hpp"
 #include "vector_avx2.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace avx2
 }  // namespace swsearch
 

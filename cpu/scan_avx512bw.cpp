@@ -16,6 +16,8 @@ namespace avx512bw {
 #include "vector.hpp"
 #include "vector_avx512.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace avx512bw
 }  // namespace swsearch
 

@@ -17,6 +17,8 @@ namespace avx512vbmi {
 #include "vector.hpp"
 #include "vector_avx512.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace avx512vbmi
 }  // namespace swsearch
 

@@ -240,12 +240,3 @@ void scan(const Costs& costs, const Bundle& bundle, const Block& block, const Sc
     }
   }
 }
-
-const ScanKernels kScanKernels = {
-    SWSEARCH_NAME,
-    kVectorBytes,
-    kColumns,
-    {scan<int8_t, Mode::kLocal>, scan<int16_t, Mode::kLocal>, scan<int32_t, Mode::kLocal>},
-    {nullptr, scan<int16_t, Mode::kGlobal>, scan<int32_t, Mode::kGlobal>},
-    {nullptr, scan<int16_t, Mode::kSemiglobal>, scan<int32_t, Mode::kSemiglobal>},
-};

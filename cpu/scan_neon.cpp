@@ -10,6 +10,8 @@ namespace neon {
 #include "vector.hpp"
 #include "vector_neon.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace neon
 
 const ScanKernels& neon_scan() { return neon::kScanKernels; }

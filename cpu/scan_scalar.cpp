@@ -7,6 +7,8 @@ namespace scalar {
 #include "vector.hpp"
 #include "vector_scalar.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace scalar
 
 const ScanKernels& scalar_scan() { return scalar::kScanKernels; }

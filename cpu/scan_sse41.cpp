@@ -16,6 +16,8 @@ namespace sse41 {
 #include "vector.hpp"
 #include "vector_sse41.hpp"
 #include "scan_kernel.hpp"
+#include "striped_kernel.hpp"
+#include "kernel_table.hpp"
 }  // namespace sse41
 }  // namespace swsearch
 

@@ -24,8 +24,6 @@ constexpr auto kPatience = std::chrono::milliseconds(50);  // between two looks 
 constexpr int kColumnMultiple = 8;                         // of a block: COLUMN_MULTIPLE of swsearch/blocks.py
 constexpr uint8_t kPad = 31;                               // PAD of swsearch/alphabet.py
 
-constexpr int place_of(int bits) { return bits == 8 ? 0 : bits == 16 ? 1 : 2; }
-
 // Memory that grows, aligned for any vector; what it held is lost when it does.
 class AlignedMemory {
  public:
@@ -47,18 +45,23 @@ class AlignedMemory {
   size_t size_ = 0;
 };
 
-// A bundle against a block of the chunk, or against up to 64 subjects that are packed together first.
+// What a column costs a striped kernel beside its vectors, in vectors: bringing F around.
+constexpr int64_t kStripedColumn = 12;
+
+// A bundle against a block of the chunk; or against up to 64 subjects that are packed together first, or one by one.
 struct Item {
+  enum Kind { kBlock, kPacked, kStriped };
   const OwnedBundle* bundle;
+  Kind kind;
   int bits;
   int64_t first;            // place in the chunk, or in `subjects`
-  int lanes;
+  int n_subjects;
   const int64_t* subjects;  // null: the chunk's own
-  int64_t cost;
+  int64_t cost;             // vector operations, in vectors of rows and columns
 };
 
 struct Worker {
-  AlignedMemory table, state, boundary, best, found, packed;
+  AlignedMemory table, state, boundary, best, found, packed, codes, profile;
   std::vector<std::pair<int, int64_t>> saturated;  // query and subject
   SearchCounts counts;
 };
@@ -134,13 +137,52 @@ class Job {
                  int64_t longest_16 = -1) {
     const int64_t n = subjects ? n_subjects : s_.n_subjects;
     for (int64_t first = 0; first < n; first += kBlockLanes) {
-      const int64_t longest = s_.lengths[subjects ? subjects[first] : first];
-      if (longest == 0) break;  // an engine scores empty subjects itself
-      if (longest_16 >= 0 && (longest <= longest_16) != (bits == 16)) continue;
-      const int lanes = static_cast<int>(std::min<int64_t>(kBlockLanes, n - first));
-      items_.push_back({&bundle, bits, first, lanes, subjects, bundle.rows() * longest * bits});
+      Item item = {&bundle, subjects ? Item::kPacked : Item::kBlock, bits, first,
+                   static_cast<int>(std::min<int64_t>(kBlockLanes, n - first)), subjects, 0};
+      while (item.n_subjects > 0 && length_of(item, item.n_subjects - 1) == 0) --item.n_subjects;
+      if (item.n_subjects == 0) break;  // an engine scores empty subjects itself
+      if (longest_16 >= 0 && (length_of(item, 0) <= longest_16) != (bits == 16)) continue;
+      add_item(item);
     }
   }
+
+  // Add an item, or items for its longest subjects one by one where that is less work, and one for the others.
+  void add_item(Item item) {
+    const int lanes = s_.kernels->lanes(item.bits);
+    int64_t striped_column = 0;
+    for (const auto& query : item.bundle->queries()) striped_column += (query.rows + lanes - 1) / lanes + kStripedColumn;
+    const auto scan_cost = [&](int from) {
+      int64_t columns = 0;
+      const int step = item.kind == Item::kBlock && from == 0 ? 0 : from;  // what is left is packed together again
+      for (int k = step; k < item.n_subjects; k += lanes) columns += length_of(item, k);
+      return columns * item.bundle->rows();
+    };
+    int n_striped = 0;
+    int64_t striped = 0, least = s_.way == Way::kStriped ? INT64_MAX : scan_cost(0);
+    for (int k = 0; k < item.n_subjects && s_.way != Way::kLanes; ++k) {
+      striped += length_of(item, k) * striped_column;
+      const int64_t cost = striped + scan_cost(k + 1);
+      if (cost < least || s_.way == Way::kStriped) {
+        least = cost;
+        n_striped = k + 1;
+      }
+    }
+    for (int k = 0; k < n_striped; ++k) {
+      const int64_t cost = length_of(item, k) * striped_column;
+      items_.push_back({item.bundle, Item::kStriped, item.bits, item.first + k, 1, item.subjects, cost});
+    }
+    if (n_striped == item.n_subjects) return;
+    item.first += n_striped;
+    item.n_subjects -= n_striped;
+    if (n_striped > 0) item.kind = Item::kPacked;
+    item.cost = scan_cost(0);
+    items_.push_back(item);
+  }
+
+  int64_t subject_of(const Item& item, int k) const {
+    return item.subjects ? item.subjects[item.first + k] : item.first + k;
+  }
+  int64_t length_of(const Item& item, int k) const { return s_.lengths[subject_of(item, k)]; }
 
   std::vector<std::pair<int, int64_t>> work() {
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.cost > b.cost; });
@@ -207,53 +249,82 @@ class Job {
   }
 
   void do_item(const Item& item, Worker& worker) {
+    if (item.kind == Item::kStriped) {
+      stripe(item, worker);
+    } else {
+      scan(item, worker);
+    }
+    if (!counts_cells_ || stop_) return;
+    int64_t residues = 0;
+    for (int k = 0; k < item.n_subjects; ++k) residues += length_of(item, k);
+    cells_ += item.bundle->rows() * residues;
+  }
+
+  void scan(const Item& item, Worker& worker) {
     const OwnedBundle& bundle = *item.bundle;
     int32_t lengths[kBlockLanes];
-    int64_t residues = 0;
-    for (int lane = 0; lane < item.lanes; ++lane) {
-      lengths[lane] = s_.lengths[item.subjects ? item.subjects[item.first + lane] : item.first + lane];
-      residues += lengths[lane];
-    }
-    const uint8_t* columns = s_.residues + s_.column_offsets[item.first / kBlockLanes] * kBlockLanes;
-    if (item.subjects) columns = pack(item, lengths[0], worker);
+    for (int lane = 0; lane < item.n_subjects; ++lane) lengths[lane] = static_cast<int32_t>(length_of(item, lane));
+    const uint8_t* const columns = item.kind == Item::kPacked
+                                       ? pack(item, worker)
+                                       : s_.residues + s_.column_offsets[item.first / kBlockLanes] * kBlockLanes;
     const size_t lane_bytes = static_cast<size_t>(item.bits / 8), row_bytes = 2 * kBlockLanes * lane_bytes;
     ScanMemory memory;
     memory.table = worker.table.get(scan_table_lanes(s_.kernels->columns) * lane_bytes);
     memory.state = worker.state.get(static_cast<size_t>(bundle.most_rows()) * row_bytes);
     memory.best = worker.best.get(static_cast<size_t>(bundle.most_pieces()) * kBlockLanes * lane_bytes);
-    const size_t rounded = static_cast<size_t>(lengths[0] + kColumnMultiple - 1) / kColumnMultiple * kColumnMultiple;
-    memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded * row_bytes) : nullptr;
+    memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded(lengths[0]) * row_bytes) : nullptr;
     memory.found = static_cast<LaneScore*>(worker.found.get(bundle.queries().size() * kBlockLanes * sizeof(LaneScore)));
-    s_.kernels->of(s_.costs.mode, item.bits)(s_.costs, bundle.view(), {columns, lengths, item.lanes}, memory, stop_);
-    if (stop_) return;
+    s_.kernels->of(s_.costs.mode, item.bits)(s_.costs, bundle.view(), {columns, lengths, item.n_subjects}, memory, stop_);
     const LaneScore* found = memory.found;
     for (const OwnedBundle::Query& query : bundle.queries()) {
-      for (int lane = 0; lane < item.lanes && lengths[lane] > 0; ++lane) {
-        const int64_t subject = item.subjects ? item.subjects[item.first + lane] : item.first + lane;
-        worker.counts.pairs[place_of(item.bits)] += 1;
-        if (found[lane].saturated) {
-          worker.saturated.emplace_back(query.place, subject);
-        } else {
-          s_.scores[place(query.place, subject)] = found[lane].score;
-        }
-      }
+      for (int lane = 0; lane < item.n_subjects; ++lane) take(item, worker, query.place, lane, found[lane]);
       found += kBlockLanes;
     }
-    if (counts_cells_) cells_ += bundle.rows() * residues;
+  }
+
+  void stripe(const Item& item, Worker& worker) {
+    const int64_t subject = subject_of(item, 0);
+    const int length = s_.lengths[subject];
+    uint8_t* const residues = static_cast<uint8_t*>(worker.packed.get(static_cast<size_t>(length)));
+    copy_residues(subject, residues, 1);
+    for (const OwnedBundle::Query& query : item.bundle->queries()) {
+      const int rows = static_cast<int>(query.rows);
+      const size_t lanes = striped_lanes(rows, s_.kernels->lanes(item.bits));
+      const size_t bytes = lanes * static_cast<size_t>(item.bits / 8);
+      const StripedMemory memory = {static_cast<uint8_t*>(worker.codes.get(lanes)), worker.profile.get(kCodes * bytes),
+                                    worker.state.get(2 * bytes)};
+      const StripedKernel kernel = s_.kernels->striped(s_.costs.mode, item.bits);
+      take(item, worker, query.place, 0, kernel(s_.costs, query.codes, rows, residues, length, memory, stop_));
+    }
+  }
+
+  void take(const Item& item, Worker& worker, int query, int k, const LaneScore& found) {
+    const int64_t subject = subject_of(item, k);
+    worker.counts.pairs[ScanKernels::place_of(item.bits)] += 1;
+    if (found.saturated) {
+      worker.saturated.emplace_back(query, subject);
+    } else {
+      s_.scores[place(query, subject)] = found.score;
+    }
   }
 
   // Interleave an item's subjects.
-  const uint8_t* pack(const Item& item, int32_t longest, Worker& worker) const {
-    const int64_t columns = (int64_t{longest} + kColumnMultiple - 1) / kColumnMultiple * kColumnMultiple;
-    uint8_t* const out = static_cast<uint8_t*>(worker.packed.get(static_cast<size_t>(columns) * kBlockLanes));
-    std::fill_n(out, columns * kBlockLanes, kPad);
-    for (int lane = 0; lane < item.lanes; ++lane) {
-      const int64_t subject = item.subjects[item.first + lane];
-      const uint8_t* const from =
-          s_.residues + s_.column_offsets[subject / kBlockLanes] * kBlockLanes + subject % kBlockLanes;
-      for (int64_t k = 0; k < s_.lengths[subject]; ++k) out[k * kBlockLanes + lane] = from[k * kBlockLanes];
-    }
+  const uint8_t* pack(const Item& item, Worker& worker) const {
+    const size_t bytes = rounded(length_of(item, 0)) * kBlockLanes;
+    uint8_t* const out = static_cast<uint8_t*>(worker.packed.get(bytes));
+    std::fill_n(out, bytes, kPad);
+    for (int lane = 0; lane < item.n_subjects; ++lane) copy_residues(subject_of(item, lane), out + lane, kBlockLanes);
     return out;
+  }
+
+  void copy_residues(int64_t subject, uint8_t* out, int64_t step) const {
+    const int64_t begin = s_.column_offsets[subject / kBlockLanes] * kBlockLanes + subject % kBlockLanes;
+    const uint8_t* const from = s_.residues + begin;
+    for (int64_t k = 0; k < s_.lengths[subject]; ++k) out[k * step] = from[k * kBlockLanes];
+  }
+
+  static size_t rounded(int64_t columns) {
+    return static_cast<size_t>((columns + kColumnMultiple - 1) / kColumnMultiple * kColumnMultiple);
   }
 
   const Search& s_;

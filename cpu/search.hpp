@@ -9,6 +9,9 @@
 
 namespace swsearch {
 
+// How lanes are used: a subject each, all for one subject, or whatever is less work. The result is the same.
+enum class Way { kChosen, kLanes, kStriped };
+
 struct Search {
   Costs costs;
   // queries: codes one after the other, n_queries + 1 offsets; none is empty
@@ -30,6 +33,7 @@ struct Search {
   int first_bits;  // local mode: lanes that are tried first; what saturates is scored again in wider ones
   int last_bits;   // and the widest that are tried
   int threads;
+  Way way;
   const ScanKernels* kernels;
   // [n_queries][n_subjects, or n_chosen]; out: the scores, and what saturated even in the widest lanes
   int32_t* scores;

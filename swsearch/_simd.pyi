@@ -40,6 +40,7 @@ def search(
     first_bits: int,
     last_bits: int,
     threads: int,
+    way: int,
     instructions: str,
     progress: Progress | None,
     values: ScoreArray,

@@ -1,5 +1,7 @@
 """One suite for every engine: each must equal the reference, whatever the case."""
 
+from functools import lru_cache
+
 import fake_pycuda
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from swsearch import engines, reference, simd
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, Scores, exact_scores
-from swsearch.engines.cpu import CpuEngine, longest_subject
+from swsearch.engines.cpu import WAYS, CpuEngine, longest_subject
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.scoring import LANE_BITS, MODES, Scoring, lane_limits, load_matrix, matrix_from_text
@@ -26,11 +28,21 @@ def cpu_engine(instructions, threads=None):
         return CpuEngine(threads)
 
 
-@pytest.fixture(scope="module", params=simd.instruction_sets())
+@pytest.fixture(scope="module", params=[(name, way) for name in simd.instruction_sets() for way in WAYS])
 def cpu(request):
-    """The CPU engine, with each instruction set of this machine."""
-    with cpu_engine(request.param, 2) as made:
+    """The CPU engine, with each instruction set of this machine and each way of using its lanes."""
+    with cpu_engine(request.param[0], 2) as made:
+        made.way = request.param[1]
         yield made
+
+
+@pytest.fixture(scope="module")
+def every_cpu():
+    """All of these at once."""
+    made = [cpu_engine(name, 2) for name in simd.instruction_sets() for _ in WAYS]
+    for engine, way in zip(made, len(simd.instruction_sets()) * WAYS, strict=True):
+        engine.way = way
+    return made
 
 
 @pytest.fixture(scope="module", params=[*simd.instruction_sets(), "reference"])
@@ -51,21 +63,34 @@ def scores_of(engine, queries, subjects, scoring, mode):
     return ordered
 
 
+@lru_cache(maxsize=100_000)
+def reference_score(query, subject, scoring, content, mode):
+    """Score bytes of codes; every engine is compared with the same few pairs, and the reference is slow."""
+    del content  # two matrices may have one name; their scores tell them apart
+    codes = (np.frombuffer(each, dtype=np.uint8) for each in (query, subject))
+    return reference.score(*codes, scoring, mode)
+
+
+def expected_score(query, subject, scoring, mode):
+    return reference_score(query.tobytes(), subject.tobytes(), scoring, scoring.matrix.scores.tobytes(), mode)
+
+
 def check(engine, queries, subjects, scoring, mode):
     got = scores_of(engine, queries, subjects, scoring, mode)
     for q, query in enumerate(queries):
         for s, subject in enumerate(subjects):
-            expected = reference.score(query, subject, scoring, mode)
-            case = (scoring.describe(), mode, PROTEIN.decode(query), PROTEIN.decode(subject))
+            expected = expected_score(query, subject, scoring, mode)
+            case = (engine.description, scoring.describe(), mode, PROTEIN.decode(query), PROTEIN.decode(subject))
             assert got[q, s] == expected, case
 
 
-@settings(max_examples=80)
+@settings(max_examples=150)
 @given(
     st.lists(any_codes(40), min_size=1, max_size=3), st.lists(any_codes(40), min_size=1, max_size=6), scorings, modes
 )
-def test_the_cpu_engine_equals_the_reference(cpu, queries, subjects, scoring, mode):
-    check(cpu, queries, subjects, scoring, mode)
+def test_the_cpu_engine_equals_the_reference(every_cpu, queries, subjects, scoring, mode):
+    for cpu in every_cpu:
+        check(cpu, queries, subjects, scoring, mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -88,7 +113,7 @@ def test_any_number_of_subjects(engine, mode, count):
 @pytest.mark.parametrize("limit", [127, 242, 255, 32_767, 65_522, 65_535])
 def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
     # a run of equal letters scores its length times the matrix entry, so every score near the limit occurs
-    for letter in "WCAX":
+    for letter in "WCAX" if limit < 10_000 else "W":
         scoring = Scoring()
         entry = max(scoring.matrix[letter, letter], 1)
         around = [max(limit // entry + k, 1) for k in (-13, -12, -2, -1, 0, 1, 2, 12, 13)]
@@ -99,14 +124,14 @@ def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
         assert got.tolist() == expected, letter
 
 
-@pytest.mark.parametrize("gaps", [(11, 1), (0, 0), (0, 5), (9, 9), (40, 3)])
+@pytest.mark.parametrize("gaps", [(11, 1), (0, 5), (40, 3)])
 @pytest.mark.parametrize("bits", LANE_BITS)
 def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gaps):
     scoring = Scoring("BLOSUM62", *gaps)
     low, high = lane_limits(bits)
     most = high - low - scoring.gap_first - scoring.gap_extend if bits < 32 else high
     # W is 11, V is 4, I is 4: tryptophans and up to 10 valines reach every score
-    scores = [most + k for k in range(-14, 15)] if bits < 32 else [1_000, 100_000]
+    scores = [most + k for k in range(-14, 15)] if bits < 32 else [1_000, 70_000]
     sequences = []
     for score in scores:
         valines = next(k for k in range(11) if (score - 4 * k) % 11 == 0)
@@ -132,7 +157,7 @@ def test_queries_around_the_bounds_of_a_strip(cpu, mode, rows):
         query = random_codes(generator, length, 20)
         query[rows - 5 : rows - 1] = subjects[-1][:4]  # a good alignment across the bound
         query[rows - 1 : rows + 7] = subjects[-1][4:][: len(query[rows - 1 : rows + 7])]
-        expected = [reference.score(query, subject, Scoring(), mode) for subject in subjects]
+        expected = [expected_score(query, subject, Scoring(), mode) for subject in subjects]
         chunk = make_chunk(subjects)
         group = cpu.prepare([Scoring().profile(query)], Scoring(), mode)
         ordered = [expected[subject] for subject in chunk.subjects]
@@ -164,14 +189,13 @@ def test_every_score_near_the_8_bit_limit(cpu):
 
 
 def test_scores_beyond_16_bits(cpu):
-    # a homopolymer of 35,000 tryptophans scores 385,000 against itself
-    query = np.full(35_000, TRYPTOPHAN, dtype=np.uint8)
+    # a homopolymer of 7,000 tryptophans scores 77,000 against itself
+    query = np.full(7_000, TRYPTOPHAN, dtype=np.uint8)
     scoring = Scoring()
-    expected = 11 * 35_000
     for mode in MODES:
         got = scores_of(cpu, [query], [query, query[:100]], scoring, mode)[0]
-        tail = scoring.gap_cost(34_900) if mode == "global" else 0
-        assert got.tolist() == [expected, 1_100 - tail], mode
+        tail = scoring.gap_cost(6_900) if mode == "global" else 0
+        assert got.tolist() == [77_000, 1_100 - tail], mode
 
 
 def test_every_letter_against_every_letter(engine):
@@ -202,6 +226,7 @@ def test_threads_and_grouping_do_not_change_scores(cpu, mode):
         expected = scores_of(one, queries, subjects, Scoring(), mode)
     for threads in (1, 2, 5, 200):
         with cpu_engine(cpu.instructions, threads) as several:
+            several.way = cpu.way
             assert np.array_equal(scores_of(several, queries, subjects, Scoring(), mode), expected)
     each = [scores_of(cpu, [query], subjects, Scoring(), mode)[0] for query in queries]
     assert np.array_equal(np.array(each), expected)
@@ -288,6 +313,7 @@ def test_the_extension_checks_what_it_is_given():
         "first_bits": 8,
         "last_bits": 32,
         "threads": 1,
+        "way": 0,
         "instructions": "scalar",
         "progress": None,
         "values": np.zeros((1, 2), dtype=np.int32),
@@ -306,6 +332,7 @@ def test_the_extension_checks_what_it_is_given():
         "mode": 3,
         "first_bits": 7,
         "threads": 0,
+        "way": 3,
         "instructions": "vax",
         "values": np.zeros((1, 3), dtype=np.int32),
         "saturated": np.zeros((2, 2), dtype=np.uint8),

@@ -34,6 +34,9 @@ from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, fits_lane, may_s
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
 """Mode's values in ``cpu/scan.hpp``."""
 
+WAYS = ("chosen", "lanes", "striped")
+"""How lanes are used: `Way` in ``cpu/search.hpp``, in its order."""
+
 _LONGEST = 1 << 20
 """Longer subjects than lanes of 16 bits hold in any global or semi-global alignment that scores at all."""
 
@@ -84,6 +87,8 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
+    way = WAYS[0]
+    """How lanes are used; tests and benchmarks choose, and the scores are the same."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -184,6 +189,7 @@ class CpuEngine(Engine):
             usable[0] if usable else LANE_BITS[-1],
             widths[-1],
             self.threads,
+            WAYS.index(self.way),
             self.instructions,
             progress,
             values,

@@ -1,0 +1,13 @@
+// kernel_table: an instruction set's kernels of searches; read behind striped_kernel.hpp.
+
+const ScanKernels kScanKernels = {
+    SWSEARCH_NAME,
+    kVectorBytes,
+    kColumns,
+    {scan<int8_t, Mode::kLocal>, scan<int16_t, Mode::kLocal>, scan<int32_t, Mode::kLocal>},
+    {nullptr, scan<int16_t, Mode::kGlobal>, scan<int32_t, Mode::kGlobal>},
+    {nullptr, scan<int16_t, Mode::kSemiglobal>, scan<int32_t, Mode::kSemiglobal>},
+    {stripe<int8_t, Mode::kLocal>, stripe<int16_t, Mode::kLocal>, stripe<int32_t, Mode::kLocal>},
+    {nullptr, stripe<int16_t, Mode::kGlobal>, stripe<int32_t, Mode::kGlobal>},
+    {nullptr, stripe<int16_t, Mode::kSemiglobal>, stripe<int32_t, Mode::kSemiglobal>},
+};
