@@ -8,7 +8,7 @@ python=${1:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g -O1 -fwrapv -pthread -Wall -Wextra)
-sources=(cpu/align.cpp cpu/back.cpp cpu/grid.cpp cpu/instructions.cpp cpu/kernel_*.cpp)
+mapfile -t sources < <(printf '%s\n' cpu/*.cpp | grep -v /module)
 
 g++ "${flags[@]}" -fsanitize=thread -Icpu tests/sanitize_cpu.cpp "${sources[@]}" -o "$work/threads"
 "$work/threads"
