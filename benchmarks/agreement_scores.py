@@ -7,7 +7,7 @@ and with pyopal, all three given swsearch's own matrix, so that ambiguous letter
 swsearch says that the empty alignment scores 0 and that a local or semi-global score is never less; the libraries
 are compared after max(score, 0), and the table counts how often that mattered.
 
-Needs: pip install parasail pyopal scoring-matrices. Two minutes on two cores. Exit code 1 if a score differs.
+Needs: pip install 'swsearch[bench]'. Two minutes on two cores. Exit code 1 if a score differs.
 Run:   python benchmarks/agreement_scores.py --queries queries20.fasta [--subjects DB.fasta.gz] [--out FILE]
 """
 

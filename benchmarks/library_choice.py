@@ -8,7 +8,7 @@ subjects by
 With two threads parasail and pyopal get every second subject in each of two Python threads; swsearch uses its
 own two. All score with BLOSUM62, a gap of k residues costing 11 + k.
 
-Needs: pip install parasail pyopal scoring-matrices. Takes about three minutes on two cores.
+Needs: pip install 'swsearch[bench]'. Takes about three minutes on two cores.
 Run:   python benchmarks/library_choice.py --queries queries20.fasta [--subjects DB.fasta.gz] [--out FILE]
 """
 

@@ -12,7 +12,8 @@ Times, in turn (A B C, A B C, ...) and as the median of three,
 The table also shows the processor seconds of all threads: where they say something else than the wall seconds, other
 programs had a share of the machine, and the run is to be repeated on a quiet one. The load before each turn is shown.
 
-Needs: a quiet machine. Four minutes on two cores. Exit code 1 if A takes more than 1.15 times the faster of B and C.
+Needs: pip install 'swsearch[bench]'; a quiet machine. Four minutes on two cores.
+Exit code 1 if A takes more than 1.15 times the faster of B and C.
 Run:   python benchmarks/speed.py --queries queries20.fasta [--subjects DB.fasta.gz] [--threads 2] [--out FILE]
 """
 

@@ -4,7 +4,7 @@ Every variant in `swsearch/study/variants.py` fills matrices that are compared c
 37,000 are timed, a database of 131,072 made-up subjects for the inter-task kernels, sweeps over tiles, threads and
 concurrent kernels at one size, and parasail on one thread of the CPU beside them, in the same run.
 
-Needs: an NVIDIA GPU with 30 GiB free, a quiet machine, about four minutes; matplotlib for the plots.
+Needs: an NVIDIA GPU with 30 GiB free, parasail, a quiet machine, about four minutes; matplotlib for the plots.
 Run:   python benchmarks/study.py [--out benchmarks/results/study.txt] [--budget 200]
        python benchmarks/study.py --draw [--out ...]    draws the plots again from the JSON; no GPU is needed
 --out also writes the numbers as JSON (study.json) and, with matplotlib, the plots (study.svg) beside the text.

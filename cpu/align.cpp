@@ -92,16 +92,16 @@ void prepare(Problem& p) {
   p.subject_rest = rest_of(p.subject, p.n, best_of_subject);
 }
 
-Aligned align(const Problem& problem, const Settings& wanted, bool with_path) {
+Aligned align(const Problem& problem, const Settings& wanted, bool with_path, int64_t known) {
   const int64_t m = problem.m, n = problem.n;
   Aligned result{};
   End end = border_ends(problem);
   Path path{};
   if (m > 0 && n > 0) {
     Settings settings = wanted;
-    int64_t least = INT64_MIN;
+    int64_t least = known;
     const int64_t first = settings.tile > 0 ? settings.tile : kSmallTile;
-    if (settings.beam > 0 && m * n >= 16 * first * first) {
+    if (least == INT64_MIN && settings.beam > 0 && m * n >= 16 * first * first) {
       least = reachable(problem, settings, result.cells);
       result.passes += 1;
     }
@@ -131,6 +131,7 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path) {
       if (!pass.full) break;
       if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
     }
+    if (end.score < least) return align(problem, wanted, with_path);  // what was known is not so
     path.i = end.i;
     path.j = end.j;
     if (with_path && !grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;

@@ -91,6 +91,7 @@ struct Aligned {
 // Fill in the problem's rests.
 void prepare(Problem& problem);
 
-Aligned align(const Problem& problem, const Settings& settings, bool with_path);
+// `known`: a score that the pair reaches, or INT64_MIN; one that it does not reach costs time and changes nothing.
+Aligned align(const Problem& problem, const Settings& settings, bool with_path, int64_t known = INT64_MIN);
 
 }  // namespace swsearch

@@ -23,6 +23,25 @@ def align(
     instructions: str,
     /,
 ) -> Found | int: ...
+def align_many(
+    queries: ByteArray,
+    subjects: ByteArray,
+    places: IntArray,
+    known: IntArray,
+    scores: ScoreBytes,
+    max_score: int,
+    gap_open: int,
+    gap_extend: int,
+    local: bool,
+    free_ends: int,
+    with_path: bool,
+    memory: int,
+    threads: int,
+    tile: int,
+    beam: int,
+    instructions: str,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
 def instruction_sets() -> list[tuple[str, bool]]: ...
 def search(
     codes: ByteArray,

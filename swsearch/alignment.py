@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
 
 
-def table_bytes(query_length: int, subject_length: int, bits: int = 16) -> int:
-    """Return the bytes of a pair's whole direction table, in lanes of 16 or 32 bits."""
-    return query_length * subject_length * bits // 8
-
-
 @dataclass(frozen=True)
 class PairAlignment:
     """An alignment of a query with a subject.

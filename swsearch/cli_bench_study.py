@@ -39,10 +39,12 @@ def bench_study(
 ) -> None:
     """Check published GPU kernels cell by cell, and time them beside the CPU and our own.
 
-    Needs a GPU. Every variant's whole matrix is compared with the reference before anything of it is timed.
+    Needs a GPU, and parasail for the times of the CPU. Every variant's whole matrix is compared with the reference
+    before anything of it is timed.
     """
     import json
 
+    from swsearch.study.baseline import check_parasail
     from swsearch.study.plots import check_matplotlib, save_plots
     from swsearch.study.report import report, summary
     from swsearch.study.runner import Results, Settings, run_study
@@ -57,6 +59,8 @@ def bench_study(
     )
     if plot is not None:
         check_matplotlib()
+    if not check_only:
+        check_parasail()
 
     def save(results: Results) -> None:
         if json_file is not None:

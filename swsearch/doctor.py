@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from swsearch.engines.gpu.compiler import Compiler
     from swsearch.engines.gpu.device import DeviceInfo
 
-DEPENDENCIES = ("numpy", "Bio", "h5py", "typer", "parasail", "pyopal", "zstandard")
+DEPENDENCIES = ("numpy", "Bio", "h5py", "typer", "zstandard")
 """Modules that swsearch cannot do without."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from swsearch import native
+from swsearch.alignment import PairAlignment
 from swsearch.errors import EngineError, MemoryLimitError
-from swsearch.job import HitSequences, SearchJob
+from swsearch.job import ALIGNMENT_MEMORY, HitSequences, SearchJob
 from swsearch.results import Hit, SearchResult
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 GPU_WORTH_HITS = 2_000
 """Hits from which on a GPU that has scored them also aligns them."""
+
+BATCH_RESIDUES = 16 << 20
+"""Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -25,25 +29,46 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     results : sequence of SearchResult
         From a search job.
     threads : int
-        Hits that are aligned side by side on the CPU, the longest first, so that the threads end together.
+        Hits that are aligned side by side on the CPU, the longest first, so that the threads end together; the tables
+        of each take at most `swsearch.job.ALIGNMENT_MEMORY`.
     aligner : PairAligner, optional
         What aligns instead; where it fails the CPU goes on. The alignments are the same.
     """
     hits = [hit for result in results for hit in result.hits]
     if aligner is not None and _align_together(hits, results, aligner):
         return
-    hits.sort(key=lambda hit: -hit.query_length * hit.subject_length)
-    if threads == 1 or len(hits) < 2:
-        for hit in hits:
-            _ = hit.pair
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as pool:
-        try:
-            for _ in pool.map(lambda hit: hit.pair, hits):
-                pass
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for batch in _batches(hits):
+        pairs = [sequences.codes() for _, sequences in batch]
+        options = batch[0][1].job.options
+        known = [hit.score for hit, _ in batch]
+        found = native.find_many(pairs, options.scoring, options.mode, ALIGNMENT_MEMORY, threads=threads, known=known)
+        for (hit, _), (query, subject), one in zip(batch, pairs, found, strict=True):
+            _keep(hit, PairAlignment(query, subject, options.scoring, *one))
+    for hit in hits:
+        _ = hit.pair  # those in no batch
+
+
+def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
+    """Yield runs of hits that are aligned in one call; those that take more memory than others are left out."""
+    batch: list[tuple[Hit, HitSequences]] = []
+    residues = 0
+    for hit in hits:
+        sequences = hit._align
+        needed = native.enough_memory(hit.query_length, hit.subject_length)
+        if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
+            continue
+        if batch and (residues > BATCH_RESIDUES or sequences.job is not batch[0][1].job):
+            yield batch
+            batch, residues = [], 0
+        batch.append((hit, sequences))
+        residues += hit.subject_length
+    if batch:
+        yield batch
+
+
+def _keep(hit: Hit, pair: PairAlignment) -> None:
+    """Let a hit have its alignment, where its cached property keeps it."""
+    hit.__dict__["pair"] = pair
 
 
 def _align_together(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
@@ -54,7 +79,7 @@ def _align_together(hits: Sequence[Hit], results: Sequence[SearchResult], aligne
         return False
     try:
         for hit, pair in zip(hits, aligner.align_many(pairs, results[0].scoring, results[0].mode), strict=True):
-            hit.__dict__["pair"] = pair  # where the cached property keeps it
+            _keep(hit, pair)
     except (EngineError, MemoryLimitError):
         return False
     return True

@@ -31,6 +31,7 @@ from swsearch.errors import InputError, OptionError
 from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.loaded import LoadedDatabase
+from swsearch.native import enough_memory
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
 from swsearch.results import Hit, SearchResult
@@ -55,7 +56,8 @@ FIT_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
 
 ALIGNMENT_MEMORY = 32 << 20
-"""Bytes for the tables of a hit's alignment, on each thread; two titins fit, in little more time."""
+"""Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
+more than 200,000 residues together take what `swsearch.native.enough_memory` says, one at a time."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -308,15 +310,9 @@ class SearchJob:
 
     def align_hit(self, query: Query, subject: int) -> PairAlignment:
         """Find the alignment of a hit."""
-        options = self.options
-        return align_codes(
-            query.codes,
-            self.database.codes(subject),
-            options.scoring,
-            options.mode,
-            memory=ALIGNMENT_MEMORY,
-            threads=1,
-        )
+        codes, options = self.database.codes(subject), self.options
+        memory = max(ALIGNMENT_MEMORY, enough_memory(len(query.codes), len(codes)))
+        return align_codes(query.codes, codes, options.scoring, options.mode, memory=memory)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from swsearch import native, reference, simd
-from swsearch.alignment import PairAlignment, align_codes, table_bytes
+from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import choose, require_pycuda
 from swsearch.engines.base import available_processors
 from swsearch.errors import InputError
+from swsearch.native import Pair
 from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
 
 if TYPE_CHECKING:
@@ -22,15 +21,16 @@ if TYPE_CHECKING:
 
     from swsearch.inputs import SequenceLike
 
-Pair = tuple[ByteArray, ByteArray]
-Found = TypeVar("Found", PairAlignment, int)
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
 
-PAIRS_IN_FLIGHT = 4
-"""Pairs that wait or run for each thread."""
+ALONE_CELLS = 64_000_000
+"""Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
+
+BATCH_CELLS, BATCH_PAIRS = 250_000_000, 4_096
+"""Cells for each thread, a tenth of a second, and pairs that are done in one call at most, so that results flow."""
 
 
 class PairAligner(ABC):
@@ -128,14 +128,14 @@ class ReferencePairAligner(PairAligner):
 
 
 class CpuPairAligner(PairAligner):
-    """Aligns on the CPU: `swsearch.alignment.align_codes`, several pairs at a time.
+    """Aligns on the CPU with the compiled extension: long pairs one by one, short ones many in a call.
 
     Parameters
     ----------
     memory : int, optional
-        Bytes that the tables of all pairs in flight may take together.
+        Bytes that the tables of all pairs that are worked on may take together.
     threads : int, optional
-        Pairs at a time; by default one a processor.
+        At most this many; by default one a processor.
     """
 
     name = "cpu"
@@ -143,7 +143,6 @@ class CpuPairAligner(PairAligner):
     def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
         self.memory = native.DEFAULT_MEMORY if memory is None else memory
         self.threads = threads or available_processors()
-        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def description(self) -> str:
@@ -155,77 +154,63 @@ class CpuPairAligner(PairAligner):
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> PairAlignment:
         """See `PairAligner.align`; all threads work on the pair."""
-        return self._align((query, subject), scoring, mode, ends, self.threads)
+        return align_codes(query, subject, scoring, mode, ends=ends, memory=self.memory, threads=self.threads)
 
     def score(
         self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> int:
         """See `PairAligner.score`; all threads work on the pair."""
-        return self._score((query, subject), scoring, mode, ends, self.threads)
-
-    def _align(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> PairAlignment:
-        return align_codes(*pair, scoring, mode, ends=ends, memory=self.memory, threads=threads)
-
-    def _score(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends | None, threads: int) -> int:
-        return native.score(*pair, scoring, mode, self.memory, ends, threads)
+        return native.score(query, subject, scoring, mode, self.memory, ends, self.threads)
 
     def align_many(
         self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
-        return self._map(lambda pair, threads: self._align(pair, scoring, mode, ends, threads), pairs)
+        for batch in self._batches(pairs):
+            if self._is_alone(batch[0]):
+                yield self.align(*batch[0], scoring, mode, ends)
+                continue
+            found = self._find(batch, scoring, mode, ends, path=True)
+            for (query, subject), one in zip(batch, found, strict=True):
+                yield PairAlignment(query, subject, scoring, *one)
 
     def score_many(
         self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
     ) -> Iterator[int]:
         """See `PairAligner.score_many`."""
-        return self._map(lambda pair, threads: self._score(pair, scoring, mode, ends, threads), pairs)
+        for batch in self._batches(pairs):
+            if self._is_alone(batch[0]):
+                yield self.score(*batch[0], scoring, mode, ends)
+                continue
+            yield from (one[0] for one in self._find(batch, scoring, mode, ends, path=False))
 
-    def _map(self, work: Callable[[Pair, int], Found], pairs: Iterable[Pair]) -> Iterator[Found]:
-        """Do pairs in order: short ones side by side, a long one alone and with all threads.
+    def _find(
+        self, batch: Sequence[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, *, path: bool
+    ) -> Iterator[native.Traced]:
+        memory = self.memory // self.threads
+        return iter(native.find_many(batch, scoring, mode, memory, ends, self.threads, path=path))
 
-        Few pairs wait, and whole tables of those would fit the memory together.
-        """
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, "swsearch-align")
-        waiting: deque[tuple[Future[Found], int]] = deque()
-        held = 0
-        try:
-            for pair in pairs:
-                table = min(table_bytes(len(pair[0]), len(pair[1]), 32), self.memory)
-                while waiting and (held + table > self.memory or len(waiting) >= PAIRS_IN_FLIGHT * self.threads):
-                    done, freed = waiting.popleft()
-                    yield done.result()
-                    held -= freed
-                if table == self.memory or self.threads == 1:
-                    # here rather than in the pool, which Ctrl-C would have to wait for
-                    for done, freed in drain(waiting):
-                        yield done.result()
-                        held -= freed
-                    yield work(pair, self.threads)
-                    continue
-                waiting.append((self._pool.submit(work, pair, 1), table))
-                held += table
-            for done, _ in drain(waiting):
-                yield done.result()
-        finally:
-            for done, _ in waiting:
-                done.cancel()
+    def _is_alone(self, pair: Pair) -> bool:
+        """Say whether a pair takes all threads, or may take more than a thread's share of the memory."""
+        m, n = len(pair[0]), len(pair[1])
+        return m * n >= ALONE_CELLS or native.enough_memory(m, n) > self.memory // self.threads
 
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-
-
-Item = TypeVar("Item")
-
-
-def drain(items: deque[Item]) -> Iterator[Item]:
-    """Yield the items of a queue from the left, taking each out."""
-    while items:
-        yield items.popleft()
+    def _batches(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+        """Yield runs of pairs that are done together, in order; a pair that is done alone is one of its own."""
+        batch: list[Pair] = []
+        cells = 0
+        for pair in pairs:
+            alone = self._is_alone(pair)
+            if batch and (alone or cells >= BATCH_CELLS * self.threads or len(batch) >= BATCH_PAIRS):
+                yield batch
+                batch, cells = [], 0
+            if alone:
+                yield [pair]
+                continue
+            batch.append(pair)
+            cells += len(pair[0]) * len(pair[1])
+        if batch:
+            yield batch
 
 
 def create_pair_aligner(

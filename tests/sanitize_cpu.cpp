@@ -2,9 +2,32 @@
 #include <cstdio>
 #include <random>
 
-#include "problem.hpp"
+#include "many.hpp"
 
 using namespace swsearch;
+
+// Short pairs and some longer ones, side by side.
+int many_that_differ(const int8_t* scores) {
+  constexpr int64_t kCount = 60, kLength = 400;
+  std::mt19937 generator(2);
+  std::vector<uint8_t> codes(kLength);
+  for (auto& code : codes) code = generator() % 4;
+  std::vector<int64_t> places;
+  for (int64_t k = 0; k < kCount; ++k) places.insert(places.end(), {k, kLength - k, 5 * k, kLength - 5 * k});
+  const Problem costs{nullptr, nullptr, 0, 0, scores, 5, 10, 1, true, true, true, true, true, {}, {}};
+  std::vector<Outcome> first;
+  int wrong = 0;
+  for (const int threads : {1, 2, 7}) {
+    const Settings settings{32, 1 << 20, threads, 350, &kernels_of(available_instructions().front()),
+                            [] { return false; }};
+    const Many many{codes.data(), codes.data(), places.data(), nullptr, kCount, costs, settings, true};
+    const std::vector<Outcome> found = align_many(many);
+    if (threads == 1) first = found;
+    for (size_t k = 0; k < kCount; ++k) wrong += found[k].aligned.cigar != first[k].aligned.cigar;
+  }
+  std::printf("%d pairs side by side, %d differ from those of one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
 
 int main() {
   constexpr int kRows = 900, kColumns = 1000;
@@ -32,5 +55,6 @@ int main() {
     }
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
+  wrong += many_that_differ(scores.data());
   return wrong > 0;
 }

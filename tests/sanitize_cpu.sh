@@ -8,16 +8,20 @@ python=${1:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g -O1 -fwrapv -pthread -Wall -Wextra)
-sources=(cpu/align.cpp cpu/back.cpp cpu/grid.cpp cpu/instructions.cpp cpu/kernel_*.cpp)
+pairs=(cpu/align.cpp cpu/back.cpp cpu/grid.cpp cpu/instructions.cpp cpu/many.cpp cpu/kernel_*.cpp)
 
-g++ "${flags[@]}" -fsanitize=thread -Icpu tests/sanitize_cpu.cpp "${sources[@]}" -o "$work/threads"
-"$work/threads"
+{
+    g++ "${flags[@]}" -fsanitize=thread -Icpu tests/sanitize_cpu.cpp "${pairs[@]}" -o "$work/threads"
+    "$work/threads"
+} &
+threads=$!
 
 cp -r swsearch db cuda tests setup.cfg "$work"
 rm -f "$work"/swsearch/_simd*.so
 include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 g++ "${flags[@]}" -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=undefined "-I$include" \
-    cpu/module*.cpp "${sources[@]}" -o "$work/swsearch/_simd.so"
+    cpu/*.cpp -o "$work/swsearch/_simd.so"
+wait "$threads"
 cd "$work"
 # the interpreter is not built so, and never frees all it takes
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \

@@ -165,6 +165,82 @@ def test_scores_beyond_32_bits_are_refused():
             call(query, np.tile(query, 9_000), scoring, "global")
 
 
+@settings(max_examples=200)
+@given(st.lists(pairs, max_size=8), st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.integers(-30, 30))
+def test_many_are_the_references_in_order_whatever_is_known(several, scoring, mode_and_ends, way, off):
+    mode, ends = mode_and_ends
+    expected = [reference.align(*pair, scoring, mode, ends) for pair in several]
+    for known in (None, [one[0] for one in expected], [one[0] + off for one in expected]):
+        found = native.find_many(several, scoring, mode, 1 << 20, ends, known=known, **way)
+        assert list(found) == expected, known
+    scores = native.find_many(several, scoring, mode, 1 << 20, ends, path=False, **way)
+    assert [one[0] for one in scores] == [one[0] for one in expected]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("mode", MODES)
+def test_many_are_found_by_any_number_of_threads(mode, threads):
+    generator = np.random.default_rng(8)
+    query, empty = random_codes(generator, 600, 20), np.zeros(0, dtype=np.uint8)
+    several = [(empty, empty), (query, empty), (empty, query)]
+    for n in generator.integers(1, 900, 40).tolist():
+        subject = random_codes(generator, n, 20)
+        several += [(query, subject), (query[:n], np.concatenate((subject[: n // 3], query[n // 2 :])))]
+    expected = [native.trace(*pair, Scoring(), mode, threads=1) for pair in several]
+    known = [one[0] for one in expected]
+    assert list(native.find_many(several, Scoring(), mode, threads=threads)) == expected
+    assert list(native.find_many(several, Scoring(), mode, threads=threads, known=known)) == expected
+    assert list(native.find_many([], Scoring(), mode, threads=threads)) == []
+
+
+def test_a_score_that_is_reached_spares_looking_for_one():
+    generator = np.random.default_rng(9)
+    query = random_codes(generator, 3_000, 20)
+    subject = np.delete(query, generator.integers(0, len(query), 30))
+    score = native.score(query, subject, Scoring(), "local")
+    assert native.find_many([(query, subject)], Scoring(), "local", known=[score])[0][0] == score
+    # one that nothing reaches leaves everything out at first, and is then forgotten
+    assert native.find_many([(query, subject)], Scoring(), "local", known=[10**8])[0][0] == score
+
+
+def test_a_pair_that_does_not_fit_is_told_when_it_is_asked_for():
+    long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
+    found = native.find_many([(short, short), (long, long), (short, short)], Scoring(), "global", 100_000)
+    assert found[0] == found[2] == (40, 0, 0, ((10, "M"),))
+    with pytest.raises(MemoryLimitError, match="subject of 20000 residues takes more memory than the 0 MiB"):
+        found[1]
+
+
+def test_what_many_cannot_be_given():
+    codes, nothing = np.zeros(3, dtype=np.uint8), np.zeros(0, dtype=np.int64)
+    table = np.zeros((32, 32), dtype=np.int8)
+    rest = (5, 11, 1, True, 15, True, 1 << 20, 1, 0, 0, "scalar")
+    call = simd.extension().align_many
+    for places in ([0, 4, 0, 1], [-1, 1, 0, 1], [0, 1, 3, 1], [0, 1, 0, -1], [0, 1, 0], [1 << 62, 1 << 62, 0, 0]):
+        with pytest.raises(ValueError, match="expected places within the codes"):
+            call(codes, codes, np.array(places), nothing, table, *rest)
+    with pytest.raises(ValueError, match="expected a known score a pair"):
+        call(codes, codes, np.array([0, 3, 0, 3]), np.zeros(2, dtype=np.int64), table, *rest)
+    with pytest.raises(ValueError, match="expected codes below 32"):
+        call(codes, codes + np.uint8(32), np.array([0, 3, 0, 3]), nothing, table, *rest)
+    with pytest.raises(ValueError, match="expected a 32 x 32 table"):
+        call(codes, codes, np.array([0, 3, 0, 3]), nothing, table[:5], *rest)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_control_c_ends_many(threads):
+    generator = np.random.default_rng(4)
+    short = [(random_codes(generator, 2_000, 4), random_codes(generator, 2_000, 4))] * 20_000
+    long = [(random_codes(generator, 150_000, 4), random_codes(generator, 150_000, 4))] * 2
+    for several in (short, long):
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        begun = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            native.find_many(several, Scoring(dna_matrix(), 10, 1), "local", threads=threads)
+        assert time.perf_counter() - begun < 3
+
+
 def test_codes_that_are_none_are_refused():
     with pytest.raises(ValueError, match="codes below 32"):
         native.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Scoring(), "local")

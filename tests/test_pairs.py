@@ -1,5 +1,3 @@
-import threading
-
 import numpy as np
 import numpy_traceback as traceback
 import pytest
@@ -8,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 
-from swsearch import align, pairs, reference, simd
+from swsearch import align, native, pairs, reference, simd
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.pairs import (
+    ALONE_CELLS,
+    BATCH_CELLS,
+    BATCH_PAIRS,
     GPU_WORTH_CELLS,
-    PAIRS_IN_FLIGHT,
     CpuPairAligner,
     ReferencePairAligner,
     create_pair_aligner,
@@ -188,40 +188,64 @@ def test_pairs_are_drawn_as_results_are_taken():
         assert drawn == []
         for _ in range(3):
             assert next(found).score == 20
-        assert len(drawn) <= PAIRS_IN_FLIGHT * 2 + 3
+        assert len(drawn) <= BATCH_PAIRS + 1
         found.close()
 
 
-def test_pairs_in_flight_share_the_memory(monkeypatch):
-    query = np.zeros(100, dtype=np.uint8)  # a table of 40,000 bytes
-    lock, running, most, where = threading.Lock(), set(), [], set()
+@pytest.fixture
+def calls(monkeypatch):
+    """Record how the extension is called: pairs and memory of each call for many, threads of each for one."""
+    seen = []
+    real_many, real_one = native.find_many, native.trace
 
-    def slow(query, subject, scoring, mode, *, ends, memory, threads):
-        with lock:
-            running.add(threading.get_ident())
-            where.add((threading.current_thread() is threading.main_thread(), threads))
-            most.append(len(running))
-        result = reference.align(query[:1], subject[:1], scoring, mode, ends)
-        with lock:
-            running.discard(threading.get_ident())
-        return result
+    def many(batch, scoring, mode, memory, *rest, **options):
+        seen.append(("many", len(batch), memory))
+        return real_many(batch, scoring, mode, memory, *rest, **options)
 
-    monkeypatch.setattr(pairs, "align_codes", slow)
-    with CpuPairAligner(memory=50_000, threads=4) as aligner:
-        assert len(list(aligner.align_many([(query, query)] * 20, Scoring(), "global"))) == 20
-    assert max(most) == 1
-    assert where == {(False, 1)}
-    where.clear()
-    with CpuPairAligner(memory=30_000, threads=4) as aligner:  # a pair that needs all of it runs here
-        assert len(list(aligner.align_many([(query, query)] * 3, Scoring(), "global"))) == 3
-    assert where == {(True, 4)}
+    def one(query, subject, scoring, mode, memory, ends, threads):
+        seen.append(("one", threads, memory))
+        return real_one(query, subject, scoring, mode, memory, ends, threads)
+
+    monkeypatch.setattr(native, "find_many", many)
+    monkeypatch.setattr(native, "trace", one)
+    return seen
+
+
+def test_short_pairs_go_together_and_share_the_memory(calls):
+    query = np.zeros(100, dtype=np.uint8)
+    with CpuPairAligner(memory=8 << 20, threads=4) as aligner:
+        found = list(aligner.align_many([(query, query)] * (BATCH_PAIRS + 5), Scoring(), "global"))
+    assert {pair.score for pair in found} == {400}
+    assert len(found) == BATCH_PAIRS + 5
+    assert calls == [("many", BATCH_PAIRS, 2 << 20), ("many", 5, 2 << 20)]
+
+
+def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
+    short, long = np.zeros(100, dtype=np.uint8), np.zeros(20_000, dtype=np.uint8)
+    with CpuPairAligner(memory=16 << 20, threads=4) as aligner:
+        several = [(short, short), (short, short), (long, long), (short, short)]
+        assert [pair.length for pair in aligner.align_many(several, Scoring(), "global")] == [100, 100, 20_000, 100]
+    assert calls == [("many", 2, 4 << 20), ("one", 4, 16 << 20), ("many", 1, 4 << 20)]
+    assert len(long) ** 2 > ALONE_CELLS
+    calls.clear()
+    with CpuPairAligner(memory=1 << 20, threads=4) as aligner:  # its share would not be enough for any pair
+        assert len(list(aligner.align_many(several[:2], Scoring(), "global"))) == 2
+    assert calls == [("one", 4, 1 << 20)] * 2
+
+
+def test_a_call_is_bounded_by_its_cells(calls):
+    query = np.zeros(7_000, dtype=np.uint8)
+    assert len(query) ** 2 < ALONE_CELLS < BATCH_CELLS
+    with CpuPairAligner(threads=1) as aligner:
+        assert len(list(aligner.align_many([(query, query)] * 10, Scoring(), "global"))) == 10
+    assert [count for _, count, _ in calls] == [6, 4]
 
 
 def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
     def fail(*_, **__):
         raise MemoryLimitError("too little")
 
-    monkeypatch.setattr(pairs, "align_codes", fail)
+    monkeypatch.setattr(native, "find_many", fail)
     monkeypatch.setattr(reference, "align", fail)
     several = [(np.zeros(3, dtype=np.uint8),) * 2] * 5
     with pytest.raises(MemoryLimitError, match="too little"):

@@ -2,7 +2,8 @@
 
 The plain one is what the papers compare with; the scan form, with vector instructions, is what a CPU can do. Both
 give the score alone, which every timed run on the GPU must reach too. The striped form is not taken, because with
-linear gaps its scores can be too low (`swsearch.engines.parasail_library` says why).
+linear gaps its scores can be too low: its lazy F loop stops too early where opening a gap costs no more than
+extending it (parasail 1.3.4).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.errors import InputError
 from swsearch.scoring import Matrix, Scoring
 from swsearch.study.problem import Pair
 
@@ -28,6 +31,14 @@ QUICK = 0.2
 
 SAMPLE = 400
 """Subjects of a database that the CPU scores; its time for all is scaled by the residues."""
+
+
+def check_parasail() -> None:
+    """Raise `InputError` if there is no parasail."""
+    if find_spec("parasail") is None:
+        raise InputError(
+            "times beside one thread of the CPU need parasail; pip install 'swsearch[bench]', or use --check-only"
+        )
 
 
 @dataclass(frozen=True)

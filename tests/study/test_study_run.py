@@ -154,6 +154,12 @@ def test_plots_need_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(done.exception, InputError) and "swsearch[plot]" in str(done.exception)
 
 
+def test_the_cpus_times_need_parasail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "parasail", None)
+    done = CliRunner().invoke(app, ["bench", "study"])
+    assert isinstance(done.exception, InputError) and "swsearch[bench]" in str(done.exception)
+
+
 @pytest.mark.parametrize("approach", ["diagonal-blocks", "inter-task"])
 def test_a_wrong_score_ends_the_timing(tiny: None, approach: str, monkeypatch: pytest.MonkeyPatch) -> None:
     timer = Timer(HostMachine())
