@@ -245,11 +245,11 @@ def test_values_beyond_32_bits_are_refused(cpu):
     scoring = Scoring("BLOSUM62", 0, 10_000)
     chunk = make_chunk([np.zeros(250_000, dtype=np.uint8)])
     group = cpu.prepare([scoring.profile(np.zeros(9, dtype=np.uint8))], scoring, "global")
-    with pytest.raises(InputError, match="scores of 9 x 250000 residues may reach .*, more than 32 bits"):
+    with pytest.raises(InputError, match=r"scores of 9 x 250000 residues may reach .*, more than 32 bits"):
         cpu.score(group, cpu.load(chunk))
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """Raised by one test's progress."""
 
 
@@ -261,10 +261,10 @@ def test_what_progress_raises_ends_the_search(cpu):
 
     def progress(cells):
         seen.append(cells)
-        raise _Stop
+        raise _StopError
 
     group = cpu.prepare([query] * 4, Scoring(), "local")
-    with pytest.raises(_Stop):
+    with pytest.raises(_StopError):
         cpu.score(group, cpu.load(make_chunk(subjects)), progress)
     assert len(seen) == 1
     assert seen[0] < 4 * 3_000 * 3_000 * 512
