@@ -1,7 +1,7 @@
 """Are swsearch's scores those of other exact libraries? Every one of them is compared.
 
-Compares `swsearch.score` with parasail's scan kernels (the CPU engine runs its striped ones, so this is other code)
-and with pyopal, all three given swsearch's own matrix, so that ambiguous letters score alike, and mapped gap costs:
+Compares `swsearch.score` with parasail's scan kernels and with pyopal, all three given swsearch's own matrix, so that
+ambiguous letters score alike, and mapped gap costs:
   local                 every query with every subject,
   global, semiglobal    every query with the first 2,000 subjects (--pairs).
 swsearch says that the empty alignment scores 0 and that a local or semi-global score is never less; the libraries

@@ -34,6 +34,7 @@ Records = list[tuple[str, str]]
 _VERSIONS: dict[str, tuple[list[str], str]] = {
     "blastp": (["blastp", "-version"], r"blastp: (\S+)"),
     "diamond": (["diamond", "version"], r"version (\S+)"),
+    "mmseqs": (["mmseqs", "version"], r"(\S+)"),
     "ssearch36": (["ssearch36"], r"version: (\S+)"),
 }
 

@@ -333,7 +333,7 @@ def whole(database: Database) -> Chunk:
 def about(hybrid: Hybrid, database: Database, queries: list[Query], options: argparse.Namespace) -> list[str]:
     """Return the lines that say what was measured."""
     kernels, hash_of_engine = fingerprint()
-    lines = heading(__file__, ["pycuda", "numpy", "pyopal", "parasail"])
+    lines = heading(__file__, ["pycuda", "numpy"])
     info = getattr(hybrid.engine, "info", None)
     if info is not None:
         lines.append(
