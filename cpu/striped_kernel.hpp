@@ -7,8 +7,8 @@
 // Scores:  a profile, each letter's score with every row in that order, looked up by byte permutes.
 // Values:  as in scan_kernel.hpp.
 // Carry:   an F that arrives at a run's row is followed while F > H - open, `open` being what a gap costs beside its
-//          residues: else F - extend <= H - first, which the rows below already know of. H that grew by it may open a
-//          gap in the other sequence, too.
+//          residues: else F - extend <= H - first, which the rows below already know of. In local mode one below zero
+//          ends, too, since no H is. H that grew by an F may open a gap in the other sequence.
 // Limits:  as in scan_kernel.hpp. Rows behind the query's last compute what no row of the query reads.
 //
 // No include here: read inside a namespace and under a target, behind scan_kernel.hpp.
@@ -108,7 +108,8 @@ LaneScore stripe(const Costs& costs, const uint8_t* query, int rows, const uint8
       int j = 0;
       for (; j < segment * kLanes; j += kLanes) {
         V h = V::load(H + j);
-        if (!any_above(F, sub(h, open))) break;
+        const V known = sub(h, open);
+        if (!any_above(F, kMode == Mode::kLocal ? max(known, zero) : known)) break;
         h = max(h, F);
         h.store(H + j);
         max(V::load(E + j), sub(h, first)).store(E + j);
