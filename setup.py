@@ -17,7 +17,7 @@ STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B00
 
 NO_COMPILER = (
     "swsearch was not installed: its C++ extension could not be compiled (why stands above); expected a working "
-    "C++17 compiler, g++ 12 or later or clang++, and Python's headers; install them (Debian, Ubuntu: apt install g++ "
+    "C++17 compiler, g++ 11 or later or clang++, and Python's headers; install them (Debian, Ubuntu: apt install g++ "
     "python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a prebuilt wheel "
     "(pip install --only-binary swsearch swsearch)"
 )

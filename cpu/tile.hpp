@@ -17,6 +17,13 @@
 #define SWSEARCH_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// Lanes of `a` and `b`, counted through both; gcc before 12 has no __builtin_shufflevector.
+#if defined(__clang__)
+#define SWSEARCH_SHUFFLE(type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SWSEARCH_SHUFFLE(type, a, b, ...) __builtin_shuffle(a, b, type{__VA_ARGS__})
+#endif
+
 namespace swsearch {
 
 constexpr int kCodes = 32;                    // codes of a residue, and columns of the score table
