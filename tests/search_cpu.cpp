@@ -1,7 +1,7 @@
 // search_cpu: searches and pairs against the plain recurrence, with every instruction set of this processor.
 //
 // Needs no Python, so that it also runs under an emulator (cross_cpu.sh) and under sanitizers (sanitize_cpu.sh).
-// Run: search_cpu [share of the random cases in percent]
+// Run: search_cpu [share of the random cases in percent [a single instruction set]]
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -495,6 +495,11 @@ void check_pairs(int count) {
 int main(int argc, char** argv) {
   const int share = argc > 1 ? std::atoi(argv[1]) : 100;
   instruction_sets = available_instructions();
+  Instructions only;
+  if (argc > 2) {
+    if (!find_instructions(argv[2], only)) return std::printf("expected an instruction set that is here\n"), 2;
+    instruction_sets = {only};
+  }
   totals.resize(instruction_sets.size());
   check_lengths();
   check_short_queries();
