@@ -24,9 +24,9 @@ GCC_FLAGS = ["-fno-tree-reassoc"]
 
 NO_COMPILER = (
     "swsearch was not installed: its C++ extension could not be compiled (why stands above); expected a working "
-    "C++17 compiler, g++ 12 or later or clang++, and Python's headers; install them (Debian, Ubuntu: apt install g++ "
-    "python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a prebuilt wheel "
-    "(pip install --only-binary swsearch swsearch)"
+    "C++17 compiler, g++ 12 or later or clang++ 14 or later, and Python's headers; install them (Debian, Ubuntu: apt "
+    "install g++ python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a "
+    "prebuilt wheel (pip install --only-binary swsearch swsearch)"
 )
 
 
