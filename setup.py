@@ -1,5 +1,7 @@
 """The C++ part, which setup.cfg cannot describe; everything else stands there."""
 
+import os
+import subprocess
 import sysconfig
 from pathlib import Path
 
@@ -14,12 +16,17 @@ HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").gl
 # one binary for this Python and every later one; interpreters without the GIL have no stable ABI yet
 STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B0000", "cp311")
 
+# lanes outside a tile may wrap; what they hold is never read
+FLAGS = ["-std=c++17", "-O3", "-fwrapv", "-fvisibility=hidden", "-Wall", "-Wextra"]
+# where the compiler knows them. Maxima that gcc reassociates make the scan's chain of dependent instructions longer:
+# 6 % slower; clang leaves them as they are
+GCC_FLAGS = ["-fno-tree-reassoc"]
 
 NO_COMPILER = (
     "swsearch was not installed: its C++ extension could not be compiled (why stands above); expected a working "
-    "C++17 compiler, g++ 11 or later or clang++, and Python's headers; install them (Debian, Ubuntu: apt install g++ "
-    "python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a prebuilt wheel "
-    "(pip install --only-binary swsearch swsearch)"
+    "C++17 compiler, g++ 11 or later or clang++ 14 or later, and Python's headers; install them (Debian, Ubuntu: apt "
+    "install g++ python3-dev; macOS: xcode-select --install), name another compiler in CC and CXX, or take a "
+    "prebuilt wheel (pip install --only-binary swsearch swsearch)"
 )
 
 
@@ -32,6 +39,22 @@ class BuildExtension(build_ext):
             super().run()
         except (CCompilerError, ExecError, PlatformError):
             raise PlatformError(NO_COMPILER) from None
+
+    def build_extensions(self) -> None:
+        """Build with the flags that the compiler knows."""
+        for extension in self.extensions:
+            extension.extra_compile_args += [flag for flag in GCC_FLAGS if self.takes(flag)]
+        super().build_extensions()
+
+    def takes(self, flag: str) -> bool:
+        """Say whether the compiler takes a flag without a word."""
+        compiler = getattr(self.compiler, "compiler_so_cxx", None) or self.compiler.compiler_so
+        command = [*compiler, flag, "-fsyntax-only", "-x", "c++", os.devnull]
+        try:
+            asked = subprocess.run(command, capture_output=True, check=False)
+        except OSError:
+            return False
+        return asked.returncode == 0 and not asked.stderr
 
     def copy_extensions_to_source(self) -> None:
         """Take what is left of earlier builds away: a file for one version of Python would be found first."""
@@ -49,17 +72,7 @@ setup(
             SOURCES,
             depends=HEADERS,
             language="c++",
-            # lanes outside a tile may wrap; what they hold is never read. Maxima that are reassociated (gcc) make the
-            # scan's chain of dependent instructions longer: 6 % slower
-            extra_compile_args=[
-                "-std=c++17",
-                "-O3",
-                "-fwrapv",
-                "-fno-tree-reassoc",
-                "-fvisibility=hidden",
-                "-Wall",
-                "-Wextra",
-            ],
+            extra_compile_args=FLAGS,
             extra_link_args=["-pthread"],
             define_macros=[("Py_LIMITED_API", STABLE_ABI[0])] if STABLE_ABI else [],
             py_limited_api=STABLE_ABI is not None,

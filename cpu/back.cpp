@@ -57,7 +57,7 @@ void Grid::through_tile(Region& region, Path& path) {
   cells_ += int64_t{row} * column;
   directions_.resize(direction_bytes(T_, T_));
   tile.directions = directions_.data();
-  (p_.local ? s_.kernels->trace_local : s_.kernels->trace)[lanes_](tile, workspaces_[0]);
+  (p_.local ? s_.kernels->trace_local : s_.kernels->trace)[lanes_](tile, workspaces_[0].get(row, column));
   while (row > 0 && column > 0 && !path.done) {
     const uint8_t direction = directions_[direction_at(tile.rows, row, column)];
     if (path.state == 'M') {

@@ -199,7 +199,7 @@ void Grid::strip(Region& region, Pass& pass, Strips& strips, int64_t I, int work
     }
     region.column_alive[at] = left_alive;
     if (pass.checkpoints) keep(region, pass, I, J, corner);
-    kernel(tile, workspaces_[static_cast<size_t>(worker)]);
+    kernel(tile, workspaces_[static_cast<size_t>(worker)].get(tile.rows, tile.columns));
     corner = next_corner;
     if (pass.end) look_for_ends(pass, tile, I, J, strips);
     const int64_t i = I * T_ + tile.rows, j = J * T_ + tile.columns;

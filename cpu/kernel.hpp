@@ -41,13 +41,11 @@ inline void transpose(Bytes (&rows)[16]) {
 }
 
 // The tile's score rows, one for each code in the query, with margins that no alignment would enter.
-inline void make_profile(const Tile& tile, Workspace& work) {
+inline void make_profile(const Tile& tile, const TileMemory& memory) {
   const int padded = rounded(tile.rows);
   const size_t width = static_cast<size_t>(tile.columns) + 2 * kMargin;
-  if (work.profile.size() < width * (kCodes + 1)) work.profile.resize(width * (kCodes + 1));
-  work.row_profiles.resize(static_cast<size_t>(padded));
   const int8_t* rows_of[kCodes + 1] = {};
-  int8_t* next = work.profile.data();
+  int8_t* next = memory.profile;
   const auto row_of = [&](int code) {
     if (rows_of[code] == nullptr) {
       __builtin_memset(next, -128, width);
@@ -61,16 +59,16 @@ inline void make_profile(const Tile& tile, Workspace& work) {
     return rows_of[code];
   };
   for (int k = 0; k < padded; ++k) {
-    work.row_profiles[static_cast<size_t>(k)] = row_of(k < tile.rows ? tile.query[k] : kCodes);
+    memory.row_profiles[k] = row_of(k < tile.rows ? tile.query[k] : kCodes);
   }
 }
 
 // Scores of the diagonals `first` to `first + 15`, for the rows of lanes [begin, end).
-inline void skew(const Workspace& work, int first, int begin, int end, int stride, int8_t* out) {
+inline void skew(const TileMemory& memory, int first, int begin, int end, int stride, int8_t* out) {
   for (int row = begin; row < end; row += 16) {
     Bytes block[16];
     for (int k = 0; k < 16; ++k) {
-      block[k] = load_bytes(work.row_profiles[static_cast<size_t>(row + k)] + (first - (row + k + 1)));
+      block[k] = load_bytes(memory.row_profiles[row + k] + (first - (row + k + 1)));
     }
     transpose(block);
     for (int k = 0; k < 16; ++k) __builtin_memcpy(out + k * stride + row, &block[k], 16);
@@ -125,16 +123,14 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
 }
 
 template <class T, bool kLocal, bool kTrace>
-void run(Tile& tile, Workspace& work) {
+void run(Tile& tile, const TileMemory& memory) {
   const int R = tile.rows, C = tile.columns;
-  const int padded = rounded(R), lanes = padded + 2 * kChunk;
+  const int padded = rounded(R), lanes = lane_count(R);
   const int32_t open = tile.open, extend = tile.extend;
   const T never = static_cast<T>(tile_range(R, C, tile.max_score, open, extend).never);
-  make_profile(tile, work);
-  work.skewed.resize(static_cast<size_t>(16 * padded));
-  work.lanes.resize(static_cast<size_t>(lanes) * 8 * sizeof(T));
-  T* const buffers = reinterpret_cast<T*>(work.lanes.data());
-  for (int k = 0; k < 8 * lanes; ++k) buffers[k] = k < 6 * lanes ? never : T{0};
+  make_profile(tile, memory);
+  T* const buffers = static_cast<T*>(memory.lanes);
+  for (int k = 0; k < kLaneBuffers * lanes; ++k) buffers[k] = k < 6 * lanes ? never : T{0};
   T* G[3] = {buffers, buffers + lanes, buffers + 2 * lanes};
   T* F[2] = {buffers + 3 * lanes, buffers + 4 * lanes};
   T* E = buffers + 5 * lanes;
@@ -168,10 +164,10 @@ void run(Tile& tile, Workspace& work) {
     const int low = d - C > 1 ? d - C : 1, high = d - 1 < R ? d - 1 : R;
     const int begin = (low - 1) / kChunk * kChunk, end = rounded(high);
     const int ahead = (d - 2) % 16;
-    if (ahead == 0) skew(work, d, begin, rounded(high + 15 < R ? high + 15 : R), padded, work.skewed.data());
+    if (ahead == 0) skew(memory, d, begin, rounded(high + 15 < R ? high + 15 : R), padded, memory.skewed);
     const int lane = kLaneOffset + 1 + begin;
     const Diagonal<T> at = {G[1] + lane - 1, G[2] + lane - 1, F[1] + lane - 1, G[1] + lane, G[0] + lane,
-                            E + lane, F[0] + lane, work.skewed.data() + ahead * padded + begin,
+                            E + lane, F[0] + lane, memory.skewed + ahead * padded + begin,
                             best + lane, best_at + lane,
                             kTrace ? tile.directions + static_cast<size_t>(d - 2) * padded + begin : nullptr};
     step<T, kLocal, kTrace>(at, end - begin, static_cast<T>(open), bias, inward(0, d), static_cast<T>(d));

@@ -1,7 +1,9 @@
-// scan: which kernels go with which instruction set.
+// scan: which kernels go with which instruction set, and what they call.
 #include "search.hpp"
 
 namespace swsearch {
+
+bool is_set(const std::atomic<bool>& stop) { return stop.load(std::memory_order_relaxed); }
 
 const ScanKernels& scan_kernels(Instructions instructions) {
   switch (instructions) {

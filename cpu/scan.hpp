@@ -1,7 +1,6 @@
 // scan: queries against one block of 64 subjects, what the kernels take and give.
 //
-// Plain data only: code of the standard library that is instantiated under a target may be what the linker keeps for
-// the whole program, and then ends on processors without it.
+// What kernels see is plain data, for the reason that tile.hpp gives.
 #pragma once
 
 #include <atomic>
@@ -75,6 +74,9 @@ struct ScanMemory {
 // Score every query of a bundle against every subject of a block; returns early when `stop` is set.
 using ScanKernel = void (*)(const Costs&, const Bundle&, const Block&, const ScanMemory&,
                             const std::atomic<bool>& stop);
+
+// Not inline, for the same reason.
+bool is_set(const std::atomic<bool>& stop);
 
 // What a striped kernel works in, aligned likewise, for `lanes` = striped_lanes(...).
 struct StripedMemory {

@@ -162,7 +162,7 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
   const int64_t rows_before = strip.pieces[0].rows_before;
   for (int lane = 0; lane < kBlockLanes; ++lane) corner[lane] = static_cast<T>(edge(costs, values.zero, rows_before));
 
-  for (int column = 0; column < block.lengths[0] && !stop.load(std::memory_order_relaxed); column += kColumns) {
+  for (int column = 0; column < block.lengths[0] && !is_set(stop); column += kColumns) {
     const uint8_t* const residues = block.residues + static_cast<size_t>(column) * kBlockLanes;
     make_table(costs, strip, residues, table);
     for (int k = 0; k < kColumns; ++k) {

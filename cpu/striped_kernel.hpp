@@ -86,7 +86,7 @@ LaneScore stripe(const Costs& costs, const uint8_t* query, int rows, const uint8
   V best = zero;
   T best_end = static_cast<T>(values.zero);
   for (int column = 0; column < columns; ++column) {
-    if (column % 256 == 0 && stop.load(std::memory_order_relaxed)) break;
+    if (column % 256 == 0 && is_set(stop)) break;
     const T* const scores = profile + static_cast<size_t>(subject[column] % kCodes) * lanes;
     V diagonal = moved_up(V::load(H + (segment - 1) * kLanes), static_cast<T>(edge(costs, values.zero, column)));
     V F = moved_up(low, static_cast<T>(edge(costs, values.zero, column + 1) - costs.first));

@@ -2,6 +2,10 @@
 //
 // Scores on the edges are absolute (int32); inside, a tile counts from its best edge score, so that 16-bit lanes
 // do for sequences of any length.
+//
+// What kernels see is plain data and static functions. Of a template or an inline function, the standard library's too,
+// the linker keeps one file's copy for the whole program: if that was compiled for AVX-512, the program ends on other
+// processors. tests/test_cpu_objects.py looks for such copies.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +40,7 @@ constexpr int kMargin = 2 * kChunk;           // profile columns on either side 
 constexpr uint8_t kPair = 0, kGapF = 1, kGapE = 2, kStop = 3, kSourceMask = 3;
 constexpr uint8_t kExtendsF = 4, kExtendsE = 8;
 
-constexpr int rounded(int n) { return (n + kChunk - 1) / kChunk * kChunk; }
+static constexpr int rounded(int n) { return (n + kChunk - 1) / kChunk * kChunk; }
 
 struct Tile {
   int rows, columns;
@@ -63,11 +67,25 @@ inline size_t direction_bytes(int rows, int columns) {
   return static_cast<size_t>(rows + columns) * rounded(rows);
 }
 
+// What a kernel works in.
+struct TileMemory {
+  int8_t* profile;              // (kCodes + 1) * (columns + 2 * kMargin)
+  const int8_t** row_profiles;  // rounded(rows)
+  int8_t* skewed;               // 16 * rounded(rows)
+  void* lanes;                  // kLaneBuffers * lane_count(rows) of the lane's type
+};
+constexpr int kLaneBuffers = 8;
+static constexpr int lane_count(int rows) { return rounded(rows) + 2 * kChunk; }
+
 // Buffers of a thread, kept from tile to tile.
-struct Workspace {
-  std::vector<int8_t> profile, skewed;
-  std::vector<const int8_t*> row_profiles;
-  std::vector<unsigned char> lanes;
+class Workspace {
+ public:
+  TileMemory get(int rows, int columns);
+
+ private:
+  std::vector<int8_t> profile_, skewed_;
+  std::vector<const int8_t*> row_profiles_;
+  std::vector<unsigned char> lanes_;
 };
 
 // Bounds of a tile's values, relative to the best score on its edges.
@@ -80,7 +98,7 @@ struct Range {
 // column more can gain: taking away the last k residues of one sequence leaves at most k residues of the other
 // alone, behind the rest in one gap, so that H(i, j) - H(i - k, j) <= k * (max_score + extend) + open.
 // Edges that were cut off hold `never`: they stay below every true value, and so does all that follows from them.
-inline Range tile_range(int rows, int columns, int32_t max_score, int32_t open, int32_t extend) {
+static inline Range tile_range(int rows, int columns, int32_t max_score, int32_t open, int32_t extend) {
   const int64_t side = int64_t{rows} + columns + 2;
   const int64_t up = 2 * int64_t{open} + side * (int64_t{max_score} + extend);
   const int64_t down = 3 * int64_t{open} + side * extend;
@@ -96,7 +114,7 @@ inline bool fits_16_bits(int tile, int32_t max_score, int32_t open, int32_t exte
   return range.low > INT16_MIN && range.high - range.never < INT16_MAX;
 }
 
-using Kernel = void (*)(Tile&, Workspace&);
+using Kernel = void (*)(Tile&, const TileMemory&);
 
 struct Kernels {
   // [16 bits, 32 bits]

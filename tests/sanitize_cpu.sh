@@ -1,28 +1,44 @@
 #!/usr/bin/env bash
-# The C++ extension under the compiler's sanitizers: threads in a program of its own, then addresses and undefined
-# behaviour under its Python tests. Needs g++ and what the tests need. About a minute.
+# The C++ extension under the compiler's sanitizers: threads in programs of their own, then addresses and undefined
+# behaviour in one of these and under Python tests. Needs g++ and what the tests need. About two and a half minutes.
 # Run: tests/sanitize_cpu.sh [python]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${1:-python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g -O1 -fwrapv -pthread -Wall -Wextra)
-pairs=(cpu/align.cpp cpu/back.cpp cpu/grid.cpp cpu/instructions.cpp cpu/many.cpp cpu/kernel_*.cpp)
+include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g1 -O1 -fwrapv -pthread -fPIC -Wall -Wextra -Icpu "-I$include")
+mapfile -t sources < <(printf '%s\n' cpu/*.cpp | grep -v /module)
 
-{
-    g++ "${flags[@]}" -fsanitize=thread -Icpu tests/sanitize_cpu.cpp "${pairs[@]}" -o "$work/threads"
-    "$work/threads"
-} &
-threads=$!
+compile() {  # folder, sanitizers, sources
+    local folder=$1 sanitizers=$2
+    shift 2
+    mkdir -p "$folder"
+    printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} sh -c '"$@" -o "$0/$(basename {} .cpp).o"' "$folder" \
+        g++ "${flags[@]}" "$sanitizers" -fno-sanitize-recover=undefined -c {}
+}
+
+compile "$work/thread" -fsanitize=thread "${sources[@]}"
+compile "$work/thread/main" -fsanitize=thread tests/sanitize_cpu.cpp tests/search_cpu.cpp
+for program in sanitize_cpu search_cpu; do
+    g++ -fsanitize=thread "$work/thread/main/$program.o" "$work"/thread/*.o -o "$work/$program"
+done
+"$work/sanitize_cpu"
+"$work/search_cpu" 5 scalar
+
+both=-fsanitize=address,undefined
+compile "$work/address" $both "${sources[@]}"
+compile "$work/address/main" $both tests/search_cpu.cpp
+compile "$work/address/module" $both cpu/module*.cpp
+g++ $both "$work/address/main/search_cpu.o" "$work"/address/*.o -o "$work/search_cpu"
+"$work/search_cpu" 5
 
 cp -r swsearch db cuda tests setup.cfg "$work"
 rm -f "$work"/swsearch/_simd*.so
-include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
-g++ "${flags[@]}" -fPIC -shared -fsanitize=address,undefined -fno-sanitize-recover=undefined "-I$include" \
-    cpu/*.cpp -o "$work/swsearch/_simd.so"
-wait "$threads"
+g++ -shared $both "$work"/address/*.o "$work"/address/module/*.o -o "$work/swsearch/_simd.so"
 cd "$work"
 # the interpreter is not built so, and never frees all it takes
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-    PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider -m 'not slow' tests/test_native.py
+    PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider -m 'not slow' tests/test_native.py \
+    tests/test_engines.py -k 'test_native or any_number or letter or refused or progress or checks'
