@@ -126,15 +126,17 @@ def _columns(instructions: str) -> int:
 
 
 def _inner_loop(listing: str) -> list[str]:
-    """Return the instructions up to the last jump back, from where it leads."""
+    """Return the longest run of instructions from where a jump back leads up to it, that has no other inside."""
     lines = re.findall(r"^\s+([0-9a-f]+):\s+(\S.*)$", listing, re.MULTILINE)
     places = {address: place for place, (address, _) in enumerate(lines)}
     loop: list[str] = []
+    end = 0
     for place, (_, text) in enumerate(lines):
         jump = re.match(r"j\w+\s+([0-9a-f]+)", text)
         target = places.get(jump[1], place) if jump else place
-        if target < place:
-            loop = [text for _, text in lines[target : place + 1]]
+        if end <= target < place:
+            end = place + 1
+            loop = max(loop, [text for _, text in lines[target:end]], key=len)
     return loop
 
 
