@@ -19,6 +19,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Hsp:
+    """One alignment of a hit, as BLAST's high-scoring segment pairs.
+
+    Parameters
+    ----------
+    pair : PairAlignment
+        The alignment.
+    score : int
+        Its score, matrix units.
+    bit_score, evalue, z_score : float or None
+        As of a `Hit`, for this score.
+    """
+
+    pair: PairAlignment
+    score: int
+    bit_score: float | None
+    evalue: float | None
+    z_score: float | None = None
+
+
+@dataclass(frozen=True)
 class Hit:
     """A subject that a query found.
 
@@ -58,6 +79,11 @@ class Hit:
         if self._align is None:
             raise AttributeError("this hit was made without sequences, so it has no alignment")
         return self._align()
+
+    @property
+    def hsps(self) -> list[Hsp]:
+        """The alignments that are reported, the best first, which is the hit's own."""
+        return [Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score)]
 
     @property
     def alignment(self) -> Alignment:
