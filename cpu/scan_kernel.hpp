@@ -174,14 +174,11 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
     }
     const T before = static_cast<T>(edge(costs, values.zero, column));
     for (int lane = 0; lane < kBlockLanes; ++lane) top_corner[lane] = before;
-    bool some_end = false;
-    if (kMode == Mode::kSemiglobal) {
-      for (int lane = 0; lane < block.lanes; ++lane) {
-        const int end = block.lengths[lane] - column - 1;
-        some_end = some_end || (end >= 0 && end < kColumns);
-        for (int k = 0; k < kColumns; ++k) {
-          ends[k * kBlockLanes + lane] = static_cast<T>(k == end ? values.highest : values.lowest);
-        }
+    const bool some_end = kMode == Mode::kSemiglobal && block.lengths[block.lanes - 1] <= column + kColumns;
+    for (int lane = 0; some_end && lane < block.lanes; ++lane) {
+      const int end = block.lengths[lane] - column - 1;
+      for (int k = 0; k < kColumns; ++k) {
+        ends[k * kBlockLanes + lane] = static_cast<T>(k == end ? values.highest : values.lowest);
       }
     }
     int active = 0;

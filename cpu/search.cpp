@@ -154,8 +154,7 @@ class Job {
     for (const auto& query : item.bundle->queries()) column += striped_column(query.rows, lanes);
     const auto scan_cost = [&](int from) {
       int64_t columns = 0;
-      const int step = item.kind == Item::kBlock && from == 0 ? 0 : from;  // what is left is packed together again
-      for (int k = step; k < item.n_subjects; k += lanes) columns += length_of(item, k);
+      for (int k = from; k < item.n_subjects; k += lanes) columns += length_of(item, k);
       return columns * item.bundle->rows();
     };
     int n_striped = 0;
@@ -175,7 +174,7 @@ class Job {
     if (n_striped == item.n_subjects) return;
     item.first += n_striped;
     item.n_subjects -= n_striped;
-    if (n_striped > 0) item.kind = Item::kPacked;
+    if (n_striped > 0) item.kind = Item::kPacked;  // so that those left fill vectors from the first lane on
     item.cost = scan_cost(0);
     items_.push_back(item);
   }
@@ -190,6 +189,7 @@ class Job {
     const size_t n_workers = std::min<size_t>(static_cast<size_t>(s_.threads), items_.size());
     std::vector<Worker> workers(n_workers);
     std::vector<std::thread> threads;
+    threads.reserve(n_workers);  // what throws below leaves no thread behind
     next_ = 0;
     running_ = 0;
     for (Worker& worker : workers) {
