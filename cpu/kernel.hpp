@@ -112,9 +112,10 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
       if (kLocal) source = h == zero ? kStop : source;
       directions[k] = static_cast<uint8_t>(source | (f == F1[k] ? kExtendsF : 0) | (e == E[k] ? kExtendsE : 0));
     } else if (kLocal) {
-      const T gained = static_cast<T>(h - zero);
-      best_at[k] = gained > best[k] ? now : best_at[k];
-      best[k] = gained > best[k] ? gained : best[k];
+      // both read before they are chosen from: else clang stores on a condition, for which SSE and AVX2 have no vectors
+      const T gained = static_cast<T>(h - zero), most = best[k], most_at = best_at[k];
+      best_at[k] = gained > most ? now : most_at;
+      best[k] = gained > most ? gained : most;
     }
     E[k] = e;
     F[k] = f;

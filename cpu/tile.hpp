@@ -72,7 +72,7 @@ struct TileMemory {
   int8_t* profile;              // (kCodes + 1) * (columns + 2 * kMargin)
   const int8_t** row_profiles;  // rounded(rows)
   int8_t* skewed;               // 16 * rounded(rows)
-  void* lanes;                  // kLaneBuffers * lane_count(rows) of the lane's type
+  void* lanes;                  // kLaneBuffers * lane_count(rows) of the lane's type, aligned for any vector
 };
 constexpr int kLaneBuffers = 8;
 static constexpr int lane_count(int rows) { return rounded(rows) + 2 * kChunk; }
