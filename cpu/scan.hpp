@@ -78,8 +78,9 @@ using ScanKernel = void (*)(const Costs&, const Bundle&, const Block&, const Sca
 // Not inline, for the same reason.
 bool is_set(const std::atomic<bool>& stop);
 
-// What a striped kernel works in, aligned likewise, for `lanes` = striped_lanes(...).
+// What a striped kernel works in, aligned likewise.
 struct StripedMemory {
+  size_t lanes;    // striped_lanes(...)
   uint8_t* codes;  // lanes
   void* profile;   // kCodes * lanes * sizeof(T) bytes
   void* state;     // 2 * lanes * sizeof(T)

@@ -292,8 +292,8 @@ class Job {
       const int rows = static_cast<int>(query.rows);
       const size_t lanes = striped_lanes(rows, s_.kernels->lanes(item.bits));
       const size_t bytes = lanes * static_cast<size_t>(item.bits / 8);
-      const StripedMemory memory = {static_cast<uint8_t*>(worker.codes.get(lanes)), worker.profile.get(kCodes * bytes),
-                                    worker.state.get(2 * bytes)};
+      const StripedMemory memory = {lanes, static_cast<uint8_t*>(worker.codes.get(lanes)),
+                                    worker.profile.get(kCodes * bytes), worker.state.get(2 * bytes)};
       const StripedKernel kernel = s_.kernels->striped(s_.costs.mode, item.bits);
       take(item, worker, query.place, 0, kernel(s_.costs, query.codes, rows, residues, length, memory, stop_));
     }

@@ -57,7 +57,7 @@ LaneScore stripe(const Costs& costs, const uint8_t* query, int rows, const uint8
   constexpr int kLanes = V::kLanes;
   const Values<T> values(costs);
   const int segment = (rows + kLanes - 1) / kLanes;
-  const size_t lanes = striped_lanes(rows, kLanes);
+  const size_t lanes = memory.lanes;
   for (size_t k = 0; k < lanes; ++k) {
     const int64_t row = static_cast<int64_t>(k % kLanes) * segment + static_cast<int64_t>(k / kLanes);
     memory.codes[k] = row < rows && k / kLanes < static_cast<size_t>(segment) ? query[row] : kCodes - 1;
