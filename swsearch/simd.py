@@ -6,8 +6,10 @@ The names, from narrow to wide: ``scalar`` (whatever the compiler aims at by def
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -29,6 +31,8 @@ def extension() -> ModuleType:
     try:
         from swsearch import _simd
     except ImportError as error:
+        if (installed := _installed()) is not None:
+            return installed
         package = Path(__file__).resolve().parent
         remedy = "pip install swsearch"
         if (package.parent / "setup.cfg").is_file():
@@ -38,6 +42,22 @@ def extension() -> ModuleType:
             f"build it: {remedy}"
         ) from error
     return _simd
+
+
+def _installed() -> ModuleType | None:
+    """Load the extension of the installed package where Python found the sources of a checkout first.
+
+    That is what ``python`` does in the folder where ``pip install .`` was run.
+    """
+    # several, because a checkout has an .egg-info of its own
+    for distribution in metadata.distributions(name="swsearch"):
+        for path in sorted(Path(str(distribution.locate_file("swsearch"))).glob("_simd.*")):
+            spec = importlib.util.spec_from_file_location("swsearch._simd", path)
+            if path.suffix in (".so", ".pyd") and spec is not None and spec.loader is not None:
+                module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+    return None
 
 
 @cache

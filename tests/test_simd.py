@@ -1,6 +1,7 @@
 """Which instruction set the extension uses, how one is forced, and what an installation without it says."""
 
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -48,15 +49,30 @@ def test_one_that_this_machine_lacks_is_told(monkeypatch):
 def test_without_the_extension_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "swsearch._simd", None)
     monkeypatch.delattr("swsearch._simd", raising=False)
+    monkeypatch.setattr(simd, "_installed", lambda: None)
     said = r"/swsearch: expected the compiled extension swsearch\._simd here, .*build it: pip install (-e|swsearch)"
     with pytest.raises(EngineError, match=said):
         simd.extension.__wrapped__()
 
 
+def test_in_a_checkout_that_was_installed_the_installed_one_is_taken(monkeypatch, tmp_path):
+    (tmp_path / "swsearch").mkdir()
+    shutil.copy(simd.extension().__file__, tmp_path / "swsearch" / "_simd.abi3.so")
+    (tmp_path / "swsearch-1.dist-info").mkdir()
+    (tmp_path / "swsearch-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: swsearch\nVersion: 1\n")
+    monkeypatch.setitem(sys.modules, "swsearch._simd", None)
+    monkeypatch.delattr("swsearch._simd", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    found = simd.extension.__wrapped__()
+    assert found.__file__.startswith(str(tmp_path))
+    assert found.instruction_sets()[0] == ("scalar", True)
+
+
 def test_what_does_not_compute_does_without_it():
     code = (
         "import sys; sys.modules['swsearch._simd'] = None\n"
-        "import swsearch, swsearch.scoring\n"
+        "import swsearch, swsearch.scoring, swsearch.simd\n"
+        "swsearch.simd._installed = lambda: None\n"
         "from swsearch.cli import app\n"
         "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
         "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"
