@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -367,7 +367,15 @@ class Database:
 
     def find(self, identifier: str) -> list[int]:
         """Return the ordinals of all subjects with an identifier; none is an empty list."""
-        return [segment.first + place for segment in self._segments for place in segment.find(identifier)]
+        return self.find_all([identifier])[0]
+
+    def find_all(self, identifiers: Sequence[str]) -> list[list[int]]:
+        """Return for each identifier what `find` returns."""
+        found: list[list[int]] = [[] for _ in identifiers]
+        for segment in self._segments:
+            for places, inside in zip(found, segment.find(identifiers), strict=True):
+                places += [segment.first + place for place in inside]
+        return found
 
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""

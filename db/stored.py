@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -199,19 +200,29 @@ class Segment:
         start, stop = self.lazy("header_offsets")[index : index + 2].tolist()
         return self.stored["headers"].read(start, stop).tobytes()
 
-    def find(self, identifier: str) -> list[int]:
-        """Return the subjects that have this identifier."""
-        sums = self._lazy.get("identifier_sums")
-        if sums is None:
-            sums = self._lazy["identifier_sums"] = self._identifier_sums()
-        found: set[int] = set()
+    def find(self, identifiers: Sequence[str]) -> list[list[int]]:
+        """Return for each identifier the subjects that have it, in input order."""
+        if "identifier_sums" not in self._lazy:
+            sums = self._identifier_sums()
+            by_sum = np.argsort(sums, kind="stable")
+            self._lazy["identifier_sums"], self._lazy["by_identifier_sum"] = sums[by_sum], by_sum
+        sums, by_sum = self._lazy["identifier_sums"], self._lazy["by_identifier_sum"]
+        found: list[set[int]] = [set() for _ in identifiers]
         for encoding in ("utf-8", "latin-1"):
-            try:
-                wanted = zlib.crc32(identifier.encode(encoding))
-            except UnicodeEncodeError:
-                continue
-            found.update(np.flatnonzero(sums == wanted).tolist())
-        return sorted(index for index in found if header_text(self.header(index))[0] == identifier)
+            # what cannot be encoded has the sum of something else, which its header then tells
+            wanted = [zlib.crc32(identifier.encode(encoding, "replace")) for identifier in identifiers]
+            wanted_sums = np.array(wanted, dtype=np.uint32)
+            bounds = zip(
+                np.searchsorted(sums, wanted_sums, side="left").tolist(),
+                np.searchsorted(sums, wanted_sums, side="right").tolist(),
+                strict=True,
+            )
+            for places, (start, stop) in zip(found, bounds, strict=True):
+                places.update(by_sum[start:stop].tolist())
+        return [
+            sorted(place for place in places if header_text(self.header(place))[0] == identifier)
+            for identifier, places in zip(identifiers, found, strict=True)
+        ]
 
     def _identifier_sums(self) -> npt.NDArray[np.uint32]:
         """Compute the CRC-32 of every identifier: four bytes a subject find it again without a dictionary."""

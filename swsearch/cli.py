@@ -15,6 +15,7 @@ import typer
 from swsearch.bench_commands import bench_app
 from swsearch.cli_align import align_command
 from swsearch.cli_options import (
+    FILTERS,
     OUTPUT,
     STATISTICS,
     Device,
@@ -25,6 +26,9 @@ from swsearch.cli_options import (
     GpuMemory,
     MatrixName,
     Memory,
+    MinIdentity,
+    MinQueryCoverage,
+    MinSubjectCoverage,
     Mode,
     ModeName,
     Output,
@@ -125,7 +129,10 @@ def search_command(
         ),
     ] = None,
     max_hits: Annotated[
-        int, typer.Option(help="Most hits of a query: exactly the best.", rich_help_panel=STATISTICS)
+        int,
+        typer.Option(
+            help="Most hits of a query: exactly the best (that pass the filters).", rich_help_panel=STATISTICS
+        ),
     ] = 500,
     dbsize: Annotated[
         int | None,
@@ -134,6 +141,27 @@ def search_command(
             help="Database size that E-values refer to.",
             show_default="the database's own",
             rich_help_panel=STATISTICS,
+        ),
+    ] = None,
+    min_score: Annotated[
+        int | None, typer.Option(help="Least raw score of a hit.", show_default="none", rich_help_panel=FILTERS)
+    ] = None,
+    min_identity: MinIdentity = None,
+    min_query_coverage: MinQueryCoverage = None,
+    min_subject_coverage: MinSubjectCoverage = None,
+    include_ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Report only subjects named there, an identifier a line; E-values refer to the whole database.",
+            show_default="all",
+            rich_help_panel=FILTERS,
+        ),
+    ] = None,
+    exclude_ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Leave out subjects named there.", show_default="none", rich_help_panel=FILTERS
         ),
     ] = None,
     engine: Engine = EngineName.auto,
@@ -149,6 +177,7 @@ def search_command(
     from swsearch import __version__, report
     from swsearch.engines import create_engine
     from swsearch.engines.base import available_processors
+    from swsearch.filters import HitFilters, named_ids
     from swsearch.fitted import Fit
     from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
@@ -157,7 +186,15 @@ def search_command(
     from swsearch.statistics import why_no_statistics
 
     begun = time.monotonic()
-    options = SearchOptions(_scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize)
+    filters = HitFilters(
+        min_score,
+        min_identity,
+        min_query_coverage,
+        min_subject_coverage,
+        named_ids(include_ids, "include_ids"),
+        named_ids(exclude_ids, "exclude_ids"),
+    )
+    options = SearchOptions(_scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters)
     if output is not None:
         check_output(Path(output))
     if queries == subjects == "-":
@@ -177,7 +214,7 @@ def search_command(
     )
     with made as used, open_subjects(Path(subjects)) as database:
         workers = threads or available_processors()
-        job = SearchJob(found, database, used, options)
+        job = SearchJob(found, database, used, options, threads=workers)
         if verbose:
             if used.fallback:
                 say(f"swsearch: {used.fallback}")
@@ -190,7 +227,7 @@ def search_command(
             say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
-            job.method, options.threshold, max_hits,
+            job.method, options.threshold, max_hits, options.described(),
         )  # fmt: skip
         unfitted: list[str] = []
         with open_output(output) as stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +34,7 @@ class EngineName(StrEnum):
 
 
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
+FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 
 Mode = Annotated[
     ModeName,
@@ -78,3 +79,19 @@ Output = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
+
+
+def _percentage(text: str) -> Any:
+    """Make an option for a percentage of alignments."""
+    return typer.Option(metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
+
+
+MinIdentity = Annotated[
+    float | None,
+    _percentage(
+        "Least identity of the alignment. This and coverage align candidates, the best first, until enough pass; "
+        "memory: 16 bytes for each subject that reaches the E-value threshold."
+    ),
+]
+MinQueryCoverage = Annotated[float | None, _percentage("Least part of the query from first to last aligned residue.")]
+MinSubjectCoverage = Annotated[float | None, _percentage("The same of the subject.")]

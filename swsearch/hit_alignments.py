@@ -3,22 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swsearch import native
-from swsearch.alignment import PairAlignment
+from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alphabet import ByteArray
 from swsearch.errors import EngineError, MemoryLimitError
-from swsearch.job import ALIGNMENT_MEMORY, HitSequences, SearchJob
+from swsearch.inputs import Query
 from swsearch.results import Hit, SearchResult
 
 if TYPE_CHECKING:
+    from swsearch.job import SearchJob
     from swsearch.pairs import PairAligner
+
+ALIGNMENT_MEMORY = 32 << 20
+"""Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
+more than 200,000 residues together take what `swsearch.native.enough_memory` says, one at a time."""
 
 GPU_WORTH_HITS = 2_000
 """Hits from which on a GPU that has scored them also aligns them."""
 
 BATCH_RESIDUES = 16 << 20
 """Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
+
+
+@dataclass(frozen=True)
+class HitSequences:
+    """The two sequences of a hit, to be aligned when that is asked for.
+
+    Parameters
+    ----------
+    job : SearchJob
+        Reads the subject.
+    query : Query
+        The query.
+    subject : int
+        The subject's place in the input.
+    """
+
+    job: SearchJob
+    query: Query
+    subject: int
+
+    def __call__(self) -> PairAlignment:
+        """Align them on the CPU."""
+        query, subject = self.codes()
+        memory = max(ALIGNMENT_MEMORY, native.enough_memory(len(query), len(subject)))
+        return align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory)
+
+    def codes(self) -> tuple[ByteArray, ByteArray]:
+        """Return the query's and the subject's codes."""
+        return self.query.codes, self.job.database.codes(self.subject)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -34,9 +70,14 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     aligner : PairAligner, optional
         What aligns instead; where it fails the CPU goes on. The alignments are the same.
     """
-    hits = [hit for result in results for hit in result.hits]
-    if aligner is not None and _align_together(hits, results, aligner):
+    hits = [hit for result in results for hit in result.hits if "pair" not in hit.__dict__]
+    if aligner is not None and _align_elsewhere(hits, results, aligner):
         return
+    align_together(hits, threads)
+
+
+def align_together(hits: Sequence[Hit], threads: int) -> None:
+    """Find the alignments of hits on the CPU, ``threads`` at a time."""
     for batch in _batches(hits):
         pairs = [sequences.codes() for _, sequences in batch]
         options = batch[0][1].job.options
@@ -71,7 +112,7 @@ def _keep(hit: Hit, pair: PairAlignment) -> None:
     hit.__dict__["pair"] = pair
 
 
-def _align_together(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
+def _align_elsewhere(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
     """Let an aligner do all hits; say whether it did."""
     sequences = [hit._align for hit in hits]
     pairs = [each.codes() for each in sequences if isinstance(each, HitSequences)]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignment import PairAlignment, align_codes
-from swsearch.alphabet import ByteArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
     ChunkPlan,
@@ -25,16 +25,18 @@ from swsearch.engines.base import (
     ScoreArray,
     Thresholds,
     Workload,
+    available_processors,
     exact_scores,
 )
 from swsearch.errors import InputError, OptionError
+from swsearch.filters import HitFilters, allowed_subjects, named_ids
 from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
+from swsearch.hit_alignments import HitSequences, align_together
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.loaded import LoadedDatabase
-from swsearch.native import enough_memory
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
-from swsearch.results import Hit, SearchResult
+from swsearch.results import Asked, Hit, SearchResult
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics import (
     DEFAULT_EVALUE,
@@ -55,9 +57,9 @@ the time that scoring this many takes; more would only keep more hits in memory.
 FIT_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
 
-ALIGNMENT_MEMORY = 32 << 20
-"""Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
-more than 200,000 residues together take what `swsearch.native.enough_memory` says, one at a time."""
+FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
+"""Candidates that are aligned at a time until enough have passed the filters: some for each thread, few in vain, and
+no more than memory holds."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -80,6 +82,8 @@ class SearchOptions:
         that turns out to allow no fit has no E-values, and so no limit either.
     dbsize : int or None
         Residues that E-values refer to, instead of the database's own.
+    filters : HitFilters
+        What a hit must be like besides; `max_hits` counts those that are so.
     """
 
     scoring: Scoring
@@ -87,6 +91,7 @@ class SearchOptions:
     max_hits: int = DEFAULT_MAX_HITS
     evalue: float | None = None
     dbsize: int | None = None
+    filters: HitFilters = field(default_factory=HitFilters)
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -116,6 +121,15 @@ class SearchOptions:
             return None
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
+    @property
+    def max_candidates(self) -> int:
+        """Subjects that may be needed for `max_hits` hits: more, where some turn out to be none when aligned."""
+        return sys.maxsize if self.filters.needs_alignments else self.max_hits
+
+    def described(self) -> Asked:
+        """Return what is asked for beyond every search's parameters, by name, as reports show it."""
+        return self.filters.described()
+
 
 class SearchJob:
     """Queries, a database and an engine, ready to run.
@@ -132,6 +146,13 @@ class SearchJob:
         What is asked for.
     progress : callable, optional
         Called with the number of cells just finished.
+    threads : int, optional
+        Hits that are aligned at a time, where filters take alignments; one for each processor by default.
+
+    Raises
+    ------
+    InputError
+        If the filters name a subject that the database has not, or leave none.
     """
 
     def __init__(
@@ -141,9 +162,11 @@ class SearchJob:
         engine: Engine,
         options: SearchOptions,
         progress: Progress | None = None,
+        threads: int | None = None,
     ) -> None:
         self.queries, self.database, self.engine, self.options = queries, database, engine, options
-        self.progress = progress
+        self.progress, self.threads = progress, threads
+        self._allowed = allowed_subjects(database, options.filters)
 
     @cached_property
     def plan(self) -> ChunkPlan:
@@ -162,11 +185,15 @@ class SearchJob:
 
     @property
     def _most_queries(self) -> int | None:
-        """Queries that are scored together at most; twice an int32 a subject each, for a chunk and for all."""
-        if not self.options.is_fitted:
+        """Queries that are scored together at most, where every subject may have to be kept for each."""
+        if self.options.is_fitted:
+            each = 8  # twice an int32, for a chunk and for all
+        elif self.options.filters.needs_alignments:
+            each = 16  # score and place
+        else:
             return None
-        n_subjects: int = max(1, self.database.n_subjects)
-        return max(1, FIT_MEMORY // (8 * n_subjects))
+        n_subjects: int = self.database.n_subjects
+        return max(1, FIT_MEMORY // (each * max(1, n_subjects)))
 
     @property
     def cells(self) -> int:
@@ -194,7 +221,9 @@ class SearchJob:
         options = self.options
         if self._fit is not None:
             return self._run_fitted(queries, loaded, self._fit)
-        tops = [TopHits(self._least_scores(len(query.codes)), options.max_hits) for query in queries]
+        tops = [
+            TopHits(self._least_scores(len(query.codes)), options.max_candidates, self._allowed) for query in queries
+        ]
         group = prepare(self.engine, queries, options.scoring, options.mode)
         pending: list[tuple[LoadedChunk, Pending]] = []
 
@@ -235,7 +264,11 @@ class SearchJob:
                 among = np.arange(len(row))
             if options.mode != "global":
                 among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
-            results.append(self._result(query, best_of(row, among, options.max_hits), statistics, reason))
+            if options.filters.min_score is not None:
+                among = among[row[among] >= options.filters.min_score]
+            if self._allowed is not None:
+                among = among[self._allowed[among]]
+            results.append(self._result(query, best_of(row, among, options.max_candidates), statistics, reason))
         return results
 
     @cached_property
@@ -263,11 +296,47 @@ class SearchJob:
         if statistics is not None and threshold is not None and query_length:
             assert self._minimum_scores is not None
             least[lengths] = self._minimum_scores.of(threshold, query_length)
+        if self.options.filters.min_score is not None:
+            np.maximum(least, self.options.filters.min_score, out=least)
         return least
 
     def _result(
         self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
     ) -> SearchResult:
+        database, find = self.database, self._hits
+        if self.options.filters.needs_alignments:
+            find = self._first_to_pass
+        hits = find(query, best, statistics)
+        return SearchResult(
+            query_id=query.identifier,
+            query_description=query.description,
+            query_length=len(query.codes),
+            hits=hits,
+            scoring=self.options.scoring,
+            mode=self.options.mode,
+            statistics=statistics,
+            database_name=database.name,
+            database_subjects=database.n_subjects,
+            database_residues=database.n_residues,
+            effective_residues=self.effective_residues,
+            no_statistics=reason,
+            asked=self.options.described(),
+        )
+
+    def _first_to_pass(self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None) -> list[Hit]:
+        """Align candidates, the best first, until enough have passed the filters."""
+        passed: list[Hit] = []
+        place, most = 0, self.options.max_hits
+        while place < len(best) and len(passed) < most:
+            together = min(max(FEWEST_TOGETHER, most - len(passed)), MOST_TOGETHER)
+            hits = self._hits(query, best[place : place + together], statistics)
+            align_together(hits, self.threads or available_processors())
+            passed += [hit for hit in hits if self.options.filters.passes(hit.pair)]
+            place += together
+        return passed[:most]
+
+    def _hits(self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None) -> list[Hit]:
+        """Make hits of scores and subjects; their alignments are found when asked for."""
         database = self.database
         lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
         evalues: list[float | None] = [None] * len(best)
@@ -277,7 +346,7 @@ class SearchJob:
             z_scores = statistics.z_scores(scores, lengths).tolist()
         if statistics is not None and best:
             evalues = statistics.evalues(scores, len(query.codes), lengths, self.effective_residues).tolist()
-        hits = [
+        return [
             Hit(
                 query_id=query.identifier,
                 subject_id=database.identifier(subject),
@@ -293,53 +362,6 @@ class SearchJob:
             )
             for (score, subject), length, evalue, z_score in zip(best, lengths, evalues, z_scores, strict=True)
         ]
-        return SearchResult(
-            query_id=query.identifier,
-            query_description=query.description,
-            query_length=len(query.codes),
-            hits=hits,
-            scoring=self.options.scoring,
-            mode=self.options.mode,
-            statistics=statistics,
-            database_name=database.name,
-            database_subjects=database.n_subjects,
-            database_residues=database.n_residues,
-            effective_residues=self.effective_residues,
-            no_statistics=reason,
-        )
-
-    def align_hit(self, query: Query, subject: int) -> PairAlignment:
-        """Find the alignment of a hit."""
-        codes, options = self.database.codes(subject), self.options
-        memory = max(ALIGNMENT_MEMORY, enough_memory(len(query.codes), len(codes)))
-        return align_codes(query.codes, codes, options.scoring, options.mode, memory=memory)
-
-
-@dataclass(frozen=True)
-class HitSequences:
-    """The two sequences of a hit, to be aligned when that is asked for.
-
-    Parameters
-    ----------
-    job : SearchJob
-        Reads the subject.
-    query : Query
-        The query.
-    subject : int
-        The subject's place in the input.
-    """
-
-    job: SearchJob
-    query: Query
-    subject: int
-
-    def __call__(self) -> PairAlignment:
-        """Align them on the CPU."""
-        return self.job.align_hit(self.query, self.subject)
-
-    def codes(self) -> tuple[ByteArray, ByteArray]:
-        """Return the query's and the subject's codes."""
-        return self.query.codes, self.job.database.codes(self.subject)
 
 
 def _first_ready(pending: Sequence[Pending]) -> int:
@@ -408,6 +430,12 @@ def search(
     max_hits: int = DEFAULT_MAX_HITS,
     evalue: float | None = None,
     dbsize: int | None = None,
+    min_score: int | None = None,
+    min_identity: float | None = None,
+    min_query_coverage: float | None = None,
+    min_subject_coverage: float | None = None,
+    include_ids: Iterable[str] | str | Path | None = None,
+    exclude_ids: Iterable[str] | str | Path | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -433,6 +461,16 @@ def search(
         score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
+    min_score : int, optional
+        Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
+        are reported.
+    min_identity, min_query_coverage, min_subject_coverage : float, optional
+        Least percentage of identical columns of a hit's alignment, and of the query or the subject between its first
+        and its last aligned residue. Candidates are aligned, the best first, until ``max_hits`` pass; till then each
+        subject that reaches the E-value threshold takes 16 bytes.
+    include_ids, exclude_ids : iterable of str or path, optional
+        Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
+        with an identifier a line. E-values refer to the whole database all the same.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -462,7 +500,15 @@ def search(
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
     """
-    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize)
+    filters = HitFilters(
+        min_score,
+        min_identity,
+        min_query_coverage,
+        min_subject_coverage,
+        named_ids(include_ids, "include_ids"),
+        named_ids(exclude_ids, "exclude_ids"),
+    )
+    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize, filters)
     read = read_queries(queries, options.scoring.matrix.alphabet)
     made = _make_engine(engine, threads, device, gpu_memory)
 
@@ -472,7 +518,7 @@ def search(
         try:
             # not closed here: hits read their subjects from it when their alignments are asked for
             database = open_subjects(subjects)
-            yield from SearchJob(read, database, used, options, progress).results()
+            yield from SearchJob(read, database, used, options, progress, threads).results()
         finally:
             if made is not None:
                 made.close()

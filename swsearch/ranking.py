@@ -21,10 +21,14 @@ class TopHits:
         Smallest score of a hit by subject length.
     max_hits : int
         Most hits kept.
+    allowed : ndarray, shape (n_subjects,), bool, optional
+        Which subjects may be hits, in input order; by default all.
     """
 
-    def __init__(self, by_length: npt.NDArray[np.int64], max_hits: int) -> None:
-        self.by_length, self._max_hits = by_length, max_hits
+    def __init__(
+        self, by_length: npt.NDArray[np.int64], max_hits: int, allowed: npt.NDArray[np.bool_] | None = None
+    ) -> None:
+        self.by_length, self._max_hits, self._allowed = by_length, max_hits, allowed
         self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
@@ -35,8 +39,12 @@ class TopHits:
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
         """Take in the hits of a chunk."""
-        self._scores = np.concatenate((self._scores, found.scores))
-        self._subjects = np.concatenate((self._subjects, chunk.subjects[found.places]))
+        scores, subjects = found.scores, chunk.subjects[found.places]
+        if self._allowed is not None:
+            allowed = self._allowed[subjects]
+            scores, subjects = scores[allowed], subjects[allowed]
+        self._scores = np.concatenate((self._scores, scores))
+        self._subjects = np.concatenate((self._subjects, subjects))
         best = np.lexsort((self._subjects, -self._scores))[: self._max_hits]
         self._scores, self._subjects = self._scores[best], self._subjects[best]
 

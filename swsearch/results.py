@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
 
 
+Asked = dict[str, int | float | str]
+"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, several alignments."""
+
+
 @dataclass(frozen=True)
 class Hsp:
     """One alignment of a hit, as BLAST's high-scoring segment pairs.
@@ -155,6 +159,8 @@ class SearchResult:
         Database size that E-values refer to (``dbsize``, or ``database_residues``).
     no_statistics : str
         Why there are none, where they could not be fitted; see also `why_no_statistics`.
+    asked : dict of str to (int, float or str)
+        Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
     """
 
     query_id: str
@@ -169,6 +175,7 @@ class SearchResult:
     database_residues: int
     effective_residues: int
     no_statistics: str = field(default="", repr=False)
+    asked: Asked = field(default_factory=dict, repr=False)
 
     @property
     def why_no_statistics(self) -> str:
@@ -254,6 +261,8 @@ class RunInfo:
         Threshold in force, if there is one.
     max_hits : int
         Most hits reported for a query.
+    asked : dict of str to (int, float or str)
+        As in `SearchResult`.
     """
 
     version: str
@@ -265,3 +274,4 @@ class RunInfo:
     statistics: KarlinAltschul | Fit | None
     evalue: float | None
     max_hits: int
+    asked: Asked = field(default_factory=dict)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from swsearch.results import Asked
+
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
 
@@ -42,3 +44,8 @@ def titles(identifier: str, description: str) -> list[str]:
     """
     parts = [one_line(part).strip() for part in f"{identifier} {description}".split(_MERGED)]
     return [part for part in parts if part] or [MISSING]
+
+
+def asked(asked: Asked) -> str:
+    """Return in a line what a search was asked for besides: ``min_identity 90, query_mask tantan``."""
+    return one_line(", ".join(f"{name} {value}" for name, value in asked.items()))

@@ -16,7 +16,8 @@ class JsonLinesWriter(Writer):
     """One JSON object a query, one line an object.
 
     An object holds ``query`` (id, description, length), ``database`` (name, subjects, residues), ``parameters``
-    (matrix, gap_open, gap_extend, mode, statistics, effective_residues) and ``hits``, best first. Coordinates of a
+    (matrix, gap_open, gap_extend, mode, statistics, effective_residues; filters, masks and the like where they were
+    asked for, named as in Python) and ``hits``, best first. Coordinates of a
     hit (query_start, query_end, subject_start, subject_end) and ``subject.index`` count from 0, and ends are not
     included: ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full
     precision; they and ``statistics`` are null where there are no statistics. Where statistics were fitted,
@@ -67,6 +68,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "mode": result.mode,
             "statistics": statistics.name if statistics else None,
             "effective_residues": int(result.effective_residues),
+            **result.asked,
             **fit,
         },
         "hits": [_hit_object(hit) for hit in result.hits],

@@ -75,6 +75,8 @@ class CommentedWriter(TabularWriter):
         yield f"swsearch {self._version}"
         yield f"Query: {headers.one_line(f'{result.query_id} {result.query_description}').rstrip()}"
         yield f"Database: {headers.one_line(result.database_name)}"
+        if result.asked:
+            yield f"Options: {headers.asked(result.asked)}"
         if result.statistics is None:
             yield f"Note: {headers.one_line(result.why_no_statistics)}"
         elif isinstance(result.statistics, FittedStatistics):

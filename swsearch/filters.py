@@ -1,0 +1,155 @@
+"""Which hits are reported, beyond their E-values: filters by score, identity, coverage and identifier.
+
+They compose with the limit on hits: the best N that pass are reported, not those of the best N that pass. Score and
+identifier are known when a subject is scored; identity and coverage take its alignment, so that candidates are then
+aligned from the best on until N have passed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from swsearch.alignment import PairAlignment
+    from swsearch.db import Database
+
+NAMED = 3
+"""Unknown identifiers that a message names."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class HitFilters:
+    """What a hit must be like; None asks for nothing.
+
+    Parameters
+    ----------
+    min_score : int or None
+        Least raw score.
+    min_identity : float or None
+        Least percentage of identical columns of the alignment, gaps counted, as BLAST's ``pident``.
+    min_query_coverage, min_subject_coverage : float or None
+        Least percentage of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``.
+    include_ids, exclude_ids : tuple of str or None
+        Identifiers of the subjects that alone may be hits, and of those that may not.
+    """
+
+    min_score: int | None = None
+    min_identity: float | None = None
+    min_query_coverage: float | None = None
+    min_subject_coverage: float | None = None
+    include_ids: tuple[str, ...] | None = None
+    exclude_ids: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_identity", "min_query_coverage", "min_subject_coverage"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 100:
+                raise OptionError(name, value, "a percentage, 0 to 100")
+        if self.min_score is not None and not -math.inf < self.min_score < math.inf:
+            raise OptionError("min_score", self.min_score, "an integer in matrix units")
+
+    @property
+    def needs_alignments(self) -> bool:
+        """Whether it takes a hit's alignment to tell if it passes."""
+        return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
+
+    def passes(self, pair: PairAlignment) -> bool:
+        """Say whether an alignment is as identical, and covers as much, as is asked for; and scores so."""
+        covered = pair.query_end - pair.query_start, pair.subject_end - pair.subject_start
+        return (
+            100 * pair.identities >= (self.min_identity or 0) * pair.length
+            and 100 * covered[0] >= (self.min_query_coverage or 0) * len(pair.query)
+            and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
+            and (self.min_score is None or pair.score >= self.min_score)
+        )
+
+    def described(self) -> dict[str, int | float | str]:
+        """Return what is asked for, by name, as reports show it."""
+        asked = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: f"{len(value):,} identifiers" if isinstance(value, tuple) else value
+            for name, value in asked.items()
+            if value is not None
+        }
+
+
+def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[str, ...] | None:
+    """Return identifiers, each once, from a file that has one a line, or from any iterable.
+
+    Parameters
+    ----------
+    given : path, iterable of str or None
+        A string is the name of a file, in UTF-8; blank lines and blanks around an identifier are skipped.
+    option : str
+        Named in messages.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or there is no identifier.
+    """
+    if given is None:
+        return None
+    source = option
+    if isinstance(given, (str, Path)):
+        source = f"{option}: {given}"
+        try:
+            # identifiers that were not UTF-8 in a FASTA header are Latin-1, see swsearch.db.fasta
+            raw = Path(given).read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"{source}: cannot be read: {error.strerror}; expected identifiers, one a line"
+            ) from error
+        try:
+            given = raw.decode("utf-8-sig").split("\n")
+        except UnicodeDecodeError:
+            given = raw.decode("latin-1").split("\n")
+    found = tuple(dict.fromkeys(name for each in given if (name := str(each).strip())))
+    if not found:
+        raise InputError(f"{source}: holds no identifiers, expected one a line")
+    return found
+
+
+def allowed_subjects(database: Database, filters: HitFilters) -> Mask | None:
+    """Return which subjects may be hits, by ordinal; None if all may.
+
+    Raises
+    ------
+    InputError
+        If an identifier is not in the database, or no subject is left.
+    """
+    if filters.include_ids is None and filters.exclude_ids is None:
+        return None
+    allowed: Mask = np.ones(database.n_subjects, dtype=np.bool_)
+    if filters.include_ids is not None:
+        allowed[:] = False
+        allowed[_places(database, filters.include_ids, "include_ids")] = True
+    if filters.exclude_ids is not None:
+        allowed[_places(database, filters.exclude_ids, "exclude_ids")] = False
+    if not allowed.any():
+        raise InputError(f"include_ids, exclude_ids: leave no subject of {database.name}; expected at least one")
+    return allowed
+
+
+def _places(database: Database, identifiers: tuple[str, ...], option: str) -> list[int]:
+    """Return the ordinals of all subjects of these names."""
+    found = database.find_all(identifiers)
+    unknown = [name for name, places in zip(identifiers, found, strict=True) if not places]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:NAMED])) + (", ..." if len(unknown) > NAMED else "")
+        raise InputError(
+            f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers are not in {database.name}: {shown}; "
+            "expected the first word of a header, without '>'"
+        )
+    return [place for places in found for place in places]
