@@ -43,6 +43,7 @@ PyObject* py_instruction_sets(PyObject*, PyObject*) {
 PyMethodDef methods[] = {
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.native."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.native."},
+    {"align_again", py_align_again, METH_VARARGS, "Find further alignments of a pair; see swsearch.several."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "many.hpp"
+#include "several.hpp"
 
 namespace swsearch {
 
@@ -30,7 +31,7 @@ PyObject* result_of(const Aligned& aligned) {
                        static_cast<long long>(aligned.j), cigar, static_cast<long long>(aligned.cells), aligned.passes);
 }
 
-// The arguments that both functions share: y* scores, max_score, open, extend, local, ends, with_path, memory,
+// The arguments that align and align_many share: y* scores, max_score, open, extend, local, ends, with_path, memory,
 // threads, tile, beam, instructions.
 struct Common {
   Buffer scores;
@@ -156,6 +157,52 @@ PyObject* py_align_many(PyObject*, PyObject* arguments) {
   std::vector<Outcome> outcomes;
   if (!without_gil([&] { outcomes = align_many(many); })) return nullptr;
   return result_of(outcomes);
+}
+
+PyObject* py_align_again(PyObject*, PyObject* arguments) {
+  Buffer query, subject, scores, pairs;
+  int open = 0, extend = 0;
+  long long least = 0;
+  Py_ssize_t most = 0;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn", &query.view, &subject.view, &scores.view, &pairs.view, &open, &extend,
+                        &least, &most) ||
+      !check_codes(query, subject)) {
+    return nullptr;
+  }
+  const Py_ssize_t items = pairs.count<int64_t>();
+  bool fine = scores.size() == kCodes * kCodes && open >= 0 && extend >= 0 && least >= 1 && most >= 0 && items % 2 == 0;
+  for (Py_ssize_t k = 0; fine && k < items; ++k) {
+    const int64_t place = pairs.items<const int64_t>()[k];
+    fine = place >= 0 && place < (k % 2 == 0 ? query.size() : subject.size());
+  }
+  if (!fine) {
+    PyErr_SetString(PyExc_ValueError, "expected a 32 x 32 table, costs that are not negative and pairs of residues");
+    return nullptr;
+  }
+  const Problem problem{query.data(), subject.data(), query.size(), subject.size(), scores.items<const int8_t>(), 0,
+                        open, extend, true, true, true, true, true, {}, {}};
+  std::vector<Aligned> found;
+  const bool done = without_gil([&] {
+    Used used(static_cast<size_t>(problem.m));
+    for (Py_ssize_t k = 0; k < items; k += 2) {
+      const int64_t* pair = pairs.items<const int64_t>() + k;
+      use(used, pair[0], pair[1], {{1, 'M'}});
+    }
+    while (static_cast<Py_ssize_t>(found.size()) < most) {
+      Aligned next = next_alignment(problem, used, least, asked_to_stop);
+      if (next.cigar.empty()) break;
+      use(used, next.i, next.j, next.cigar);
+      found.push_back(std::move(next));
+    }
+  });
+  if (!done) return nullptr;
+  PyObject* all = PyList_New(0);
+  for (const Aligned& each : found) {
+    PyObject* one = all == nullptr ? nullptr : result_of(each);
+    if (one == nullptr || PyList_Append(all, one) != 0) Py_CLEAR(all);
+    Py_XDECREF(one);
+  }
+  return all;
 }
 
 }  // namespace swsearch

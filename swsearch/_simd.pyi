@@ -42,6 +42,17 @@ def align_many(
     instructions: str,
     /,
 ) -> tuple[bytes, bytes, bytes]: ...
+def align_again(
+    query: ByteArray,
+    subject: ByteArray,
+    scores: ScoreBytes,
+    pairs: IntArray,
+    gap_open: int,
+    gap_extend: int,
+    least: int,
+    most: int,
+    /,
+) -> list[Found]: ...
 def instruction_sets() -> list[tuple[str, bool]]: ...
 def search(
     codes: ByteArray,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,10 @@ class PairAlignment:
     query_start: int
     subject_start: int
     cigar: Cigar
+
+    def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
+        """Return another alignment of the same sequences."""
+        return replace(self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar)
 
     @cached_property
     def query_end(self) -> int:

@@ -164,6 +164,14 @@ def search_command(
             metavar="FILE", help="Leave out subjects named there.", show_default="none", rich_help_panel=FILTERS
         ),
     ] = None,
+    max_alignments: Annotated[
+        int,
+        typer.Option(
+            help="Most alignments of a subject, local mode: each the best that shares no pair of residues with those "
+            "before, with its own E-value (no sum statistics); of these, those that pass the filters.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = 1,
     engine: Engine = EngineName.auto,
     device: Device = None,
     gpu_memory: GpuMemory = None,
@@ -194,7 +202,9 @@ def search_command(
         named_ids(include_ids, "include_ids"),
         named_ids(exclude_ids, "exclude_ids"),
     )
-    options = SearchOptions(_scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters)
+    options = SearchOptions(
+        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters, max_alignments
+    )
     if output is not None:
         check_output(Path(output))
     if queries == subjects == "-":
@@ -237,7 +247,7 @@ def search_command(
                 job.progress = bar.advance
                 for batch in job.batches():
                     unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                    if writer.needs_alignments:
+                    if writer.needs_alignments or max_alignments > 1:
                         aligner = aligner_for(job, sum(len(result.hits) for result in batch))
                         with aligner or nullcontext():
                             align_hits(batch, workers, aligner)

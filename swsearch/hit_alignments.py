@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ class HitSequences:
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
-    """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` costs nothing.
+    """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` and ``hit.hsps`` cost nothing.
 
     Parameters
     ----------
@@ -70,10 +71,14 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     aligner : PairAligner, optional
         What aligns instead; where it fails the CPU goes on. The alignments are the same.
     """
-    hits = [hit for result in results for hit in result.hits if "pair" not in hit.__dict__]
-    if aligner is not None and _align_elsewhere(hits, results, aligner):
-        return
-    align_together(hits, threads)
+    everything = [hit for result in results for hit in result.hits]
+    hits = [hit for hit in everything if "pair" not in hit.__dict__]
+    if aligner is None or not _align_elsewhere(hits, results, aligner):
+        align_together(hits, threads)
+    if any(hit.may_have_several for hit in everything):
+        with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
+            for _ in workers.map(lambda hit: hit.hsps, everything):
+                pass
 
 
 def align_together(hits: Sequence[Hit], threads: int) -> None:

@@ -25,18 +25,17 @@ from swsearch.engines.base import (
     ScoreArray,
     Thresholds,
     Workload,
-    available_processors,
     exact_scores,
 )
 from swsearch.errors import InputError, OptionError
 from swsearch.filters import HitFilters, allowed_subjects, named_ids
 from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
-from swsearch.hit_alignments import HitSequences, align_together
+from swsearch.hits import HitMaker
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.loaded import LoadedDatabase
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
-from swsearch.results import Asked, Hit, SearchResult
+from swsearch.results import Asked, SearchResult
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics import (
     DEFAULT_EVALUE,
@@ -56,10 +55,6 @@ the time that scoring this many takes; more would only keep more hits in memory.
 
 FIT_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
-
-FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
-"""Candidates that are aligned at a time until enough have passed the filters: some for each thread, few in vain, and
-no more than memory holds."""
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -84,6 +79,8 @@ class SearchOptions:
         Residues that E-values refer to, instead of the database's own.
     filters : HitFilters
         What a hit must be like besides; `max_hits` counts those that are so.
+    max_alignments : int
+        Most alignments of a hit, in local mode.
     """
 
     scoring: Scoring
@@ -92,9 +89,14 @@ class SearchOptions:
     evalue: float | None = None
     dbsize: int | None = None
     filters: HitFilters = field(default_factory=HitFilters)
+    max_alignments: int = 1
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
+        if self.max_alignments < 1:
+            raise OptionError("max_alignments", self.max_alignments, "an integer >= 1")
+        if self.max_alignments > 1 and self.mode != "local":
+            raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", "others are local")
         if self.max_hits < 1:
             raise OptionError("max_hits", self.max_hits, "an integer >= 1")
         if self.dbsize is not None and self.dbsize < 1:
@@ -128,7 +130,8 @@ class SearchOptions:
 
     def described(self) -> Asked:
         """Return what is asked for beyond every search's parameters, by name, as reports show it."""
-        return self.filters.described()
+        several: Asked = {"max_alignments": self.max_alignments} if self.max_alignments > 1 else {}
+        return {**self.filters.described(), **several}
 
 
 class SearchJob:
@@ -303,10 +306,8 @@ class SearchJob:
     def _result(
         self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
     ) -> SearchResult:
-        database, find = self.database, self._hits
-        if self.options.filters.needs_alignments:
-            find = self._first_to_pass
-        hits = find(query, best, statistics)
+        database = self.database
+        hits = HitMaker(self, query, statistics, self._least_scores(len(query.codes))).hits(best)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -322,46 +323,6 @@ class SearchJob:
             no_statistics=reason,
             asked=self.options.described(),
         )
-
-    def _first_to_pass(self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None) -> list[Hit]:
-        """Align candidates, the best first, until enough have passed the filters."""
-        passed: list[Hit] = []
-        place, most = 0, self.options.max_hits
-        while place < len(best) and len(passed) < most:
-            together = min(max(FEWEST_TOGETHER, most - len(passed)), MOST_TOGETHER)
-            hits = self._hits(query, best[place : place + together], statistics)
-            align_together(hits, self.threads or available_processors())
-            passed += [hit for hit in hits if self.options.filters.passes(hit.pair)]
-            place += together
-        return passed[:most]
-
-    def _hits(self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None) -> list[Hit]:
-        """Make hits of scores and subjects; their alignments are found when asked for."""
-        database = self.database
-        lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
-        evalues: list[float | None] = [None] * len(best)
-        z_scores: list[float | None] = [None] * len(best)
-        scores = [score for score, _ in best]
-        if isinstance(statistics, FittedStatistics):
-            z_scores = statistics.z_scores(scores, lengths).tolist()
-        if statistics is not None and best:
-            evalues = statistics.evalues(scores, len(query.codes), lengths, self.effective_residues).tolist()
-        return [
-            Hit(
-                query_id=query.identifier,
-                subject_id=database.identifier(subject),
-                subject_description=database.description(subject),
-                subject_index=subject,
-                query_length=len(query.codes),
-                subject_length=int(length),
-                score=score,
-                bit_score=None if statistics is None else statistics.bit_score(score),
-                evalue=evalue,
-                _align=HitSequences(self, query, subject),
-                z_score=z_score,
-            )
-            for (score, subject), length, evalue, z_score in zip(best, lengths, evalues, z_scores, strict=True)
-        ]
 
 
 def _first_ready(pending: Sequence[Pending]) -> int:
@@ -436,6 +397,7 @@ def search(
     min_subject_coverage: float | None = None,
     include_ids: Iterable[str] | str | Path | None = None,
     exclude_ids: Iterable[str] | str | Path | None = None,
+    max_alignments: int = 1,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -471,6 +433,9 @@ def search(
     include_ids, exclude_ids : iterable of str or path, optional
         Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
         with an identifier a line. E-values refer to the whole database all the same.
+    max_alignments : int, optional
+        Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
+        before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -508,7 +473,7 @@ def search(
         named_ids(include_ids, "include_ids"),
         named_ids(exclude_ids, "exclude_ids"),
     )
-    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize, filters)
+    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize, filters, max_alignments)
     read = read_queries(queries, options.scoring.matrix.alphabet)
     made = _make_engine(engine, threads, device, gpu_memory)
 

@@ -13,10 +13,14 @@ It also fixes, for every engine, which of several equally good alignments is rep
 - going back from H: a pair of residues before a gap in the subject (F) before a gap in the query (E);
 - going back inside a gap: extending it before opening it;
 - a local alignment begins where H first falls to 0.
+
+Further alignments of a pair are found as Waterman and Eggert find them (J. Mol. Biol. 197:723, 1987): a pair of
+residues that an alignment has used is forbidden, its score minus infinity, and all is computed again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from swsearch.alphabet import ByteArray
@@ -27,10 +31,17 @@ NEG = -(10**15)
 
 Table = list[list[int]]
 Cigar = tuple[tuple[int, str], ...]
+Pairs = AbstractSet[tuple[int, int]]
+"""Places in the query and in the subject."""
 
 
 def tables(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    ends: Ends | None = None,
+    forbidden: Pairs = frozenset(),
 ) -> tuple[Table, Table, Table]:
     """Fill the three matrices, each (len(query) + 1) by (len(subject) + 1)."""
     ends = check_ends(mode, ends)
@@ -50,6 +61,8 @@ def tables(
             E[i][j] = max(E[i][j - 1], H[i][j - 1] - open_) - extend
             F[i][j] = max(F[i - 1][j], H[i - 1][j] - open_) - extend
             pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            if (i - 1, j - 1) in forbidden:
+                pair = NEG
             H[i][j] = max(pair, E[i][j], F[i][j])
             if mode == "local":
                 H[i][j] = max(H[i][j], 0)
@@ -96,9 +109,14 @@ def score(
 
 
 def align(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode = "local",
+    ends: Ends | None = None,
+    forbidden: Pairs = frozenset(),
 ) -> tuple[int, int, int, Cigar]:
-    """Align a pair of encoded sequences; the parameters are those of `score`.
+    """Align a pair of encoded sequences; the parameters are those of `score`, and pairs that may not be used.
 
     Returns
     -------
@@ -111,7 +129,7 @@ def align(
         part of it.
     """
     ends = check_ends(mode, ends)
-    H, E, F = tables(query, subject, scoring, mode, ends)
+    H, E, F = tables(query, subject, scoring, mode, ends, forbidden)
     i, j = end_cell(H, mode, ends)
     best = H[i][j]
     extend = scoring.gap_extend
@@ -123,7 +141,7 @@ def align(
             if (mode == "local" and H[i][j] == 0) or free or i == j == 0:
                 break
             pair = NEG
-            if i and j:
+            if i and j and (i - 1, j - 1) not in forbidden:
                 pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
             if pair == H[i][j]:
                 steps.append("M")
@@ -140,3 +158,29 @@ def align(
             j -= 1
     cigar = tuple((len(list(run)), op) for op, run in groupby(reversed(steps)))
     return best, i, j, cigar
+
+
+def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
+    """Return the pairs of residues of an alignment that begins at i in the query and at j in the subject."""
+    pairs = set()
+    for length, operation in cigar:
+        if operation == "M":
+            pairs |= {(i + k, j + k) for k in range(length)}
+        i += length if operation != "D" else 0
+        j += length if operation != "I" else 0
+    return pairs
+
+
+def align_several(
+    query: ByteArray, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
+) -> list[tuple[int, int, int, Cigar]]:
+    """Return the best local alignment, the best without its pairs, and so on: ``most`` that score ``least``."""
+    found: list[tuple[int, int, int, Cigar]] = []
+    used: set[tuple[int, int]] = set()
+    while len(found) < most:
+        best = align(query, subject, scoring, forbidden=used)
+        if best[0] < least:
+            break
+        found.append(best)
+        used |= pairs_of(*best[1:])
+    return found

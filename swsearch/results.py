@@ -76,6 +76,7 @@ class Hit:
     evalue: float | None
     _align: Callable[[], PairAlignment] | None = field(default=None, repr=False, compare=False)
     z_score: float | None = None
+    _further: Callable[[Hit], list[Hsp]] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def pair(self) -> PairAlignment:
@@ -84,10 +85,16 @@ class Hit:
             raise AttributeError("this hit was made without sequences, so it has no alignment")
         return self._align()
 
-    @property
+    @cached_property
     def hsps(self) -> list[Hsp]:
-        """The alignments that are reported, the best first, which is the hit's own."""
-        return [Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score)]
+        """The alignments that are reported, the best first, which is the hit's own; found when first asked for."""
+        best = Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score)
+        return [best] if self._further is None else [best, *self._further(self)]
+
+    @property
+    def may_have_several(self) -> bool:
+        """Whether `hsps` may hold more than the hit's own alignment."""
+        return self._further is not None or len(self.__dict__.get("hsps", ())) > 1
 
     @property
     def alignment(self) -> Alignment:
@@ -128,8 +135,8 @@ class Hit:
         """Pickle the alignment itself instead of the way to it."""
         state = dict(self.__dict__)
         if self._align is not None:
-            state["pair"] = self.pair
-        state["_align"] = None
+            state["pair"], state["hsps"] = self.pair, self.hsps
+        state["_align"] = state["_further"] = None
         return state
 
 
@@ -196,7 +203,7 @@ class SearchResult:
         return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return the hits as columns, one entry a hit; coordinates are 0-based half-open."""
+        """Return the hits as columns, one entry an alignment; coordinates are 0-based half-open."""
         rows: dict[str, Callable[[Hit], Any]] = {
             "query_id": lambda hit: hit.query_id,
             "subject_id": lambda hit: hit.subject_id,
@@ -204,31 +211,37 @@ class SearchResult:
             "subject_index": lambda hit: hit.subject_index,
             "query_length": lambda hit: hit.query_length,
             "subject_length": lambda hit: hit.subject_length,
-            "score": lambda hit: hit.score,
-            "bit_score": lambda hit: hit.bit_score,
-            "evalue": lambda hit: hit.evalue,
-            "query_start": lambda hit: hit.pair.query_start,
-            "query_end": lambda hit: hit.pair.query_end,
-            "subject_start": lambda hit: hit.pair.subject_start,
-            "subject_end": lambda hit: hit.pair.subject_end,
-            "alignment_length": lambda hit: hit.pair.length,
-            "identities": lambda hit: hit.identities,
-            "positives": lambda hit: hit.positives,
-            "gaps": lambda hit: hit.gaps,
-            "gap_openings": lambda hit: hit.pair.gap_openings,
-            "cigar": lambda hit: hit.cigar,
         }
-        return {name: [value(hit) for hit in self.hits] for name, value in rows.items()}
+        columns: dict[str, Callable[[Hsp], Any]] = {
+            "score": lambda hsp: hsp.score,
+            "bit_score": lambda hsp: hsp.bit_score,
+            "evalue": lambda hsp: hsp.evalue,
+            "query_start": lambda hsp: hsp.pair.query_start,
+            "query_end": lambda hsp: hsp.pair.query_end,
+            "subject_start": lambda hsp: hsp.pair.subject_start,
+            "subject_end": lambda hsp: hsp.pair.subject_end,
+            "alignment_length": lambda hsp: hsp.pair.length,
+            "identities": lambda hsp: hsp.pair.identities,
+            "positives": lambda hsp: hsp.pair.positives,
+            "gaps": lambda hsp: hsp.pair.gaps,
+            "gap_openings": lambda hsp: hsp.pair.gap_openings,
+            "cigar": lambda hsp: hsp.pair.cigar_string,
+        }
+        shown = [(hit, hsp) for hit in self.hits for hsp in hit.hsps]
+        return {
+            **{name: [value(hit) for hit, _ in shown] for name, value in rows.items()},
+            **{name: [value(hsp) for _, hsp in shown] for name, value in columns.items()},
+        }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the hits as a pandas DataFrame, one row a hit; see `to_columns`."""
+        """Return the hits as a pandas DataFrame, one row an alignment; see `to_columns`."""
         import pandas
 
         frame = pandas.DataFrame(self.to_columns())
         return frame.astype({"bit_score": "float64", "evalue": "float64"})
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the hits as a pyarrow Table, one row a hit; see `to_columns`."""
+        """Return the hits as a pyarrow Table, one row an alignment; see `to_columns`."""
         import pyarrow
 
         integers = pyarrow.int64()

@@ -14,7 +14,7 @@ from functools import cached_property
 from swsearch.alignment import PairAlignment, btop_of_rows
 from swsearch.errors import OptionError
 from swsearch.report import headers, numbers
-from swsearch.results import Hit, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
 
 STANDARD = (
     "qaccver", "saccver", "pident", "length", "mismatch", "gapopen",
@@ -29,14 +29,17 @@ class Row:
     Parameters
     ----------
     hit : Hit
-        One line of the table.
+        What the line is about.
     query_id : str
         The query's identifier, fit to print.
+    shown : Hsp, optional
+        The alignment of the line; by default the hit's own.
     """
 
-    def __init__(self, hit: Hit, query_id: str) -> None:
+    def __init__(self, hit: Hit, query_id: str, shown: Hsp | None = None) -> None:
         self.hit = hit
         self.query_id = query_id
+        self.shown = shown or hit
 
     @cached_property
     def subject_id(self) -> str:
@@ -51,7 +54,7 @@ class Row:
     @cached_property
     def pair(self) -> PairAlignment:
         """The alignment."""
-        return self.hit.pair
+        return self.shown.pair
 
     @cached_property
     def length(self) -> int:
@@ -98,6 +101,17 @@ class Row:
         """Part of the query between its first and last aligned residue, in per cent."""
         return numbers.whole_percentage(self.pair.query_end - self.pair.query_start, self.hit.query_length)
 
+    @cached_property
+    def coverage_by_all(self) -> int:
+        """Part of the query that the hit's alignments cover together, in per cent."""
+        if not self.hit.may_have_several:
+            return self.coverage
+        covered = end = 0
+        for first, last in sorted((hsp.pair.query_start, hsp.pair.query_end) for hsp in self.hit.hsps):
+            covered += max(last - max(first, end), 0)
+            end = max(end, last)
+        return numbers.whole_percentage(covered, self.hit.query_length)
+
 
 def one_based(start: int, end: int) -> tuple[int, int]:
     """Turn a 0-based half-open range into a 1-based inclusive one; an empty range into 0, 0."""
@@ -133,11 +147,8 @@ def _known_columns() -> list[Column]:
     def subject_id(row: Row) -> str:
         return row.subject_id
 
-    def coverage(row: Row) -> str:
-        return str(row.coverage)
-
     # blastp sets accessions apart from identifiers only in databases made with -parse_seqids; others, and so ours,
-    # have one identifier for all three. A subject has one alignment here, so both coverages are the same.
+    # have one identifier for all three.
     return [
         Column("qseqid", "query id", query_id, False),
         Column("qacc", "query acc.", query_id, False),
@@ -150,9 +161,9 @@ def _known_columns() -> list[Column]:
         Column("stitle", "subject title", lambda row: row.titles[0], False),
         Column("salltitles", "subject titles", lambda row: "<>".join(row.titles), False),
         Column("subject_index", "subject index", lambda row: str(row.hit.subject_index), False),
-        Column("score", "score", lambda row: str(row.hit.score), False),
-        Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.hit.bit_score), False),
-        Column("evalue", "evalue", lambda row: numbers.evalue_table(row.hit.evalue), False),
+        Column("score", "score", lambda row: str(row.shown.score), False),
+        Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.shown.bit_score), False),
+        Column("evalue", "evalue", lambda row: numbers.evalue_table(row.shown.evalue), False),
         Column("qstart", "q. start", lambda row: str(row.query_span[0])),
         Column("qend", "q. end", lambda row: str(row.query_span[1])),
         Column("sstart", "s. start", lambda row: str(row.subject_span[0])),
@@ -169,8 +180,8 @@ def _known_columns() -> list[Column]:
         Column("gaps", "gaps", lambda row: str(row.gaps)),
         Column("btop", "BTOP", lambda row: btop_of_rows(row.query_row, row.subject_row) or headers.MISSING),
         Column("cigar", "cigar", lambda row: row.pair.cigar_string or headers.MISSING),
-        Column("qcovs", "% query coverage per subject", coverage),
-        Column("qcovhsp", "% query coverage per hsp", coverage),
+        Column("qcovs", "% query coverage per subject", lambda row: str(row.coverage_by_all)),
+        Column("qcovhsp", "% query coverage per hsp", lambda row: str(row.coverage)),
     ]
 
 
@@ -202,9 +213,11 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
 
 
 def table_rows(result: SearchResult, columns: list[Column]) -> Iterable[list[str]]:
-    """Fill the columns for each hit of a result, one hit at a time."""
+    """Fill the columns for each alignment of each hit of a result, one at a time."""
     query_id = headers.identifier(result.query_id)
     texts = [column.text for column in columns]
     for hit in result.hits:
-        row = Row(hit, query_id)
-        yield [text(row) for text in texts]
+        # a hit's own alignment is not looked for where no column needs it
+        for shown in hit.hsps if hit.may_have_several else (None,):
+            row = Row(hit, query_id, shown)
+            yield [text(row) for text in texts]

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 
 
 class JsonLinesWriter(Writer):
@@ -23,7 +23,8 @@ class JsonLinesWriter(Writer):
     precision; they and ``statistics`` are null where there are no statistics. Where statistics were fitted,
     ``parameters`` has ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores
     at the lengths between which they are interpolated), a hit has ``z_score``, and bit scores are null; where they
-    could not be, ``no_statistics`` says why. Headers are as they were, merged
+    could not be, ``no_statistics`` says why. Where several alignments a hit were asked for, ``further_alignments`` of
+    a hit holds those behind the best, which is the hit's own, with the same keys. Headers are as they were, merged
     ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
@@ -76,9 +77,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
 
 
 def _hit_object(hit: Hit) -> dict[str, Any]:
-    pair = hit.pair
-    length, identities, gaps = pair.length, pair.identities, pair.gaps
-    query_row, midline, subject_row = pair.rows()
+    best, *further = [_alignment_object(hsp) for hsp in hit.hsps]
     return {
         "subject": {
             "id": headers.encodable(hit.subject_id),
@@ -86,10 +85,20 @@ def _hit_object(hit: Hit) -> dict[str, Any]:
             "length": int(hit.subject_length),
             "index": int(hit.subject_index),
         },
-        "score": int(hit.score),
-        "bit_score": _number(hit.bit_score),
-        "evalue": _number(hit.evalue),
-        **({} if hit.z_score is None else {"z_score": _number(hit.z_score)}),
+        **best,
+        **({"further_alignments": further} if hit.may_have_several else {}),
+    }
+
+
+def _alignment_object(hsp: Hsp) -> dict[str, Any]:
+    pair = hsp.pair
+    length, identities, gaps = pair.length, pair.identities, pair.gaps
+    query_row, midline, subject_row = pair.rows()
+    return {
+        "score": int(hsp.score),
+        "bit_score": _number(hsp.bit_score),
+        "evalue": _number(hsp.evalue),
+        **({} if hsp.z_score is None else {"z_score": _number(hsp.z_score)}),
         "query_start": int(pair.query_start),
         "query_end": int(pair.query_end),
         "subject_start": int(pair.subject_start),

@@ -9,7 +9,7 @@ from typing import TextIO
 from swsearch.fitted import Fit, FittedStatistics
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 from swsearch.statistics import KarlinAltschul, Statistics
 
 BLOCK = 60
@@ -117,25 +117,32 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
 
 
 def _hit_lines(hit: Hit, statistics: Statistics | None) -> Iterator[str]:
-    pair = hit.pair
-    length = pair.length
-
-    def share(part: int) -> str:
-        return f"{part}/{length} ({numbers.whole_percentage(part, length)}%)"
-
     yield ""
     for number, title in enumerate(headers.titles(hit.subject_id, hit.subject_description)):
         yield from _wrapped((" " if number else ">") + title)
     yield f"Length={hit.subject_length}"
     yield ""
+    for number, hsp in enumerate(hit.hsps):
+        if number:
+            yield ""
+        yield from _alignment_lines(hsp, statistics)
+
+
+def _alignment_lines(hsp: Hsp, statistics: Statistics | None) -> Iterator[str]:
+    pair = hsp.pair
+    length = pair.length
+
+    def share(part: int) -> str:
+        return f"{part}/{length} ({numbers.whole_percentage(part, length)}%)"
+
     if statistics is None:
-        yield f" Score = {hit.score}"
-    elif hit.bit_score is None:
-        z_score = numbers.NO_NUMBER if hit.z_score is None else f"{hit.z_score:.1f}"
-        yield f" Score = {hit.score},  Z-score = {z_score},  Expect = {numbers.evalue_text(hit.evalue)}"
+        yield f" Score = {hsp.score}"
+    elif hsp.bit_score is None:
+        z_score = numbers.NO_NUMBER if hsp.z_score is None else f"{hsp.z_score:.1f}"
+        yield f" Score = {hsp.score},  Z-score = {z_score},  Expect = {numbers.evalue_text(hsp.evalue)}"
     else:
-        bits, evalue = numbers.bit_score_text(hit.bit_score), numbers.evalue_text(hit.evalue)
-        yield f" Score = {bits} bits ({hit.score}),  Expect = {evalue}"
+        bits, evalue = numbers.bit_score_text(hsp.bit_score), numbers.evalue_text(hsp.evalue)
+        yield f" Score = {bits} bits ({hsp.score}),  Expect = {evalue}"
     yield (f" Identities = {share(pair.identities)}, Positives = {share(pair.positives)}, Gaps = {share(pair.gaps)}")
     yield ""
     yield from _blocks(pair.rows(), pair.query_start, pair.subject_start, max(pair.query_end, pair.subject_end))

@@ -14,7 +14,7 @@ from swsearch.results import RunInfo, SearchResult
 
 
 class TabularWriter(Writer):
-    """A line a hit, columns separated by tabs; coordinates count from 1 and include the end.
+    """A line an alignment, columns separated by tabs; coordinates count from 1 and include the end.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class TabularWriter(Writer):
 
 
 class CommaSeparatedWriter(TabularWriter):
-    """A line a hit, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
+    """A line an alignment, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
 
     def write(self, result: SearchResult) -> None:
         """Write the hits of one query."""
@@ -84,7 +84,8 @@ class CommentedWriter(TabularWriter):
             yield f"Note: fit: {result.statistics.describe()}"
         if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
             yield f"Fields: {', '.join(column.field for column in self._columns)}"
-        yield f"{len(result.hits)} hits found"
+        # blastp counts lines too
+        yield f"{sum(len(hit.hsps) if hit.may_have_several else 1 for hit in result.hits)} hits found"
 
     def end(self) -> None:
         """Write the number of queries."""

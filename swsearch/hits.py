@@ -1,0 +1,104 @@
+"""From the subjects that score best to hits: with statistics, alignments to be found, and filters that take these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.engines.base import available_processors
+from swsearch.fitted import FittedStatistics
+from swsearch.hit_alignments import HitSequences, align_together
+from swsearch.inputs import Query
+from swsearch.results import Hit
+from swsearch.several import Further
+from swsearch.statistics import Statistics
+
+if TYPE_CHECKING:
+    from swsearch.job import SearchJob
+
+FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
+"""Candidates that are aligned at a time until enough have passed the filters: some for each thread, few in vain, and
+no more than memory holds."""
+
+Candidate = tuple[int, int]
+"""Score and subject."""
+
+
+class HitMaker:
+    """Makes the hits of one query.
+
+    Parameters
+    ----------
+    job : SearchJob
+        Whose options and database they are made with.
+    query : Query
+        The query.
+    statistics : Statistics or None
+        What bit scores and E-values come from.
+    least_scores : ndarray, shape (longest subject + 1,), int64
+        Smallest score of a hit by subject length; looked at for further alignments alone.
+    """
+
+    def __init__(
+        self, job: SearchJob, query: Query, statistics: Statistics | None, least_scores: npt.NDArray[np.int64]
+    ) -> None:
+        self._job, self._query, self._statistics, self._least_scores = job, query, statistics, least_scores
+
+    def hits(self, best: list[Candidate]) -> list[Hit]:
+        """Return the hits of candidates, best first: as many as are asked for, of those that pass the filters."""
+        options = self._job.options
+        if not options.filters.needs_alignments:
+            return self._make(best)
+        passed: list[Hit] = []
+        place = 0
+        while place < len(best) and len(passed) < options.max_hits:
+            together = min(max(FEWEST_TOGETHER, options.max_hits - len(passed)), MOST_TOGETHER)
+            hits = self._make(best[place : place + together])
+            align_together(hits, self._job.threads or available_processors())
+            passed += [hit for hit in hits if options.filters.passes(hit.pair)]
+            place += together
+        return passed[: options.max_hits]
+
+    def _make(self, best: list[Candidate]) -> list[Hit]:
+        """Make hits whose alignments are found when asked for."""
+        query, statistics, database = self._query, self._statistics, self._job.database
+        lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
+        evalues: list[float | None] = [None] * len(best)
+        z_scores: list[float | None] = [None] * len(best)
+        scores = [score for score, _ in best]
+        if isinstance(statistics, FittedStatistics):
+            z_scores = statistics.z_scores(scores, lengths).tolist()
+        if statistics is not None and best:
+            evalues = statistics.evalues(scores, len(query.codes), lengths, self._job.effective_residues).tolist()
+        further = [self._further(int(length)) for length in lengths]
+        return [
+            Hit(
+                query_id=query.identifier,
+                subject_id=database.identifier(subject),
+                subject_description=database.description(subject),
+                subject_index=subject,
+                query_length=len(query.codes),
+                subject_length=int(length),
+                score=score,
+                bit_score=None if statistics is None else statistics.bit_score(score),
+                evalue=evalue,
+                _align=HitSequences(self._job, query, subject),
+                z_score=z_score,
+                _further=more,
+            )
+            for (score, subject), length, evalue, z_score, more in zip(
+                best, lengths, evalues, z_scores, further, strict=True
+            )
+        ]
+
+    def _further(self, subject_length: int) -> Further | None:
+        """Return what finds further alignments of a hit with a subject of this length, if they are asked for."""
+        options = self._job.options
+        if options.max_alignments == 1:
+            return None
+        least = max(1, int(self._least_scores[subject_length]))
+        return Further(
+            options.max_alignments, least, options.filters, options.statistics, self._job.effective_residues
+        )

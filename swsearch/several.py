@@ -1,0 +1,96 @@
+"""More than one alignment of a hit, in local mode: each the best that shares no pair of residues with those before.
+
+As Waterman and Eggert define them (J. Mol. Biol. 197:723, 1987); BLAST's several HSPs, exactly. Each has the E-value
+of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
+
+A further alignment costs one to two times the cells of the pair, at about a nanosecond a cell (``cpu/several.cpp``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch import simd
+from swsearch.alignment import PairAlignment
+from swsearch.filters import HitFilters
+from swsearch.results import Hit, Hsp
+from swsearch.statistics import KarlinAltschul
+
+
+def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
+    """Return the residues that an alignment pairs: places in query and subject, shape (n, 2), int64."""
+    ops = pair.column_ops
+    paired = ops == ord("M")
+    query = pair.query_start + np.cumsum(ops != ord("D")) - 1
+    subject = pair.subject_start + np.cumsum(ops != ord("I")) - 1
+    return np.ascontiguousarray(np.stack([query[paired], subject[paired]], axis=1), dtype=np.int64)
+
+
+def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
+    """Find alignments of a pair behind its best local one.
+
+    Parameters
+    ----------
+    first : PairAlignment
+        The best, local.
+    most : int
+        How many to find.
+    least : int, optional
+        The least score of one, at least 1.
+
+    Returns
+    -------
+    list of PairAlignment
+        Scores descend.
+    """
+    scoring = first.scoring
+    found = simd.extension().align_again(
+        np.ascontiguousarray(first.query),
+        np.ascontiguousarray(first.subject),
+        np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
+        used_pairs(first),
+        int(scoring.gap_open),
+        int(scoring.gap_extend),
+        least,
+        most,
+    )
+    return [first.like(*each[:4]) for each in found]
+
+
+@dataclass(frozen=True)
+class Further:
+    """Finds what a hit's `hsps` hold behind its best alignment.
+
+    Parameters
+    ----------
+    most : int
+        Alignments of a hit, the best included.
+    least : int
+        Score that reaches the E-value threshold and ``min_score``.
+    filters : HitFilters
+        What they must be like; of the ``most`` best, those that pass are shown.
+    statistics : KarlinAltschul or None
+        What bit scores and E-values come from.
+    residues : int
+        Database size that E-values refer to.
+    """
+
+    most: int
+    least: int
+    filters: HitFilters
+    statistics: KarlinAltschul | None
+    residues: int
+
+    def __call__(self, hit: Hit) -> list[Hsp]:
+        """Find them."""
+        found = further_alignments(hit.pair, self.most - 1, self.least)
+        return [self._hsp(hit, pair) for pair in found if self.filters.passes(pair)]
+
+    def _hsp(self, hit: Hit, pair: PairAlignment) -> Hsp:
+        if self.statistics is None:
+            return Hsp(pair, pair.score, None, None)
+        evalues = self.statistics.evalues([pair.score], hit.query_length, [hit.subject_length], self.residues)
+        return Hsp(pair, pair.score, self.statistics.bit_score(pair.score), float(evalues[0]))
