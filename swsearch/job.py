@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import IntArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import (
     ChunkPlan,
@@ -36,6 +37,7 @@ from swsearch.loaded import LoadedDatabase
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
 from swsearch.results import Asked, SearchResult
+from swsearch.score_distribution import distribution_of
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics import (
     DEFAULT_EVALUE,
@@ -81,6 +83,8 @@ class SearchOptions:
         What a hit must be like besides; `max_hits` counts those that are so.
     max_alignments : int
         Most alignments of a hit, in local mode.
+    distribution : bool
+        Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
     """
 
     scoring: Scoring
@@ -90,6 +94,7 @@ class SearchOptions:
     dbsize: int | None = None
     filters: HitFilters = field(default_factory=HitFilters)
     max_alignments: int = 1
+    distribution: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -189,7 +194,7 @@ class SearchJob:
     @property
     def _most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
-        if self.options.is_fitted:
+        if self.options.is_fitted or self.options.distribution:
             each = 8  # twice an int32, for a chunk and for all
         elif self.options.filters.needs_alignments:
             each = 16  # score and place
@@ -224,6 +229,8 @@ class SearchJob:
         options = self.options
         if self._fit is not None:
             return self._run_fitted(queries, loaded, self._fit)
+        if options.distribution:
+            return self._run_counted(queries, loaded)
         tops = [
             TopHits(self._least_scores(len(query.codes)), options.max_candidates, self._allowed) for query in queries
         ]
@@ -267,12 +274,35 @@ class SearchJob:
                 among = np.arange(len(row))
             if options.mode != "global":
                 among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
-            if options.filters.min_score is not None:
-                among = among[row[among] >= options.filters.min_score]
-            if self._allowed is not None:
-                among = among[self._allowed[among]]
-            results.append(self._result(query, best_of(row, among, options.max_candidates), statistics, reason))
+            best = best_of(row, self._passing(row, among), options.max_candidates)
+            result = self._result(query, best, statistics, reason)
+            results.append(self._with_distribution(result, row) if options.distribution else result)
         return results
+
+    def _run_counted(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
+        """Score everything and keep how it is distributed; the hits are those that `Engine.find` finds."""
+        options, lengths = self.options, self.database.lengths
+        scores = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
+        group = prepare(self.engine, queries, options.scoring, options.mode)
+        _score_all(self.engine, group, loaded, scores, self.progress)
+        results = []
+        for query, row in zip(queries, scores, strict=True):
+            among = np.flatnonzero(row >= self._least_scores(len(query.codes))[lengths])
+            best = best_of(row, self._passing(row, among), options.max_candidates)
+            results.append(self._with_distribution(self._result(query, best, options.statistics), row))
+        return results
+
+    def _passing(self, row: ScoreArray, among: IntArray) -> IntArray:
+        """Return those of some subjects that the filters by score and identifier let pass."""
+        if self.options.filters.min_score is not None:
+            among = among[row[among] >= self.options.filters.min_score]
+        return among if self._allowed is None else among[self._allowed[among]]
+
+    def _with_distribution(self, result: SearchResult, row: ScoreArray) -> SearchResult:
+        found = distribution_of(
+            row, result.query_length, self._by_length, result.statistics, self.database.n_residues
+        )
+        return replace(result, distribution=found)
 
     @cached_property
     def _by_length(self) -> Lengths:
@@ -398,6 +428,7 @@ def search(
     include_ids: Iterable[str] | str | Path | None = None,
     exclude_ids: Iterable[str] | str | Path | None = None,
     max_alignments: int = 1,
+    distribution: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -436,6 +467,8 @@ def search(
     max_alignments : int, optional
         Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
         before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
+    distribution : bool, optional
+        Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -473,7 +506,9 @@ def search(
         named_ids(include_ids, "include_ids"),
         named_ids(exclude_ids, "exclude_ids"),
     )
-    options = SearchOptions(scoring or Scoring(), mode, max_hits, evalue, dbsize, filters, max_alignments)
+    options = SearchOptions(
+        scoring or Scoring(), mode, max_hits, evalue, dbsize, filters, max_alignments, distribution
+    )
     read = read_queries(queries, options.scoring.matrix.alphabet)
     made = _make_engine(engine, threads, device, gpu_memory)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow
     from Bio.Align import Alignment
 
+    from swsearch.score_distribution import ScoreDistribution
+
 
 Asked = dict[str, int | float | str]
 """What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, several alignments."""
@@ -168,6 +170,8 @@ class SearchResult:
         Why there are none, where they could not be fitted; see also `why_no_statistics`.
     asked : dict of str to (int, float or str)
         Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
+    distribution : ScoreDistribution or None
+        How the whole database scores, if the search was asked to keep it.
     """
 
     query_id: str
@@ -183,6 +187,7 @@ class SearchResult:
     effective_residues: int
     no_statistics: str = field(default="", repr=False)
     asked: Asked = field(default_factory=dict, repr=False)
+    distribution: ScoreDistribution | None = field(default=None, repr=False)
 
     @property
     def why_no_statistics(self) -> str:
