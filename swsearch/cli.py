@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import time
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -111,7 +113,8 @@ def search_command(
         str,
         typer.Option(
             metavar="FMT",
-            help="0 pairwise, 6 tabular, 7 tabular with comments, 10 comma separated, json (one line a query); "
+            help="0 pairwise, 6 tabular, 7 tabular with comments, 10 comma separated, json (one line a query), "
+            "html (a page to read); "
             "'6 qseqid sseqid score ...' chooses columns.",
             rich_help_panel=OUTPUT,
         ),
@@ -190,10 +193,13 @@ def search_command(
     from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job import SearchJob, SearchOptions
+    from swsearch.provenance import Execution, checksums
     from swsearch.results import RunInfo
     from swsearch.statistics import why_no_statistics
 
     begun = time.monotonic()
+    begun_at = datetime.now(UTC)
+    format_ = report.create_writer(outfmt, sys.stdout)  # a bad format is better told now than after the search
     filters = HitFilters(
         min_score,
         min_identity,
@@ -203,14 +209,14 @@ def search_command(
         named_ids(exclude_ids, "exclude_ids"),
     )
     options = SearchOptions(
-        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters, max_alignments
+        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters, max_alignments,
+        format_.needs_distribution,
     )
     if output is not None:
         check_output(Path(output))
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    report.create_writer(outfmt, sys.stdout)  # a bad format is better told now than after the search
     found = read_queries(Path(queries), options.scoring.matrix.alphabet)
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
@@ -238,6 +244,8 @@ def search_command(
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
             job.method, options.threshold, max_hits, options.described(),
+            checksums(queries, database) if format_.needs_checksums else (),
+            Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at),
         )  # fmt: skip
         unfitted: list[str] = []
         with open_output(output) as stream:

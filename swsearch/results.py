@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
     from Bio.Align import Alignment
 
+    from swsearch.provenance import Checksum, Execution
     from swsearch.score_distribution import ScoreDistribution
 
 
@@ -281,6 +282,10 @@ class RunInfo:
         Most hits reported for a query.
     asked : dict of str to (int, float or str)
         As in `SearchResult`.
+    checksums : tuple of Checksum
+        Of the files that went in, where a writer asks for them.
+    execution : Execution or None
+        Engine, command line and time: what may differ between runs that find the same.
     """
 
     version: str
@@ -293,3 +298,5 @@ class RunInfo:
     evalue: float | None
     max_hits: int
     asked: Asked = field(default_factory=dict)
+    checksums: tuple[Checksum, ...] = ()
+    execution: Execution | None = None

@@ -30,7 +30,7 @@ STRAY_SHARE = 0.001
 """Share of the subjects on either side that may lie outside the bins: in global mode a few very long subjects, which
 score -30,000, would leave no room for the others."""
 
-REACH = 8.0
+REACH = 4.0
 """Bins begin at the lowest score, but not further below the median than so many times the 5th percentile is."""
 
 
@@ -166,7 +166,7 @@ def _edges(scores: LongArray, counts: LongArray, at_least: AtLeast | None) -> Lo
     spread = max(median - quantile(0.05), 1)
     low = max(int(scores[0]), min(quantile(STRAY_SHARE), median - int(REACH * spread)))
     if at_least is None:
-        high = min(int(scores[-1]), median + int(2 * REACH * spread)) + 1
+        high = min(int(scores[-1]), median + int(4 * REACH * spread)) + 1
     else:
         step = 1
         while at_least(median + step) > CURVE_END and step < 1 << 24:

@@ -1,4 +1,4 @@
-"""One writer a format: tables (BLAST's 6, 7 and 10), the pairwise report (0) and JSON lines."""
+"""One writer a format: tables (BLAST's 6, 7 and 10), the pairwise report (0), JSON lines and HTML."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TextIO
 from swsearch.errors import OptionError
 from swsearch.report.base import Writer
 from swsearch.report.columns import choose_columns
+from swsearch.report.html import HtmlWriter
 from swsearch.report.json_lines import JsonLinesWriter
 from swsearch.report.pairwise import PairwiseWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
@@ -19,9 +20,10 @@ _TABLES: dict[str, type[TabularWriter]] = {
     "7": CommentedWriter,
     "10": CommaSeparatedWriter,
 }
-_REPORTS: dict[str, type[PairwiseWriter] | type[JsonLinesWriter]] = {
+_REPORTS: dict[str, type[PairwiseWriter] | type[JsonLinesWriter] | type[HtmlWriter]] = {
     "0": PairwiseWriter,
     "json": JsonLinesWriter,
+    "html": HtmlWriter,
 }
 
 FORMATS: dict[str, str] = {
@@ -30,6 +32,7 @@ FORMATS: dict[str, str] = {
     "7": "7", "commented": "7",
     "10": "10", "csv": "10",
     "json": "json", "jsonl": "json",
+    "html": "html",
 }  # fmt: skip
 """Every name that a format goes by, and the one that stands for it."""
 

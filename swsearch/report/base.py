@@ -20,9 +20,15 @@ class Writer(ABC):
     ----------
     needs_alignments : bool
         False when nothing of what is written asks for the hits' alignments, so that a job need not find them.
+    needs_distribution : bool
+        True when results are to keep how the whole database scores (`SearchOptions.distribution`).
+    needs_checksums : bool
+        True when the run is to name the checksums of its files (`swsearch.provenance`).
     """
 
     needs_alignments: bool = True
+    needs_distribution: bool = False
+    needs_checksums: bool = False
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,0 +1,158 @@
+// alignments.js: rows of an alignment from its CIGAR, cut into numbered blocks.
+
+/** Make an element: attributes by name ("text" is its text, "class" its class), then children. */
+function make(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") node.textContent = value;
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+/** E-values as blastp's tables have them. */
+function evalueText(value) {
+  if (value === null) return "nan";
+  if (value < 1e-180) return "0.0";
+  if (value < 0.0009) return value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
+  if (value < 0.1) return value.toFixed(3);
+  if (value < 1) return value.toFixed(2);
+  if (value < 10) return value.toFixed(1);
+  return value.toFixed(0);
+}
+
+/** Bit scores as blastp has them: above 99.9 cut, not rounded. */
+function bitsText(value) {
+  if (value === null) return "nan";
+  if (value > 99999) return value.toExponential(3).replace(/e([+-])(\d)$/, "e$10$2");
+  return value > 99.9 ? String(Math.trunc(value)) : value.toFixed(1);
+}
+
+/** Runs of a CIGAR: [[12, "M"], [1, "D"], ...]. */
+function runsOf(cigar) {
+  return Array.from(cigar.matchAll(/(\d+)([MID])/g), (run) => [Number(run[1]), run[2]]);
+}
+
+/**
+ * The three rows of an alignment and the kind of each column: m same, p alike (scores above 0), x other, g gap.
+ * I consumes the query, D the subject; the subject's letters are the aligned ones alone.
+ */
+function rowsOf(hsp, sequence, positive) {
+  const query = hsp.query || sequence;
+  let q = hsp.q, s = 0, top = "", middle = "", bottom = "", kinds = "";
+  for (const [n, operation] of runsOf(hsp.cigar)) {
+    const a = operation === "D" ? "-".repeat(n) : query.slice(q, q + n);
+    const b = operation === "I" ? "-".repeat(n) : hsp.subject.slice(s, s + n);
+    if (operation === "M") {
+      for (let k = 0; k < n; k++) {
+        const kind = a[k] === b[k] ? "m" : (positive[a[k]] || "").includes(b[k]) ? "p" : "x";
+        kinds += kind;
+        middle += kind === "m" ? a[k] : kind === "p" ? "+" : " ";
+      }
+    } else {
+      kinds += "g".repeat(n);
+      middle += " ".repeat(n);
+    }
+    top += a;
+    bottom += b;
+    if (operation !== "D") q += n;
+    if (operation !== "I") s += n;
+  }
+  return { top, middle, bottom, kinds };
+}
+
+/** What tables say of an alignment; coordinates count from 1 and include the end. */
+function measure(hsp) {
+  let length = 0, gaps = 0, openings = 0, ofQuery = 0, ofSubject = 0;
+  for (const [n, operation] of runsOf(hsp.cigar)) {
+    length += n;
+    if (operation !== "M") { gaps += n; openings += 1; }
+    if (operation !== "D") ofQuery += n;
+    if (operation !== "I") ofSubject += n;
+  }
+  const span = (start, n) => (n ? [start + 1, start + n] : [0, 0]);
+  return {
+    length, gaps, openings, query: span(hsp.q, ofQuery), subject: span(hsp.s, ofSubject), ofQuery,
+    identity: length ? (100 * hsp.identities) / length : 0,
+  };
+}
+
+/** Append letters to a line, each run of one kind marked. */
+function marked(line, letters, kinds) {
+  for (let start = 0; start < letters.length; ) {
+    let end = start + 1;
+    while (end < letters.length && kinds[end] === kinds[start]) end += 1;
+    const part = letters.slice(start, end);
+    line.append(kinds[start] === "x" ? part : make("span", { class: kinds[start], text: part }));
+    start = end;
+  }
+}
+
+/** One alignment as text in blocks of so many columns, with coordinates at both sides. */
+function alignmentBlocks(hsp, sequence, positive, columns) {
+  const { top, middle, bottom, kinds } = rowsOf(hsp, sequence, positive);
+  const measured = measure(hsp);
+  const digits = String(Math.max(measured.query[1], measured.subject[1])).length;
+  const pre = make("pre", { role: "group", tabindex: 0, "aria-label": "Alignment, query above subject" });
+  let q = hsp.q, s = hsp.s;
+  const side = (block, name, letters, kindsHere, at) => {
+    const end = at + letters.length - letters.split("-").length + 1;
+    const first = at + (end > at ? 1 : 0);
+    block.append(make("span", { class: "at", text: `${name} ${String(first).padStart(digits)} ` }));
+    marked(block, letters, kindsHere);
+    block.append(make("span", { class: "at", text: ` ${end}` }), "\n");
+    return end;
+  };
+  for (let start = 0; start < top.length; start += columns) {
+    const here = kinds.slice(start, start + columns);
+    const block = make("div", { class: "block" });
+    q = side(block, "Query", top.slice(start, start + columns), here, q);
+    block.append(" ".repeat(7 + digits) + middle.slice(start, start + columns) + "\n");
+    s = side(block, "Sbjct", bottom.slice(start, start + columns), here, s);
+    block.append("\n");
+    pre.append(block);
+  }
+  return pre;
+}
+
+/** How many columns an alignment may have in so many pixels; 60, as everywhere, or fewer, or on wide screens 100. */
+function columnsFor(width, digits) {
+  const probe = make("pre", { text: "M".repeat(100) });
+  probe.style.position = "absolute";
+  probe.style.visibility = "hidden";
+  probe.style.width = "max-content";
+  document.body.append(probe);
+  const letter = probe.getBoundingClientRect().width / 100;
+  probe.remove();
+  const room = Math.floor(width / letter) - 8 - 2 * digits;
+  if (room >= 100) return 100;
+  return room >= 60 ? 60 : Math.max(10, 10 * Math.floor(room / 10));
+}
+
+/** All that a hit's open row shows. */
+function hitDetail(hit, data, positive, width) {
+  const box = make("div");
+  for (const title of hit.titles) box.append(make("p", {}, make("strong", { text: title })));
+  box.append(make("p", { class: "note", text: `${hit.length.toLocaleString("en")} residues` }));
+  hit.hsps.forEach((hsp, place) => {
+    const m = measure(hsp);
+    const share = (n) => `${n}/${m.length} (${m.length ? Math.round((100 * n) / m.length) : 0} %)`;
+    const words = [
+      hsp.bits === null ? `Score ${hsp.score}` : `Score ${bitsText(hsp.bits)} bits (${hsp.score})`,
+      hsp.evalue === null ? null : `E-value ${evalueText(hsp.evalue)}`,
+      `identities ${share(hsp.identities)}`, `positives ${share(hsp.positives)}`, `gaps ${share(m.gaps)}`,
+      `query ${m.query.join("-")}`, `subject ${m.subject.join("-")}`,
+    ];
+    if (hit.hsps.length > 1) box.append(make("h3", { text: `Alignment ${place + 1} of ${hit.hsps.length}` }));
+    box.append(make("p", { text: words.filter(Boolean).join(", ") }));
+    const digits = String(Math.max(m.query[1], m.subject[1])).length;
+    box.append(alignmentBlocks(hsp, data.sequence, positive, columnsFor(width, digits)));
+  });
+  const key = make("ul", { class: "legend key", "aria-label": "Marks" });
+  for (const [kind, text] of [["m", "identical"], ["p", "scores above 0"], ["g", "gap"]]) {
+    key.append(make("li", {}, make("i", { class: kind, text: kind === "g" ? "-" : "A" }), text));
+  }
+  box.append(key);
+  return box;
+}

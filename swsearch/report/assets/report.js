@@ -1,0 +1,163 @@
+// report.js: which query is shown, and everything around its table.
+
+const { queries, positive } = JSON.parse(document.getElementById("index").textContent);
+const home = document.getElementById("query");
+const MOST_OPEN = 50;  // alignments that are opened at once
+let table = null, redrawPictures = () => {}, current = -1;
+
+/** The number of the query that the address names. */
+function wanted() {
+  if (location.hash === "") return 0;
+  const found = /^#query-(\d+)$/.exec(location.hash);
+  return found ? Math.min(Math.max(Number(found[1]) - 1, 0), queries.length - 1) : null;
+}
+
+function plural(n, one, many) {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}
+
+/** Steps between queries, and a table of all of them. */
+function chooser() {
+  const nav = document.getElementById("queries");
+  if (queries.length < 2) return { follow: () => {} };
+  const go = (place) => { location.hash = `#query-${place + 1}`; };
+  const select = make("select", { id: "which" });
+  queries.forEach((query, place) => select.append(
+    make("option", { value: place, text: `${place + 1}. ${query.id}: ${plural(query.hits, "hit", "hits")}` })));
+  select.addEventListener("change", () => go(Number(select.value)));
+  const before = make("button", { type: "button", text: "Previous" });
+  const after = make("button", { type: "button", text: "Next" });
+  before.addEventListener("click", () => go(current - 1));
+  after.addEventListener("click", () => go(current + 1));
+  nav.append(make("div", { class: "steps" }, make("label", {}, `Query of ${queries.length}`, select), before, after));
+  nav.append(overview());
+  return { follow: () => {
+    select.value = String(current);
+    before.disabled = current === 0;
+    after.disabled = current === queries.length - 1;
+  } };
+}
+
+function overview() {
+  const details = make("details", {}, make("summary", { text: `All ${queries.length} queries` }));
+  details.addEventListener("toggle", () => {
+    if (details.children.length > 1) return;
+    const head = make("tr");
+    const names = ["Query", "Length", "Hits", "Best hit", "Score", "E-value"];
+    names.forEach((text, k) => head.append(make("th", { scope: "col", class: [1, 2, 4, 5].includes(k) ? "number" : null, text })));
+    const body = make("tbody");
+    queries.forEach((query, place) => {
+      const number = (value) => make("td", { class: "number", text: value === null ? "" : String(value) });
+      body.append(make("tr", {},
+        make("th", { scope: "row" }, make("a", { href: `#query-${place + 1}`, text: query.id }), make("span", { class: "title", text: query.title })),
+        number(query.length.toLocaleString("en")), number(query.hits.toLocaleString("en")), make("td", { text: query.best }),
+        number(query.score), number(query.hits ? evalueText(query.evalue) : null)));
+    });
+    details.append(make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), body)));
+  });
+  return details;
+}
+
+/** The fields that filter; what is shown is told to people who cannot see it change. */
+function filterForm(data) {
+  const fields = {};
+  const form = make("form", { class: "filters", role: "search", "aria-label": "Filter the hits" });
+  const field = (key, label, attributes) => {
+    fields[key] = make("input", { autocomplete: "off", spellcheck: "false", ...attributes });
+    form.append(make("label", { class: key === "words" ? "search" : null }, label, fields[key]));
+  };
+  field("words", "Subject holds", { type: "search", placeholder: "words of identifier or title" });
+  if (data.hits.some((hit) => hit.evalue !== null)) field("evalue", "E-value at most", { type: "text", inputmode: "text", placeholder: "1e-5" });
+  field("identity", "Identity from %", { type: "text", inputmode: "decimal" });
+  field("coverage", "Coverage from %", { type: "text", inputmode: "decimal" });
+  form.append(make("button", { type: "reset", text: "Show all" }));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  return { form, fields };
+}
+
+/** Draw a query: heading, pictures, filters, table. */
+function show(place) {
+  current = place;
+  const data = JSON.parse(document.getElementById(`data-${place}`).textContent);
+  prepare(data);
+  const classes = scoreClasses(data.hits);
+  const heading = make("h2", { text: data.id });
+  if (data.title) heading.append(make("span", { class: "title", text: data.title }));
+  const pictures = make("div", { class: "pictures" });
+  home.replaceChildren(heading,
+    make("p", { class: "note", text: `${plural(data.length, "residue", "residues")}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
+    pictures);
+  table = data.hits.length ? new HitTable(data, positive, classes) : null;
+  redrawPictures = (printing = false) => {
+    const wide = printing ? 340 : pictureWidth(pictures);
+    const shown = table ? table.shown : [];
+    const figures = [];
+    if (table) figures.push(coverageFigure(data, shown, classes, wide, (hit) => table.jumpTo(hit)));
+    if (data.distribution) figures.push(distributionFigure(data, data.hits, wide));
+    pictures.replaceChildren(...figures);
+  };
+  if (table) addTable(data);
+  else home.append(make("p", { text: "No hits." }));
+  redrawPictures();
+}
+
+function pictureWidth(pictures) {
+  const columns = getComputedStyle(pictures).gridTemplateColumns.split(" ");
+  return Math.max(240, Math.floor(parseFloat(columns[0])) - 24);
+}
+
+function addTable(data) {
+  const { form, fields } = filterForm(data);
+  const shown = make("p", { class: "shown", role: "status" });
+  const save = make("button", { type: "button", text: "Download TSV", title: "The hits that are shown, in their order" });
+  save.addEventListener("click", () => download(`${data.id.replace(/[^A-Za-z0-9._-]+/g, "_")}.tsv`, tsvOf(data, table.shown)));
+  const all = make("button", { type: "button", text: "Open alignments" });
+  all.addEventListener("click", () => {
+    const some = table.shown.slice(0, MOST_OPEN);
+    const open = !some.every((hit) => table.open.has(hit));
+    some.forEach((hit) => table.toggle(hit, open));
+    label();
+  });
+  const label = () => {
+    const some = table.shown.slice(0, MOST_OPEN);
+    const open = some.length > 0 && some.every((hit) => table.open.has(hit));
+    const which = table.shown.length > MOST_OPEN ? `the first ${MOST_OPEN} alignments` : "all alignments";
+    all.textContent = `${open ? "Close" : "Open"} ${which}`;
+    all.disabled = save.disabled = !some.length;
+  };
+  form.append(save, all);
+  const update = () => {
+    table.show(filtered(data.hits, fields));
+    const of = table.shown.length === data.hits.length ? "" : ` of ${data.hits.length.toLocaleString("en")}`;
+    shown.textContent = `${table.shown.length.toLocaleString("en")}${of} ${data.hits.length === 1 ? "hit" : "hits"} shown`;
+    label();
+    redrawPictures();
+  };
+  table.onChange = update;
+  form.addEventListener("input", update);
+  form.addEventListener("reset", () => setTimeout(update));
+  home.append(form, shown, table.node);
+  update();
+}
+
+const steps = chooser();
+function follow(first = false) {
+  const place = wanted();
+  if (place === null && !first) return;  // another part of the page
+  if ((place ?? 0) === current) return;
+  show(place ?? 0);
+  steps.follow();
+  if (!first) home.focus({ preventScroll: true });
+}
+window.addEventListener("hashchange", () => follow());
+if (queries.length) follow(true);
+
+let drawnAt = window.innerWidth;
+window.addEventListener("resize", () => {
+  if (window.innerWidth === drawnAt) return;  // phones change the height while they scroll
+  drawnAt = window.innerWidth;
+  redrawPictures();
+  if (table) table.redraw();
+});
+window.addEventListener("beforeprint", () => { redrawPictures(true); if (table) table.redraw(true); });
+window.addEventListener("afterprint", () => { redrawPictures(); if (table) table.redraw(); });

@@ -1,0 +1,264 @@
+"""The report for a browser: one file that needs nothing else, tables to sort and filter, pictures, alignments.
+
+Python writes data and a few fixed words; ``assets/report.js`` draws a query when it is looked at. Each query's data
+stand in a block of their own as soon as the query is done, so that neither the search nor the browser needs to hold
+all of them. Nothing of a header is ever markup: data are JSON without a ``<``, text is set as text, and the page's
+policy allows its own two assets, by their hashes, and nothing else, from nowhere.
+
+All bytes are ASCII. Only the block "Run" (engine, time, command line) differs between runs of equal results.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any, TextIO
+
+import numpy as np
+
+from swsearch.fitted import FittedStatistics
+from swsearch.report import headers
+from swsearch.report.base import Writer
+from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.score_distribution import ScoreDistribution
+from swsearch.scoring import Scoring
+
+SCRIPTS = ("alignments.js", "pictures.js", "table.js", "report.js")
+"""What makes up the page's script, in this order."""
+
+
+class HtmlWriter(Writer):
+    """One self-contained page: what was searched, and for each query its hits, pictures and alignments."""
+
+    needs_distribution = True
+    needs_checksums = True
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._run: RunInfo | None = None
+        self._index: list[dict[str, Any]] = []
+
+    def begin(self, run: RunInfo) -> None:
+        """Write the page's head and what was searched."""
+        self._run = run
+        style, script = _asset("report.css"), _script()
+        policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
+        self._put(
+            "<!doctype html>\n"
+            '<html lang="en">\n'
+            "<head>\n"
+            '<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            '<meta name="color-scheme" content="light dark">\n'
+            f'<meta name="generator" content="swsearch {_text(run.version)}">\n'
+            f"<title>swsearch: {_text(run.database_name)}</title>\n"
+            f"<style>{style}</style>\n"
+            "</head>\n"
+            "<body>\n"
+            '<a class="skip" href="#query">Skip to the hits</a>\n'
+            "<header>\n"
+            "<h1>swsearch report</h1>\n"
+            f"<p>Exact {run.mode} search of <strong>{_text(run.database_name)}</strong>: "
+            f"{run.database_subjects:,} subjects, {run.database_residues:,} residues, every one of them scored. "
+            '<a href="#parameters">Parameters and checksums</a></p>\n'
+            "</header>\n"
+            "<main>\n"
+            "<noscript><p>This report draws its tables and pictures with JavaScript, which is off. Its data are in "
+            "this file all the same, and <code>--outfmt 0</code> writes a report that needs none.</p></noscript>\n"
+            '<nav id="queries" aria-label="Queries"></nav>\n'
+            '<section id="query" tabindex="-1" aria-label="Hits"></section>\n'
+        )
+
+    def write(self, result: SearchResult) -> None:
+        """Write the data of one query."""
+        self._put(_data(f"data-{len(self._index)}", _query_data(result)))
+        best = result.hits[0] if result.hits else None
+        self._index.append(
+            {
+                "id": headers.identifier(result.query_id),
+                "title": headers.one_line(result.query_description).strip(),
+                "length": int(result.query_length),
+                "hits": len(result.hits),
+                "best": headers.identifier(best.subject_id) if best else "",
+                "score": int(best.score) if best else None,
+                "evalue": _number(best.evalue) if best else None,
+            }
+        )
+
+    def end(self) -> None:
+        """Write parameters, run and script."""
+        run = self._run
+        assert run is not None
+        self._put(_definitions("parameters", "Parameters", _parameters(run, self._index)))
+        if run.execution is not None:
+            self._put(_definitions("run", "Run", _execution(run)))
+        self._put("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
+        self._put(_data("index", {"queries": self._index, **_alphabet(run.scoring)}))
+        self._put(f"<script>{_script()}</script>\n</body>\n</html>\n")
+
+    def _put(self, text: str) -> None:
+        self._stream.write(text)
+
+
+@cache
+def _asset(name: str) -> str:
+    text = (files("swsearch.report") / "assets" / name).read_text(encoding="ascii")
+    return "\n" + text
+
+
+@cache
+def _script() -> str:
+    # one function around all, so that nothing is global
+    return '\n"use strict";\n(() => {' + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode("ascii")).digest()).decode("ascii")
+    return f"'sha256-{digest}'"
+
+
+def _text(value: object) -> str:
+    """Return text that is no markup, in ASCII."""
+    return escape(headers.one_line(str(value))).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def _data(identifier: str, value: dict[str, Any]) -> str:
+    """Return a block of data that holds nothing that could end it: no ``<``, so no ``</script>`` and no ``<!--``."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return f'<script type="application/json" id="{identifier}">{text}</script>\n'
+
+
+def _query_data(result: SearchResult) -> dict[str, Any]:
+    statistics = result.statistics
+    if statistics is None:
+        note = result.why_no_statistics
+    elif isinstance(statistics, FittedStatistics):
+        note = f"E-values: {statistics.name}; {statistics.describe()}"
+    else:
+        note = f"E-values: {statistics.name}"
+    if statistics is not None and result.effective_residues != result.database_residues:
+        note += f"; they refer to a database of {result.effective_residues:,} residues"
+    query = result.hits[0].pair.query if result.hits else None
+    decode = result.scoring.matrix.alphabet.decode
+    return {
+        "id": headers.identifier(result.query_id),
+        "title": headers.one_line(result.query_description).strip(),
+        "length": int(result.query_length),
+        "note": headers.one_line(note),
+        "sequence": "" if query is None else decode(query),
+        "hits": [_hit_data(hit, query) for hit in result.hits],
+        "distribution": None if result.distribution is None else _distribution_data(result.distribution),
+    }
+
+
+def _hit_data(hit: Hit, query: Any) -> dict[str, Any]:
+    return {
+        "id": headers.identifier(hit.subject_id),
+        "titles": headers.titles(hit.subject_id, hit.subject_description),
+        "length": int(hit.subject_length),
+        "score": int(hit.score),
+        "bits": _number(hit.bit_score),
+        "evalue": _number(hit.evalue),
+        "z": _number(hit.z_score),
+        "hsps": [_hsp_data(hsp, query) for hsp in hit.hsps],
+    }
+
+
+def _hsp_data(hsp: Hsp, query: Any) -> dict[str, Any]:
+    """Return an alignment without what the page can work out: rows and middle line follow from these."""
+    pair = hsp.pair
+    decode = pair.scoring.matrix.alphabet.decode
+    data: dict[str, Any] = {
+        "q": int(pair.query_start),
+        "s": int(pair.subject_start),
+        "cigar": pair.cigar_string,
+        "subject": decode(pair.subject[pair.subject_start : pair.subject_end]),
+        "identities": pair.identities,
+        "positives": pair.positives,
+        "score": int(hsp.score),
+        "bits": _number(hsp.bit_score),
+        "evalue": _number(hsp.evalue),
+    }
+    if pair.query is not query and not np.array_equal(pair.query, query):
+        data["query"] = decode(pair.query)
+    return data
+
+
+def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:
+    starts, counts = found.histogram()
+    median = found.scores[np.searchsorted(np.cumsum(found.counts), found.n_subjects / 2)]
+    return {
+        "subjects": found.n_subjects,
+        "below": found.n_below,
+        "median": int(median),
+        "lowest": int(found.scores[0]),
+        "highest": int(found.scores[-1]),
+        "first": int(found.edges[0]),
+        "width": found.width,
+        "starts": starts.tolist(),
+        "counts": counts.tolist(),
+        "end": int(found.edges[-1]),
+        "expected": None if found.expected is None else [float(f"{value:.5g}") for value in found.expected],
+    }
+
+
+def _alphabet(scoring: Scoring) -> dict[str, Any]:
+    """Say which letters score above 0 with which, for the middle lines."""
+    letters, scores = scoring.matrix.alphabet.letters, scoring.matrix.scores
+    positive = {
+        a: "".join(b for k, b in enumerate(letters) if scores[place, k] > 0) for place, a in enumerate(letters)
+    }
+    return {"positive": positive}
+
+
+def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    scoring, statistics = run.scoring, run.statistics
+    values = "" if statistics is None or not hasattr(statistics, "parameters") else _named(statistics.parameters())
+    rows = [
+        ("Program", f"swsearch {run.version}"),
+        ("Queries", f"{len(index):,}, {sum(query['length'] for query in index):,} residues"),
+        ("Hits", f"{sum(query['hits'] for query in index):,}"),
+        ("Database", f"{run.database_name}: {run.database_subjects:,} subjects, {run.database_residues:,} residues"),
+        ("Alignment", f"{run.mode}, exact"),
+        ("Matrix", scoring.matrix.name),
+        ("Gap of k residues", f"{scoring.gap_open} + k x {scoring.gap_extend}"),
+        ("Hits reported", f"at most {run.max_hits:,} a query{_threshold(run.evalue)}"),
+        ("Statistics", "none" if statistics is None else statistics.name + values),
+    ]
+    return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]
+
+
+def _threshold(evalue: float | None) -> str:
+    return "" if evalue is None else f", of an E-value of at most {evalue:g}"
+
+
+def _named(parameters: dict[str, Any]) -> str:
+    return "; " + ", ".join(f"{name} {value}" for name, value in parameters.items())
+
+
+def _execution(run: RunInfo) -> list[tuple[str, str]]:
+    execution = run.execution
+    assert execution is not None
+    return [
+        ("Engine", execution.engine),
+        ("Begun", execution.begun.isoformat(sep=" ", timespec="seconds")),
+        ("Seconds", f"{execution.seconds():.2f}, this report included"),
+        ("Command", execution.command),
+    ]
+
+
+def _definitions(identifier: str, heading: str, rows: list[tuple[str, str]]) -> str:
+    items = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>\n" for name, value in rows)
+    return f'<section id="{identifier}" class="facts">\n<h2>{heading}</h2>\n<dl>\n{items}</dl>\n</section>\n'
+
+
+def _number(value: float | None) -> float | None:
+    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
+    return float(value) if value is not None and math.isfinite(value) else None
