@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
     from Bio.Align import Alignment
+    from matplotlib.axes import Axes
 
     from swsearch.provenance import Checksum, Execution
     from swsearch.score_distribution import ScoreDistribution
@@ -134,6 +135,12 @@ class Hit:
         """Aligned part of the subject, 0-based half-open."""
         return self.pair.subject_start, self.pair.subject_end
 
+    def plot_dots(self, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
+        """Draw a dot plot of both sequences with the alignments; see `swsearch.plots.plot_dots`."""
+        from swsearch.plots import plot_dots
+
+        return plot_dots(self, ax, window=window, threshold=threshold)
+
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the alignment itself instead of the way to it."""
         state = dict(self.__dict__)
@@ -207,6 +214,18 @@ class SearchResult:
     def __repr__(self) -> str:
         best = f", best {self.hits[0].subject_id} {self.hits[0].score}" if self.hits else ""
         return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
+
+    def plot_scores(self, ax: Axes | None = None) -> Axes:
+        """Draw how the whole database scores; see `swsearch.plots.plot_scores`."""
+        from swsearch.plots import plot_scores
+
+        return plot_scores(self, ax)
+
+    def plot_coverage(self, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
+        """Draw where the hits lie along the query; see `swsearch.plots.plot_coverage`."""
+        from swsearch.plots import plot_coverage
+
+        return plot_coverage(self, ax, max_hits=max_hits)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the hits as columns, one entry an alignment; coordinates are 0-based half-open."""

@@ -1,0 +1,286 @@
+"""Pictures of results, with matplotlib (``pip install 'swsearch[plot]'``): scores, coverage, dot plots.
+
+Each function draws into the axes that it is given, or makes some, and returns them; the caller saves or shows them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from swsearch.alignment import PairAlignment
+    from swsearch.results import Hit, SearchResult
+
+CLASS_LIMITS = (40, 50, 80, 200)
+"""Bits between BLAST's five classes of hits."""
+
+CLASS_COLOURS = ("#8c8c8c", "#d0702a", "#c23b6b", "#7d2a8c", "#2b145c")
+"""Ever darker, so that they keep their order for every kind of colour vision and in grey; as in the HTML report."""
+
+BARS, HITS, CURVE = "#8aa0b4", "#b3371e", "#17212b"
+
+DOT_PIXELS = 800
+"""Most dots that a dot plot has on a side; longer sequences share them."""
+
+DOT_ROWS = 1 << 22
+"""Cells of a dot plot that are worked out at a time, so that memory is bounded."""
+
+
+def plot_scores(result: SearchResult, ax: Axes | None = None) -> Axes:
+    """Draw the distribution of all subjects' scores, what is expected by chance, and the reported hits.
+
+    Parameters
+    ----------
+    result : SearchResult
+        Of a search with ``distribution=True``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        If the result has no distribution, or there is no matplotlib.
+    """
+    found = result.distribution
+    if found is None:
+        raise InputError("plot_scores: the result has no distribution of scores; search with distribution=True")
+    axes = _axes(ax)
+    starts, counts = found.histogram()
+    axes.bar(
+        starts,
+        counts,
+        found.width,
+        align="edge",
+        color=BARS,
+        edgecolor=BARS,
+        lw=0.5,
+        label=f"all {found.n_subjects:,} subjects",
+    )
+    hits = np.array([hit.score for hit in result.hits if hit.score >= found.edges[0]], dtype=np.int64)
+    places, n_hits = np.unique((hits - found.edges[0]) // found.width, return_counts=True)
+    at = found.edges[0] + places * found.width
+    axes.bar(
+        at,
+        n_hits,
+        found.width,
+        align="edge",
+        color=HITS,
+        edgecolor=HITS,
+        lw=1,
+        label=f"{len(result.hits):,} reported hits",
+    )
+    if found.expected is not None:
+        middles = found.edges[:-1] + found.width / 2
+        seen = np.where(found.expected >= 0.1, found.expected, np.nan)
+        axes.plot(middles, seen, color=CURVE, lw=1.5, label="expected by chance")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.5)
+    low, end, high = int(found.edges[0]), int(found.edges[-1]), int(found.scores[-1]) + 1
+    if high - low > 1.5 * (end - low):
+        _compress(axes, low, end, high)
+    else:
+        axes.set_xlim(low, max(high, end))
+    axes.set_xlabel("score (matrix units)")
+    axes.set_ylabel("subjects" if found.width == 1 else f"subjects in {found.width} units")
+    axes.set_title(f"Scores of the whole database with {_plain(result.query_id)}")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _compress(axes: Axes, low: int, end: int, high: int) -> None:
+    """Let steps narrow from ``end`` on, so that hits that score 50 times as much leave room for the others."""
+    unit = (end - low) / 4
+    share = 0.38 / 0.62 * (end - low) / np.log1p((high - end) / unit)
+
+    def there(score: Any) -> npt.NDArray[np.float64]:
+        x = np.asarray(score, dtype=np.float64)
+        return np.where(x <= end, x, end + share * np.log1p(np.maximum(x - end, 0) / unit))
+
+    def back(place: Any) -> npt.NDArray[np.float64]:
+        y = np.asarray(place, dtype=np.float64)
+        return np.where(y <= end, y, end + unit * np.expm1(np.maximum(y - end, 0) / share))
+
+    axes.set_xscale("function", functions=(there, back))
+    axes.set_xlim(low, high)
+    from matplotlib.ticker import MaxNLocator
+
+    ticks = [float(x) for x in MaxNLocator(5, integer=True).tick_values(low, end) if low <= x <= end]
+    room = (float(there(high)) - low) / 14
+    for value in (factor * 10**power for power in range(8) for factor in (1, 2, 5)):
+        if end < value <= high and float(there(value)) - float(there(ticks[-1])) >= room:
+            ticks.append(value)
+    axes.set_xticks(ticks, [f"{value:,.0f}" for value in ticks])
+    axes.minorticks_off()
+    axes.axvspan(end, high, color="0.93", zorder=0)
+
+
+def plot_coverage(result: SearchResult, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
+    """Draw where the hits lie along the query, a line a hit, best on top, coloured by score as BLAST does.
+
+    Parameters
+    ----------
+    result : SearchResult
+        Its hits are aligned if they are not yet.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    max_hits : int, optional
+        Most hits drawn.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With the query's residues, counted from 1, along x.
+
+    Raises
+    ------
+    InputError
+        If there is no matplotlib, or ``max_hits`` is below 1.
+    """
+    if max_hits < 1:
+        raise OptionError("max_hits", max_hits, "an integer >= 1")
+    axes = _axes(ax)
+    from matplotlib.patches import Patch
+
+    shown = result.hits[:max_hits]
+    hsps = [(place, hsp) for place, hit in enumerate(shown) for hsp in hit.hsps]
+    in_bits = any(hsp.bit_score is not None for _, hsp in hsps)
+    values = np.array([hsp.bit_score if in_bits else hsp.score for _, hsp in hsps], dtype=np.float64)
+    limits = _limits(values, in_bits)
+    classes = np.searchsorted(limits, values, side="right")
+    starts = [hsp.pair.query_start + 0.5 for _, hsp in hsps]
+    widths = [hsp.pair.query_end - hsp.pair.query_start for _, hsp in hsps]
+    colours = [CLASS_COLOURS[k] for k in classes]
+    axes.barh([place + 1 for place, _ in hsps], widths, left=starts, height=0.8, color=colours)
+    axes.set_xlim(0.5, result.query_length + 0.5)
+    axes.set_ylim(max(len(shown), 1) + 0.5, 0.5)
+    axes.set_xlabel(f"{_plain(result.query_id)} (residue)")
+    axes.set_ylabel("hit, by score")
+    axes.set_title(f"Coverage of the query by {len(shown):,} of {len(result.hits):,} hits")
+    unit = "bits" if in_bits else "score"
+    names = [
+        f"< {limits[0]:g}",
+        *(f"{limits[k]:g} to {limits[k + 1]:g}" for k in range(3)),
+        f">= {limits[3]:g} {unit}",
+    ]
+    patches = [Patch(color=colour, label=name) for colour, name in zip(CLASS_COLOURS, names, strict=True)]
+    axes.legend(
+        handles=patches, ncols=5, frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.14)
+    )
+    return axes
+
+
+def _limits(values: npt.NDArray[np.float64], in_bits: bool) -> npt.NDArray[np.float64]:
+    """Return the four values between the classes: BLAST's bits, or fifths of the range of raw scores."""
+    if in_bits or not len(values):
+        return np.array(CLASS_LIMITS, dtype=np.float64)
+    low, high = float(values.min()), float(values.max())
+    return np.array([round(low + (high - low) * part / 5) for part in (1, 2, 3, 4)], dtype=np.float64)
+
+
+def plot_dots(hit: Hit, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
+    """Draw a dot plot of a hit's two whole sequences, and the reported alignments over it.
+
+    Parameters
+    ----------
+    hit : Hit
+        It is aligned if it is not yet.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw.
+    window : int, optional
+        Pairs of residues along a diagonal whose scores are added.
+    threshold : int, optional
+        Least sum of a dot, matrix units; by default two a pair.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Query along x, subject along y, residues counted from 1.
+
+    Raises
+    ------
+    InputError
+        If there is no matplotlib, or ``window`` is below 1.
+    """
+    if window < 1:
+        raise OptionError("window", window, "an integer >= 1")
+    axes = _axes(ax)
+    dots = _dots(hit.pair, window, 2 * window if threshold is None else threshold)
+    n, m = hit.query_length, hit.subject_length
+    place = (0.5, n + 0.5, 0.5, m + 0.5)
+    axes.imshow(
+        dots, cmap="Greys", vmin=0, vmax=1.4, origin="lower", extent=place, aspect="auto", interpolation="none"
+    )
+    for number, hsp in enumerate(hit.hsps):
+        x, y = _path(hsp.pair)
+        axes.plot(x, y, color=HITS, lw=1.2, label=None if number else "alignment")
+    axes.set_xlim(0.5, n + 0.5)
+    axes.set_ylim(0.5, m + 0.5)
+    axes.set_xlabel(f"{_plain(hit.query_id)} (residue)")
+    axes.set_ylabel(f"{_plain(hit.subject_id)} (residue)")
+    axes.set_title(f"Windows of {window} pairs")
+    if hit.hsps:
+        axes.legend(frameon=False, loc="upper left")
+    return axes
+
+
+def _dots(pair: PairAlignment, window: int, threshold: int) -> npt.NDArray[np.bool_]:
+    """Say where windows reach the threshold, shape (at most DOT_PIXELS, the same): subject by query."""
+    query, subject, scores = pair.query, pair.subject, pair.scoring.matrix.scores.astype(np.int32)
+    n, m = len(query) - window + 1, len(subject) - window + 1
+    width, height = min(DOT_PIXELS, max(len(query), 1)), min(DOT_PIXELS, max(len(subject), 1))
+    dots = np.zeros((height, width), dtype=np.bool_)
+    if n < 1 or m < 1:
+        return dots
+    middle = window // 2
+    rows = max(1, DOT_ROWS // n)
+    for start in range(0, m, rows):
+        end = min(start + rows, m)
+        table = scores[subject[start : end + window - 1, None], query[None, :]]
+        sums = np.zeros((end - start, n), dtype=np.int32)
+        for k in range(window):
+            sums += table[k : k + end - start, k : k + n]
+        at_subject, at_query = np.nonzero(sums >= threshold)
+        y = (at_subject + start + middle) * height // len(subject)
+        dots[y, (at_query + middle) * width // len(query)] = True
+    return dots
+
+
+def _path(pair: PairAlignment) -> tuple[list[int], list[int]]:
+    """Return the corners of an alignment's path, residues counted from 1."""
+    x, y = pair.query_start + 1, pair.subject_start + 1
+    xs, ys = [x], [y]
+    for n, operation in pair.cigar:
+        x += 0 if operation == "D" else n
+        y += 0 if operation == "I" else n
+        xs.append(x)
+        ys.append(y)
+    return xs, ys
+
+
+def _plain(text: str) -> str:
+    """Return an identifier that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
+
+
+def _axes(ax: Axes | None) -> Axes:
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError("plots need matplotlib; pip install 'swsearch[plot]'") from None
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    axes: Axes = pyplot.figure(figsize=(8, 4.5), layout="constrained").add_subplot()
+    return axes
