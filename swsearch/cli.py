@@ -209,7 +209,13 @@ def search_command(
         named_ids(exclude_ids, "exclude_ids"),
     )
     options = SearchOptions(
-        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, filters, max_alignments,
+        _scoring(matrix, gap_open, gap_extend),
+        mode.value,
+        max_hits,
+        evalue,
+        dbsize,
+        filters,
+        max_alignments,
         format_.needs_distribution,
     )
     if output is not None:

@@ -1,5 +1,7 @@
 """SAM and PAF of pairs: the subject is the reference (target), the query the read.
 
+The lines are those of a search too, in `swsearch.report`.
+
 Runs of pairs, equal or not, are ``M``, which every reader of these formats knows; the SAM tag MD says which of
 them differ. Query residues outside the alignment are soft-clipped (``S``); subject residues outside it are not
 part of a SAM line. Strands are always forward.
@@ -91,20 +93,11 @@ class SamWriter(AlignmentWriter):
         """See `AlignmentWriter.show`."""
         flag = SECONDARY if query is self._last else 0
         self._last = query
-        letters = pair.scoring.matrix.alphabet.decode(query.codes) or "*"
+        letters = pair.scoring.matrix.alphabet.decode(query.codes)
         if not has_pairs(pair):
-            fields = [query.identifier, flag | UNMAPPED, "*", 0, NO_QUALITY, "*", "*", 0, 0, letters, "*"]
-            tags = [f"AS:i:{pair.score}"]
-        else:
-            behind = len(query.codes) - pair.query_end
-            clips = [f"{count}S" if count else "" for count in (pair.query_start, behind)]
-            cigar = f"{clips[0]}{pair.cigar_string}{clips[1]}"
-            place = (subject.identifier, pair.subject_start + 1, NO_QUALITY, cigar)
-            fields = [query.identifier, flag, *place, "*", 0, 0, letters, "*"]
-            tags = [f"AS:i:{pair.score}", f"NM:i:{differences(pair)}"]
-            if pair.scoring.matrix.alphabet is DNA:
-                tags.append(f"MD:Z:{md_tag(pair)}")
-        return "\t".join(map(str, [*fields, *tags])) + "\n"
+            return unmapped_line(query.identifier, flag, letters, f"AS:i:{pair.score}")
+        tags = [f"MD:Z:{md_tag(pair)}"] if pair.scoring.matrix.alphabet is DNA else []
+        return mapped_line(pair, query.identifier, subject.identifier, flag, letters, *tags)
 
 
 class PafWriter(AlignmentWriter):
@@ -116,16 +109,36 @@ class PafWriter(AlignmentWriter):
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
-        name, length = query.identifier, len(query.codes)
-        fields: list[str | int]
-        if not has_pairs(pair):
-            fields = [name, length, 0, 0, "*", "*", 0, 0, 0, 0, 0, 0, f"AS:i:{pair.score}"]
-        else:
-            fields = [name, length, pair.query_start, pair.query_end, "+"]
-            fields += [subject.identifier, len(subject.codes), pair.subject_start, pair.subject_end]
-            fields += [pair.identities, pair.length, NO_QUALITY, f"AS:i:{pair.score}", f"NM:i:{differences(pair)}"]
-            fields.append(f"cg:Z:{pair.cigar_string}")
-        return "\t".join(map(str, fields)) + "\n"
+        return paf_line(pair, query.identifier, subject.identifier)
+
+
+def mapped_line(pair: PairAlignment, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
+    """Return the SAM line of a pair with at least one column of two residues; AS and NM are the first of its tags."""
+    behind = len(pair.query) - pair.query_end
+    clips = [f"{count}S" if count else "" for count in (pair.query_start, behind)]
+    cigar = f"{clips[0]}{pair.cigar_string}{clips[1]}"
+    fields = (read, flag, reference, pair.subject_start + 1, NO_QUALITY, cigar, "*", 0, 0, letters, "*")
+    own = (f"AS:i:{pair.score}", f"NM:i:{differences(pair)}")
+    return "\t".join(map(str, (*fields, *own, *tags))) + "\n"
+
+
+def unmapped_line(read: str, flag: int, letters: str, *tags: str) -> str:
+    """Return the SAM line of a read that aligns with nothing."""
+    fields = (read, flag | UNMAPPED, "*", 0, NO_QUALITY, "*", "*", 0, 0, letters or "*", "*")
+    return "\t".join(map(str, (*fields, *tags))) + "\n"
+
+
+def paf_line(pair: PairAlignment, query: str, subject: str, *tags: str) -> str:
+    """Return a pair's PAF line; ``tags`` stand between NM and cg."""
+    fields: list[str | int]
+    if not has_pairs(pair):
+        fields = [query, len(pair.query), 0, 0, "*", "*", 0, 0, 0, 0, 0, 0, f"AS:i:{pair.score}", *tags]
+    else:
+        fields = [query, len(pair.query), pair.query_start, pair.query_end, "+"]
+        fields += [subject, len(pair.subject), pair.subject_start, pair.subject_end]
+        fields += [pair.identities, pair.length, NO_QUALITY, f"AS:i:{pair.score}", f"NM:i:{differences(pair)}"]
+        fields += [*tags, f"cg:Z:{pair.cigar_string}"]
+    return "\t".join(map(str, fields)) + "\n"
 
 
 def has_pairs(pair: PairAlignment) -> bool:

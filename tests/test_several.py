@@ -200,7 +200,23 @@ def test_lalign36_finds_the_same_scores(seed, tmp_path):
     for name, codes in (("q", query), ("s", subject)):
         (tmp_path / f"{name}.fasta").write_text(f">{name}\n{PROTEIN.decode(codes)}\n")
     # its own statistics, of shuffled sequences, decide what it shows
-    line = ["lalign36", "-p", "-q", "-s", "BP62", "-f", "-11", "-g", "-1", "-E", "1e-3", "-m", "10", "q.fasta", "s.fasta"]
+    line = [
+        "lalign36",
+        "-p",
+        "-q",
+        "-s",
+        "BP62",
+        "-f",
+        "-11",
+        "-g",
+        "-1",
+        "-E",
+        "1e-3",
+        "-m",
+        "10",
+        "q.fasta",
+        "s.fasta",
+    ]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
     theirs = [int(score) for score in re.findall(r"^; lsw_s-w opt: +(\d+)", done.stdout, re.MULTILINE)]
     assert len(theirs) > 2

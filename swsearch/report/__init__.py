@@ -1,51 +1,111 @@
-"""One writer a format: tables (BLAST's 6, 7 and 10), the pairwise report (0), JSON lines and HTML."""
+"""One writer a format, and the table of them: what each goes by, and which file names mean it.
+
+A format is added by writing a `Writer` in a module of its own and by a line in `KINDS`.
+"""
 
 from __future__ import annotations
 
 import difflib
-from typing import TextIO
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import IO, Any
 
 from swsearch.errors import OptionError
-from swsearch.report.base import Writer
-from swsearch.report.columns import choose_columns
+from swsearch.report.base import BinaryWriter, Writer
+from swsearch.report.blast_json import BlastJsonWriter
+from swsearch.report.blast_xml import BlastXmlWriter
 from swsearch.report.html import HtmlWriter
 from swsearch.report.json_lines import JsonLinesWriter
+from swsearch.report.paf import PafWriter
 from swsearch.report.pairwise import PairwiseWriter
+from swsearch.report.sam import SamWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
-__all__ = ["FORMATS", "Writer", "create_writer"]
+__all__ = ["FORMATS", "KINDS", "BinaryWriter", "Kind", "Writer", "create_writer", "kind_of", "kind_of_file"]
 
-_TABLES: dict[str, type[TabularWriter]] = {
-    "6": TabularWriter,
-    "7": CommentedWriter,
-    "10": CommaSeparatedWriter,
-}
-_REPORTS: dict[str, type[PairwiseWriter] | type[JsonLinesWriter] | type[HtmlWriter]] = {
-    "0": PairwiseWriter,
-    "json": JsonLinesWriter,
-    "html": HtmlWriter,
-}
 
-FORMATS: dict[str, str] = {
-    "0": "0", "pairwise": "0",
-    "6": "6", "tabular": "6",
-    "7": "7", "commented": "7",
-    "10": "10", "csv": "10",
-    "json": "json", "jsonl": "json",
-    "html": "html",
-}  # fmt: skip
+@dataclass(frozen=True)
+class Kind:
+    """A format.
+
+    Parameters
+    ----------
+    key : str
+        BLAST's number, or a name.
+    names : tuple of str
+        What else it goes by.
+    extensions : tuple of str
+        Ends of file names that mean it, lower case.
+    family : str
+        Kinds of one family may have each other's extensions: ``-o hits.txt --outfmt 0``.
+    writer : type of Writer
+        What writes it.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    extensions: tuple[str, ...]
+    family: str
+    writer: type[Writer]
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("0", ("pairwise",), (), "text", PairwiseWriter),
+    Kind("5", ("xml",), (".xml",), "xml", BlastXmlWriter),
+    Kind("6", ("tabular",), (".tsv", ".tab", ".txt", ".m8", ".out"), "text", TabularWriter),
+    Kind("7", ("commented",), (), "text", CommentedWriter),
+    Kind("10", ("csv",), (".csv",), "text", CommaSeparatedWriter),
+    Kind("15", ("blast-json",), (".json",), "json", BlastJsonWriter),
+    Kind("json", ("jsonl",), (".jsonl", ".ndjson"), "json", JsonLinesWriter),
+    Kind("sam", (), (".sam",), "sam", SamWriter),
+    Kind("paf", (), (".paf",), "paf", PafWriter),
+    Kind("html", (), (".html", ".htm"), "html", HtmlWriter),
+)
+"""Every format."""
+
+FORMATS: dict[str, str] = {name: kind.key for kind in KINDS for name in (kind.key, *kind.names)}
 """Every name that a format goes by, and the one that stands for it."""
 
+_BY_KEY = {kind.key: kind for kind in KINDS}
 
-def create_writer(outfmt: str, stream: TextIO) -> Writer:
+
+def kind_of(outfmt: str) -> Kind:
+    """Find the format that an ``--outfmt`` begins with.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format.
+    """
+    name = (outfmt.split() or [""])[0]
+    key = FORMATS.get(name.lower())
+    if key is None:
+        close = difflib.get_close_matches(name.lower(), FORMATS, n=2)
+        remedy = f"did you mean {' or '.join(close)}?" if close else ""
+        raise OptionError("outfmt", outfmt, f"one of {', '.join(FORMATS)}", remedy)
+    return _BY_KEY[key]
+
+
+def kind_of_file(path: str) -> Kind | None:
+    """Find the format that a file's name means by its extension; None if it has one that means none.
+
+    A name without an extension means BLAST's table, as everything does that no format is given for.
+    """
+    extension = PurePath(path).suffix.lower()
+    if not extension:
+        return _BY_KEY["6"]
+    return next((kind for kind in KINDS if extension in kind.extensions), None)
+
+
+def create_writer(outfmt: str, stream: IO[Any]) -> Writer:
     """Make the writer of a format.
 
     Parameters
     ----------
     outfmt : str
         A format's number or name, then, for tables, columns: ``"6"``, ``"6 qseqid sseqid score"``, ``"json"``.
-    stream : TextIO
-        Where to write.
+    stream : file object
+        Where to write: text, or bytes where the format's writer is a `BinaryWriter`.
 
     Returns
     -------
@@ -56,14 +116,5 @@ def create_writer(outfmt: str, stream: TextIO) -> Writer:
     OptionError
         If there is no such format or column, or the format has no columns to choose.
     """
-    name, *columns = outfmt.split() or [""]
-    key = FORMATS.get(name.lower())
-    if key is None:
-        close = difflib.get_close_matches(name.lower(), FORMATS, n=2)
-        remedy = f"did you mean {' or '.join(close)}?" if close else ""
-        raise OptionError("outfmt", outfmt, f"one of {', '.join(FORMATS)}", remedy)
-    if key in _TABLES:
-        return _TABLES[key](stream, choose_columns(columns, outfmt))
-    if columns:
-        raise OptionError("outfmt", outfmt, f"{name} alone", "only tables (6, 7, 10) take columns")
-    return _REPORTS[key](stream)
+    kind = kind_of(outfmt)
+    return kind.writer.create(stream, outfmt.split()[1:], outfmt)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TextIO
+from typing import IO, Any, ClassVar
 
+from swsearch.errors import OptionError
 from swsearch.results import RunInfo, SearchResult
 
 
@@ -13,8 +14,8 @@ class Writer(ABC):
 
     Parameters
     ----------
-    stream : TextIO
-        Where to write; neither flushed nor closed. Lines end in a bare line feed.
+    stream : file object
+        Where to write text; neither flushed nor closed. Lines end in a bare line feed.
 
     Attributes
     ----------
@@ -30,8 +31,25 @@ class Writer(ABC):
     needs_distribution: bool = False
     needs_checksums: bool = False
 
-    def __init__(self, stream: TextIO) -> None:
+    binary: ClassVar[bool] = False
+    """Whether the stream takes bytes."""
+
+    def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream
+
+    @classmethod
+    def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> Writer:
+        """Make a writer as ``--outfmt`` asks for it; ``columns`` is what stands behind its name.
+
+        Raises
+        ------
+        OptionError
+            If there is no such column, or the format has no columns to choose.
+        """
+        if columns:
+            remedy = "only tables (6, 7, 10, parquet, arrow) take columns"
+            raise OptionError("outfmt", outfmt, f"{outfmt.split(maxsplit=1)[0]} alone", remedy)
+        return cls(stream)
 
     @abstractmethod
     def begin(self, run: RunInfo) -> None:
@@ -44,3 +62,12 @@ class Writer(ABC):
     @abstractmethod
     def end(self) -> None:
         """Write what stands behind the last result."""
+
+    def discard(self) -> None:  # noqa: B027  # most writers hold nothing
+        """Let go of what is held besides the stream; called last, after a failure too."""
+
+
+class BinaryWriter(Writer):
+    """Base of formats whose stream takes bytes."""
+
+    binary: ClassVar[bool] = True

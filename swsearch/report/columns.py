@@ -24,22 +24,23 @@ STANDARD = (
 
 
 class Row:
-    """A hit as the columns see it: what several columns need is found once, what none needs is not found.
+    """A line of a table as the columns see it: what several columns need is found once, what none needs is not found.
 
     Parameters
     ----------
     hit : Hit
-        What the line is about.
-    query_id : str
-        The query's identifier, fit to print.
-    shown : Hsp, optional
-        The alignment of the line; by default the hit's own.
+        The subject.
+    hsp : Hsp or None
+        The alignment that the line is about; None if no column asks for one.
+    query : tuple of (str, str)
+        The query's identifier and its whole header, fit to print.
     """
 
-    def __init__(self, hit: Hit, query_id: str, shown: Hsp | None = None) -> None:
+    def __init__(self, hit: Hit, hsp: Hsp | None, query: tuple[str, str]) -> None:
         self.hit = hit
-        self.query_id = query_id
-        self.shown = shown or hit
+        self.scored = hsp or hit
+        self._hsp = hsp
+        self.query_id, self.query_title = query
 
     @cached_property
     def subject_id(self) -> str:
@@ -54,7 +55,7 @@ class Row:
     @cached_property
     def pair(self) -> PairAlignment:
         """The alignment."""
-        return self.shown.pair
+        return self._hsp.pair if self._hsp else self.hit.pair
 
     @cached_property
     def length(self) -> int:
@@ -98,19 +99,24 @@ class Row:
 
     @cached_property
     def coverage(self) -> int:
-        """Part of the query between its first and last aligned residue, in per cent."""
+        """Part of the query between the alignment's first and last residue, in per cent."""
         return numbers.whole_percentage(self.pair.query_end - self.pair.query_start, self.hit.query_length)
 
     @cached_property
     def coverage_by_all(self) -> int:
-        """Part of the query that the hit's alignments cover together, in per cent."""
+        """Part of the query that all alignments with the subject cover together, in per cent."""
         if not self.hit.may_have_several:
             return self.coverage
-        covered = end = 0
-        for first, last in sorted((hsp.pair.query_start, hsp.pair.query_end) for hsp in self.hit.hsps):
-            covered += max(last - max(first, end), 0)
-            end = max(end, last)
+        covered = reached = 0
+        for start, end in sorted((hsp.pair.query_start, hsp.pair.query_end) for hsp in self.hit.hsps):
+            covered += max(end, reached) - max(start, reached)
+            reached = max(end, reached)
         return numbers.whole_percentage(covered, self.hit.query_length)
+
+    @cached_property
+    def subject_coverage(self) -> int:
+        """Part of the subject between the alignment's first and last residue, in per cent."""
+        return numbers.whole_percentage(self.pair.subject_end - self.pair.subject_start, self.hit.subject_length)
 
 
 def one_based(start: int, end: int) -> tuple[int, int]:
@@ -147,8 +153,11 @@ def _known_columns() -> list[Column]:
     def subject_id(row: Row) -> str:
         return row.subject_id
 
+    def all_subject_ids(row: Row) -> str:
+        return ";".join(headers.identifiers(row.hit.subject_id, row.hit.subject_description))
+
     # blastp sets accessions apart from identifiers only in databases made with -parse_seqids; others, and so ours,
-    # have one identifier for all three.
+    # have one identifier for all three. Names are blastp's; qtitle and scovhsp are diamond's.
     return [
         Column("qseqid", "query id", query_id, False),
         Column("qacc", "query acc.", query_id, False),
@@ -156,14 +165,17 @@ def _known_columns() -> list[Column]:
         Column("sseqid", "subject id", subject_id, False),
         Column("sacc", "subject acc.", subject_id, False),
         Column("saccver", "subject acc.ver", subject_id, False),
+        Column("qtitle", "query title", lambda row: row.query_title, False),
+        Column("sallseqid", "subject ids", all_subject_ids, False),
+        Column("sallacc", "subject accs.", all_subject_ids, False),
         Column("qlen", "query length", lambda row: str(row.hit.query_length), False),
         Column("slen", "subject length", lambda row: str(row.hit.subject_length), False),
         Column("stitle", "subject title", lambda row: row.titles[0], False),
         Column("salltitles", "subject titles", lambda row: "<>".join(row.titles), False),
         Column("subject_index", "subject index", lambda row: str(row.hit.subject_index), False),
-        Column("score", "score", lambda row: str(row.shown.score), False),
-        Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.shown.bit_score), False),
-        Column("evalue", "evalue", lambda row: numbers.evalue_table(row.shown.evalue), False),
+        Column("score", "score", lambda row: str(row.scored.score), False),
+        Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.scored.bit_score), False),
+        Column("evalue", "evalue", lambda row: numbers.evalue_table(row.scored.evalue), False),
         Column("qstart", "q. start", lambda row: str(row.query_span[0])),
         Column("qend", "q. end", lambda row: str(row.query_span[1])),
         Column("sstart", "s. start", lambda row: str(row.subject_span[0])),
@@ -182,11 +194,25 @@ def _known_columns() -> list[Column]:
         Column("cigar", "cigar", lambda row: row.pair.cigar_string or headers.MISSING),
         Column("qcovs", "% query coverage per subject", lambda row: str(row.coverage_by_all)),
         Column("qcovhsp", "% query coverage per hsp", lambda row: str(row.coverage)),
+        Column("scovhsp", "% subject coverage per hsp", lambda row: str(row.subject_coverage)),
     ]
 
 
 COLUMNS: dict[str, Column] = {column.name: column for column in _known_columns()}
 """Every column by name."""
+
+_NO_TAXA = "a database knows no taxonomy; stitle has what the header says"
+_NO_GI = "NCBI has given up GI numbers; sseqid and qseqid have identifiers"
+_NO_FRAME = "proteins have no frame and no strand"
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(("qgi", "sgi", "sallgi"), _NO_GI),
+    **dict.fromkeys(("frames", "qframe", "sframe", "sstrand"), _NO_FRAME),
+    **dict.fromkeys(("staxid", "ssciname", "scomname", "sblastname", "sskingdom"), _NO_TAXA),
+    **dict.fromkeys(("staxids", "sscinames", "scomnames", "sblastnames", "sskingdoms"), _NO_TAXA),
+    "qcovus": "it is blastn's alone; qcovs has a protein's coverage",
+}
+"""The columns of blastp 2.12 that proteins in FASTA have nothing for, and why; blastp fills them with 0, 1 or N/A."""
 
 
 def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
@@ -205,6 +231,10 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
             chosen.update({each: COLUMNS[each] for each in STANDARD if each not in chosen})
         elif name in COLUMNS:
             chosen.setdefault(name, COLUMNS[name])
+        elif name.lower() in REFUSED:
+            raise OptionError("outfmt", outfmt, f"no column {name}", REFUSED[name.lower()])
+        elif name.startswith("delim="):
+            raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are separated by tabs, 10 by commas")
         else:
             close = difflib.get_close_matches(name.lower(), [*COLUMNS, "std"], n=3)
             remedy = f"did you mean {' or '.join(close)}?" if close else ""
@@ -213,11 +243,14 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
 
 
 def table_rows(result: SearchResult, columns: list[Column]) -> Iterable[list[str]]:
-    """Fill the columns for each alignment of each hit of a result, one at a time."""
-    query_id = headers.identifier(result.query_id)
+    """Fill the columns for each alignment of a result, one hit at a time."""
+    query = (
+        headers.identifier(result.query_id),
+        headers.one_line(f"{result.query_id} {result.query_description}").strip() or headers.MISSING,
+    )
     texts = [column.text for column in columns]
     for hit in result.hits:
         # a hit's own alignment is not looked for where no column needs it
-        for shown in hit.hsps if hit.may_have_several else (None,):
-            row = Row(hit, query_id, shown)
+        for hsp in hit.hsps if hit.may_have_several else (None,):
+            row = Row(hit, hsp, query)
             yield [text(row) for text in texts]

@@ -49,3 +49,14 @@ def titles(identifier: str, description: str) -> list[str]:
 def asked(asked: Asked) -> str:
     """Return in a line what a search was asked for besides: ``min_identity 90, query_mask tantan``."""
     return one_line(", ".join(f"{name} {value}" for name, value in asked.items()))
+
+
+def entries(identifier: str, description: str) -> list[tuple[str, str]]:
+    """Return identifier and description of each of the headers that a header was merged from; at least one."""
+    parted = (title.partition(" ") for title in titles(identifier, description))
+    return [(first, rest.strip()) for first, _, rest in parted]
+
+
+def identifiers(identifier: str, description: str) -> list[str]:
+    """Return the identifiers of the headers that a header was merged from; at least one."""
+    return [first for first, _ in entries(identifier, description)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from typing import TextIO
+from typing import IO, Any
 
 from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
-from swsearch.report.columns import Column, table_rows
+from swsearch.report.columns import Column, choose_columns, table_rows
 from swsearch.results import RunInfo, SearchResult
 
 
@@ -21,13 +21,18 @@ class TabularWriter(Writer):
     stream : TextIO
         Where to write.
     columns : list of Column
-        What to write of each hit.
+        What to write of each alignment. If none of them needs an alignment, none is found, and a hit has one line.
     """
 
-    def __init__(self, stream: TextIO, columns: list[Column]) -> None:
+    def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
         super().__init__(stream)
         self._columns = columns
         self.needs_alignments = any(column.needs_alignment for column in columns)
+
+    @classmethod
+    def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> TabularWriter:
+        """See `Writer.create`."""
+        return cls(stream, choose_columns(columns, outfmt))
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: a table has no heading."""
@@ -55,7 +60,7 @@ class CommaSeparatedWriter(TabularWriter):
 class CommentedWriter(TabularWriter):
     """A table with comment lines before each query's hits, which name query, database and columns."""
 
-    def __init__(self, stream: TextIO, columns: list[Column]) -> None:
+    def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
         super().__init__(stream, columns)
         self._version = ""
         self._queries = 0

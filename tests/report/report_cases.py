@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import random
 from collections.abc import Iterable
 
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
-from swsearch.report import create_writer
-from swsearch.results import Hit, RunInfo, SearchResult
+from swsearch.report import Writer, create_writer
+from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics import statistics_for
 
@@ -53,17 +54,66 @@ def make_result(
     return SearchResult(query[0], query[1], len(codes), hits, scoring, mode, statistics, "some/db.h5", *sizes)
 
 
+class TwoAlignments(Hit):
+    """A hit with a second alignment, the end of its first."""
+
+    @property
+    def hsps(self) -> list[Hsp]:
+        best, pair, columns = super().hsps[0], self.pair, self.pair.cigar[-1][0] - 2
+        at = pair.query_end - columns, pair.subject_end - columns
+        end = PairAlignment(pair.query, pair.subject, pair.scoring, 0, *at, ((columns, "M"),))
+        second = dataclasses.replace(end, score=end.rescored())
+        bits = None if best.bit_score is None else best.bit_score / 4
+        return [best, Hsp(second, second.score, bits, None if best.evalue is None else 2.5)]
+
+
+def with_two_alignments(result: SearchResult) -> SearchResult:
+    """Give each hit of a result a second alignment."""
+    hits = [TwoAlignments(**{f.name: getattr(hit, f.name) for f in dataclasses.fields(hit)}) for hit in result.hits]
+    return dataclasses.replace(result, hits=list(hits))
+
+
+HOSTILE = [
+    ("plain", "a subject"),
+    ("sp|P1|X", "<script>alert(\"1\")</script> & 'quoted' ]]> -->"),
+    ("controls", "tab\there \x1b[1m\x00 line\nend\x85 \u2028"),
+    ("letters", "Sch\u00fctzenpanzer \u4e2d\u6587 \U0001f9ec not\ufffe\uffff characters"),
+    ("bytes\udce9", "latin \udcff"),
+    ("one", "first protein\x01two second > one\x01three"),
+    ("", ""),
+    ("long", "x" * 10_000),
+]
+"""Identifiers and descriptions as no file should have them, but some do."""
+
+
+def hostile_result() -> SearchResult:
+    """Return a result with such headers."""
+    description = 'tab\there <b>"bold"</b> & \u00fc \udcff\x07'
+    return make_result(("q<1>", description, QUERY), [(*header, SUBJECT) for header in HOSTILE])
+
+
 def report(outfmt: str, *results: SearchResult) -> str:
     """Write results as a search does."""
     stream = io.StringIO()
     writer = create_writer(outfmt, stream)
-    first = results[0]
-    size = first.database_name, first.database_subjects, first.database_residues
-    writer.begin(RunInfo("0.1.0", *size, first.scoring, first.mode, first.statistics, 10.0, 500))
+    write_all(writer, *results)
+    return stream.getvalue()
+
+
+def write_all(writer: Writer, *results: SearchResult) -> None:
+    """Have a writer write results as a search does."""
+    writer.begin(run_info(results[0]))
     for result in results:
         writer.write(result)
     writer.end()
-    return stream.getvalue()
+    writer.discard()
+
+
+def run_info(first: SearchResult) -> RunInfo:
+    """Return what a search says of the run that a result is of."""
+    size = first.database_name, first.database_subjects, first.database_residues
+    evalue = None if first.statistics is None else 10.0
+    return RunInfo("0.1.0", *size, first.scoring, first.mode, first.statistics, evalue, 500)
 
 
 def table(outfmt: str, *results: SearchResult) -> list[list[str]]:

@@ -17,7 +17,7 @@ from swsearch.results import SearchResult
 
 COLUMNS = [
     "std", "qlen", "slen", "nident", "positive", "gaps", "ppos", "btop", "qseq", "sseq", "qcovs", "qcovhsp", "score",
-    "qseqid", "qacc", "sseqid", "sacc", "stitle", "salltitles",
+    "qseqid", "qacc", "sallseqid", "sallacc", "sseqid", "sacc", "stitle", "salltitles",
 ]  # fmt: skip
 # what says which alignment it is: where it differs, the other columns may
 SAME = ["score", "qstart", "qend", "sstart", "send", "qseq", "sseq"]

@@ -3,16 +3,19 @@ from __future__ import annotations
 import csv
 import io
 import random
+import re
+import shutil
+import subprocess
 import time
 
 import pandas
 import pytest
 from Bio import SearchIO
-from report_cases import QUERY, SUBJECT, make_result, mutated, report, table
+from report_cases import QUERY, SUBJECT, make_result, mutated, report, table, with_two_alignments, write_all
 
 from swsearch.errors import OptionError
-from swsearch.report import FORMATS, create_writer
-from swsearch.report.columns import COLUMNS, STANDARD
+from swsearch.report import FORMATS, create_writer, kind_of
+from swsearch.report.columns import COLUMNS, REFUSED, STANDARD
 from swsearch.scoring import MODES, Mode, Scoring
 
 TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))
@@ -43,14 +46,15 @@ def test_every_column() -> None:
     pair = result[0].pair
     top, _, bottom = pair.rows()
     assert row == {
-        "qseqid": "q1", "qacc": "q1", "qaccver": "q1", "sseqid": "s1", "sacc": "s1", "saccver": "s1",
+        "qseqid": "q1", "qacc": "q1", "qaccver": "q1", "qtitle": "q1 the query",
+        "sallseqid": "s1", "sallacc": "s1", "sseqid": "s1", "sacc": "s1", "saccver": "s1",
         "qlen": str(len(QUERY)), "slen": str(len(SUBJECT)), "stitle": "s1 a subject", "salltitles": "s1 a subject",
         "subject_index": "0", "score": "293", "bitscore": "117", "evalue": "7.36e-38",
         "qstart": "1", "qend": "67", "sstart": "3", "send": "70", "qseq": top, "sseq": bottom,
         "length": str(len(top)), "pident": "92.754", "nident": str(pair.identities),
         "mismatch": str(len(top) - pair.identities - pair.gaps), "positive": str(pair.positives),
         "ppos": f"{100 * pair.positives / len(top):.2f}", "gapopen": "2", "gaps": "3",
-        "btop": "22L-ED11IL9-W-W22", "cigar": "22M1I22M2D22M", "qcovs": "96", "qcovhsp": "96",
+        "btop": "22L-ED11IL9-W-W22", "cigar": "22M1I22M2D22M", "qcovs": "96", "qcovhsp": "96", "scovhsp": "94",
     }  # fmt: skip
 
 
@@ -188,8 +192,12 @@ def test_a_side_without_residues_has_coordinates_0() -> None:
 @pytest.mark.parametrize(
     ("outfmt", "words"),
     [
-        ("", ["one of 0, pairwise, 6, tabular"]),
-        ("5", ["one of 0, pairwise"]),
+        ("", ["one of 0, pairwise, 5, xml, 6, tabular"]),
+        ("8", ["one of 0, pairwise, 5, xml"]),
+        ("6 staxids", ["no column staxids", "no taxonomy"]),
+        ("6 std qframe", ["no frame"]),
+        ("6 qgi", ["GI numbers"]),
+        ("10 delim=@ qseqid", ["10 by commas"]),
         ("tabluar", ["did you mean tabular?"]),
         ("6 qseqid sseq_id", ["not 'sseq_id'", "did you mean", "sseqid", "subject_index"]),
         ("6 QSEQID", ["did you mean qseqid"]),
@@ -211,10 +219,37 @@ def test_every_format_writes_line_feeds_only_and_is_not_flushed() -> None:
             raise AssertionError("flushed")
 
     for name in FORMATS:
+        if kind_of(name).writer.binary:
+            continue
         stream = Stream(newline="")
-        create_writer(name, stream).write(make_result())
+        writer = create_writer(name, stream)
+        write_all(writer, make_result())
         assert stream.getvalue().endswith("\n")
         assert "\r" not in stream.getvalue()
+
+
+def test_a_line_an_alignment() -> None:
+    result = with_two_alignments(make_result())
+    best, second = result[0].hsps
+    rows = table("6 sseqid qstart qend score evalue qcovhsp qcovs", result)
+    assert rows[0] == ["s1", "1", "67", "293", "7.36e-38", "96", "96"]
+    assert rows[1] == ["s1", "48", "67", str(second.score), "2.5", "29", "96"]
+    assert second.score < best.score
+    assert len(table("6 sseqid score", result)) == 1  # no column asks for alignments, so none is found
+    assert len(list(SearchIO.read(io.StringIO(report("6", result)), "blast-tab").hsps)) == 2
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(not shutil.which("blastp"), reason="blastp is not installed")
+def test_every_column_of_blastps_is_there_or_refused() -> None:
+    told = subprocess.run(["blastp", "-help"], check=True, capture_output=True, text=True).stdout
+    part = told.split("The supported format specifiers are:")[1].split("When not provided")[0]
+    names = re.findall(r"^\s+(\w+) means ", part, re.MULTILINE)
+    assert len(names) >= 50
+    assert not [name for name in names if (name in COLUMNS) == (name in REFUSED)]
+    for name in REFUSED:
+        with pytest.raises(OptionError, match=f"expected no column {name}; "):
+            create_writer(f"6 std {name}", io.StringIO())
 
 
 def test_ten_thousand_hits_are_written_in_time() -> None:

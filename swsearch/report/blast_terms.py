@@ -1,0 +1,85 @@
+"""What BLAST's XML (5) and JSON (15) say alike: program, parameters, statistics and messages.
+
+Identifiers are those that blastp prints with a database made with ``-parse_seqids``, and that diamond prints: queries
+are ``Query_1``, ``Query_2`` ... with their whole header as the title, hits have their identifier, and the rest of the
+header as the title. Numbers have six digits, as blastp's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from swsearch.fitted import FittedStatistics
+from swsearch.report import headers
+from swsearch.results import RunInfo, SearchResult
+from swsearch.statistics import KarlinAltschul
+
+PROGRAM = "blastp"
+"""What kind of search it is, proteins with proteins: readers know frames and units by it. diamond says so too."""
+
+REFERENCE = (
+    "The swsearch maintainers (2026), swsearch: exact protein database search. E-values: Y. Park, S. Sheetlin, "
+    "N. Ma, T. L. Madden, J. L. Spouge (2012), New finite-size correction for local alignment score distributions, "
+    "BMC Res. Notes 5:286."
+)
+
+UNFILTERED = "F"
+"""What blastp calls no filtering."""
+
+NONE = -1.0
+"""What blastp gives as parameters of statistics where there are none."""
+
+
+class SearchStatistics(NamedTuple):
+    """A query's statistics, in the order in which both formats have them.
+
+    There is no effective length of an alignment: Park's correction, which E-values have, takes its place and differs
+    from subject to subject. So ``hsp_len`` is 0, and ``eff_space`` is the product of the lengths; blastp gives both
+    so for short queries.
+    """
+
+    db_num: int
+    db_len: int
+    hsp_len: int
+    eff_space: int
+    kappa: float
+    lambda_: float
+    entropy: float
+
+
+def version(run: RunInfo) -> str:
+    """Return program and version; Biopython looks for three numbers with dots."""
+    return f"swsearch {run.version}"
+
+
+def query_name(number: int) -> str:
+    """Return what a query is called, counted from 1."""
+    return f"Query_{number}"
+
+
+def query_title(result: SearchResult) -> str:
+    """Return the query's whole header, on one line."""
+    return headers.one_line(f"{result.query_id} {result.query_description}").strip()
+
+
+def search_statistics(result: SearchResult) -> SearchStatistics:
+    """Return a query's statistics; parameters are -1 where E-values do not come from Karlin and Altschul's."""
+    constants = (NONE, NONE, NONE)
+    if isinstance(result.statistics, KarlinAltschul) and result.query_length:
+        constants = (result.statistics.k, result.statistics.lambda_, result.statistics.h)
+    space = result.query_length * result.effective_residues
+    return SearchStatistics(result.database_subjects, result.database_residues, 0, space, *constants)
+
+
+def message(result: SearchResult) -> str:
+    """Return what is to be said of a query's result; mostly nothing."""
+    parts = []
+    if not result.query_length:
+        parts.append("Sequence contains no data")
+    if not result.hits:
+        parts.append("No hits found")
+    if result.statistics is None:
+        parts.append(headers.one_line(result.why_no_statistics))
+    elif isinstance(result.statistics, FittedStatistics):
+        parts.append(f"E-values: {result.statistics.name}; {result.statistics.describe()}")
+    return "; ".join(parts)
