@@ -71,6 +71,8 @@ app.add_typer(db_app, name="db")
 app.add_typer(bench_app, name="bench")
 app.command("align")(align_command)
 
+DatabaseFile = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
+
 
 def main() -> None:
     """Run the command line and exit with BLAST+'s codes."""
@@ -345,7 +347,7 @@ def _warn_of_empty(info: dict[str, object], path: str) -> None:
 @db_app.command("info")
 @command
 def db_info(
-    database: Annotated[str, typer.Argument(metavar="DB.h5")],
+    database: DatabaseFile,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show what a database holds and where it came from."""
@@ -376,7 +378,7 @@ def _show(key: str, value: object) -> None:
 @db_app.command("verify")
 @command
 def db_verify(
-    database: Annotated[str, typer.Argument(metavar="DB.h5")],
+    database: DatabaseFile,
     quiet: Quiet = False,
 ) -> None:
     """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
@@ -390,7 +392,7 @@ def db_verify(
 @db_app.command("append")
 @command
 def db_append(
-    database: Annotated[str, typer.Argument(metavar="DB.h5")],
+    database: DatabaseFile,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
     memory: Memory = "512M",
     quiet: Quiet = False,
@@ -409,7 +411,7 @@ def db_append(
 @db_app.command("fetch")
 @command
 def db_fetch(
-    database: Annotated[str, typer.Argument(metavar="DB.h5")],
+    database: DatabaseFile,
     identifiers: Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers; all entries of that name.")],
     output: Output = None,
 ) -> None:

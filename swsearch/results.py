@@ -102,7 +102,7 @@ class Hit:
 
     @property
     def alignment(self) -> Alignment:
-        """The alignment as a Bio.Align.Alignment (target: the subject); coordinates count from 0."""
+        """The alignment as a Bio.Align.Alignment, whose target is the subject; coordinates count from 0."""
         return self.pair.to_biopython(self.query_id, self.subject_id)
 
     @property

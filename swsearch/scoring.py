@@ -230,7 +230,7 @@ class Scoring:
 
     @property
     def gap_first(self) -> int:
-        """Cost of a gap's first residue: what parasail and the kernels call open."""
+        """Cost of a gap's first residue, which parasail and the kernels call open."""
         return self.gap_cost(1)
 
     def profile(self, codes: ByteArray) -> Profile:

@@ -195,7 +195,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What runs: library, instruction set or device, number of threads."""
+        """What runs, such as the instruction set or the device, and the number of threads."""
 
     def plan(self, workload: Workload) -> ChunkPlan:
         """Get ready for a job, and say how the database is to be cut.
