@@ -1,0 +1,159 @@
+"""What pages take from the code when the site is built, so that they cannot say something else.
+
+A line ``<!-- generated: NAME -->`` of a page becomes what the function of that name in `PARTS` returns, as Markdown.
+tests/test_docs.py calls the same functions.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from typing import Any
+
+PLACE = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
+"""Where a part goes."""
+
+
+class UndocumentedError(ValueError):
+    """Something that users meet has no description."""
+
+
+def commands() -> str:
+    """Describe every command and option: what ``typer utils docs`` prints, below the page's own heading.
+
+    Raises
+    ------
+    UndocumentedError
+        If a command, an argument or an option has no help.
+    """
+    made = subprocess.run(
+        [sys.executable, "-m", "typer", "swsearch.cli", "utils", "docs", "--name", "swsearch"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    check_commands(made)
+    # lists of subcommands, whose help typer cuts short, and which follow in full
+    made = re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+\n?", "", made)
+    made = re.sub(r"\[default: \((.*)\)\]", r"[default: \1]", made)
+    made = re.sub(
+        r"(`[^`]*`)|(?<![\w-])(--[a-z][a-z-]*)", lambda m: m[1] or f"`{m[2]}`", made
+    )  # options in help texts
+    return made.removeprefix("# `swsearch`\n").strip()
+
+
+def check_commands(markdown: str) -> None:
+    """Raise `UndocumentedError` where typer's Markdown describes nothing."""
+    bare = []
+    for part in re.split(r"^#+ (?=`)", markdown, flags=re.MULTILINE)[1:]:
+        name, _, text = part.partition("\n")
+        if text.lstrip().startswith("**Usage**"):
+            bare.append(name.strip("`"))
+        for item in re.findall(r"^\* `([^`]+)`(?::\s*(?:\[.*\])?)?\s*$", text, re.MULTILINE):
+            bare.append(f"{name.strip('`')} {item}")
+    if bare:
+        raise UndocumentedError(f"no help for {'; '.join(bare)}: expected help= in its declaration, or a docstring")
+
+
+def formats() -> str:
+    """List the formats of ``swsearch search``: every name, and the first line of the writer's docstring."""
+    from swsearch.report import FORMATS, create_writer
+
+    names: dict[str, list[str]] = {}
+    for name, key in FORMATS.items():
+        names.setdefault(key, []).append(name)
+    rows = []
+    for key, all_names in names.items():
+        writer = type(create_writer(key, io.StringIO()))
+        rows.append((", ".join(f"`{name}`" for name in all_names), first_line(writer)))
+    return table(("`--outfmt`", "what"), rows)
+
+
+def columns() -> str:
+    """List every column of a table, with the name that comment lines give it."""
+    from swsearch.report.columns import COLUMNS, STANDARD
+
+    rows = [
+        (f"`{column.name}`", column.field, "yes" if column.name in STANDARD else "", alignment(column))
+        for column in COLUMNS.values()
+    ]
+    return table(("column", "blastp's name for it", "in `std`", "takes an alignment"), rows)
+
+
+def alignment(column: Any) -> str:
+    """Say whether a column's hit must be aligned."""
+    return "yes" if column.needs_alignment else ""
+
+
+def statistics() -> str:
+    """List the gap costs with statistics, by matrix."""
+    from swsearch.statistics import supported_gap_costs, supported_matrices
+
+    rows = [
+        (name, ", ".join(f"{gap_open}/{extend}" for gap_open, extend in supported_gap_costs(name)))
+        for name in supported_matrices()
+    ]
+    return table(("matrix", "open/extend"), rows)
+
+
+def exit_codes() -> str:
+    """List the exit codes of the errors, with what raises them."""
+    from swsearch import errors
+
+    found: dict[int, list[str]] = {}
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, errors.SwsearchError):
+            found.setdefault(kind.exit_code, []).append(f"`{name}`: {first_line(kind)}")
+    return table(("exit code", "error in Python"), [(str(code), "<br>".join(found[code])) for code in sorted(found)])
+
+
+def first_line(thing: Any) -> str:
+    """Return the first line of a docstring.
+
+    Raises
+    ------
+    UndocumentedError
+        If there is none.
+    """
+    text = (thing.__doc__ or "").strip().partition("\n")[0].strip()
+    if not text:
+        raise UndocumentedError(f"{thing.__qualname__} has no docstring")
+    return text
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Format a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+PARTS = {
+    "commands": commands,
+    "formats": formats,
+    "columns": columns,
+    "statistics": statistics,
+    "exit_codes": exit_codes,
+}
+"""Every part, by its name."""
+
+
+def fill(text: str) -> str:
+    """Fill the places of a page."""
+    return PLACE.sub(lambda place: PARTS[place[1]](), text)
+
+
+def _on_source_read(_app: Any, name: str, source: list[str]) -> None:
+    from sphinx.errors import SphinxError
+
+    try:
+        source[0] = fill(source[0])
+    except UndocumentedError as error:
+        raise SphinxError(f"{name}: {error}") from error
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Tell Sphinx of it."""
+    app.connect("source-read", _on_source_read)
+    return {"parallel_read_safe": True}
