@@ -251,9 +251,8 @@ def search_command(
             say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
-            job.method, options.threshold, max_hits, options.described(),
-            checksums(queries, database) if format_.needs_checksums else (),
-            Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at),
+            job.method, options.threshold, max_hits, checksums(queries, database) if format_.needs_checksums else (),
+            Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at), options.described(),
         )  # fmt: skip
         unfitted: list[str] = []
         with open_output(output) as stream:

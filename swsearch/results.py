@@ -299,12 +299,12 @@ class RunInfo:
         Threshold in force, if there is one.
     max_hits : int
         Most hits reported for a query.
-    asked : dict of str to (int, float or str)
-        As in `SearchResult`.
     checksums : tuple of Checksum
         Of the files that went in, where a writer asks for them.
     execution : Execution or None
         Engine, command line and time: what may differ between runs that find the same.
+    asked : dict of str to (int, float or str)
+        As in `SearchResult`.
     """
 
     version: str
@@ -316,6 +316,6 @@ class RunInfo:
     statistics: KarlinAltschul | Fit | None
     evalue: float | None
     max_hits: int
-    asked: Asked = field(default_factory=dict)
     checksums: tuple[Checksum, ...] = ()
     execution: Execution | None = None
+    asked: Asked = field(default_factory=dict)

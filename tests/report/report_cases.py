@@ -54,23 +54,20 @@ def make_result(
     return SearchResult(query[0], query[1], len(codes), hits, scoring, mode, statistics, "some/db.h5", *sizes)
 
 
-class TwoAlignments(Hit):
-    """A hit with a second alignment, the end of its first."""
-
-    @property
-    def hsps(self) -> list[Hsp]:
-        best, pair, columns = super().hsps[0], self.pair, self.pair.cigar[-1][0] - 2
-        at = pair.query_end - columns, pair.subject_end - columns
-        end = PairAlignment(pair.query, pair.subject, pair.scoring, 0, *at, ((columns, "M"),))
-        second = dataclasses.replace(end, score=end.rescored())
-        bits = None if best.bit_score is None else best.bit_score / 4
-        return [best, Hsp(second, second.score, bits, None if best.evalue is None else 2.5)]
+def second_alignment(hit: Hit) -> list[Hsp]:
+    """Return a second alignment of a hit: the end of its first."""
+    pair, columns = hit.pair, hit.pair.cigar[-1][0] - 2
+    at = pair.query_end - columns, pair.subject_end - columns
+    end = PairAlignment(pair.query, pair.subject, pair.scoring, 0, *at, ((columns, "M"),))
+    second = dataclasses.replace(end, score=end.rescored())
+    bits = None if hit.bit_score is None else hit.bit_score / 4
+    return [Hsp(second, second.score, bits, None if hit.evalue is None else 2.5)]
 
 
 def with_two_alignments(result: SearchResult) -> SearchResult:
     """Give each hit of a result a second alignment."""
-    hits = [TwoAlignments(**{f.name: getattr(hit, f.name) for f in dataclasses.fields(hit)}) for hit in result.hits]
-    return dataclasses.replace(result, hits=list(hits))
+    hits = [dataclasses.replace(hit, _further=second_alignment) for hit in result.hits]
+    return dataclasses.replace(result, hits=hits)
 
 
 HOSTILE = [

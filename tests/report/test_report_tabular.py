@@ -235,7 +235,8 @@ def test_a_line_an_alignment() -> None:
     assert rows[0] == ["s1", "1", "67", "293", "7.36e-38", "96", "96"]
     assert rows[1] == ["s1", "48", "67", str(second.score), "2.5", "29", "96"]
     assert second.score < best.score
-    assert len(table("6 sseqid score", result)) == 1  # no column asks for alignments, so none is found
+    assert table("6 sseqid score", result) == [["s1", "293"], ["s1", str(second.score)]]
+    table("6 sseqid score", make_result(may_align=False))  # no column asks for the one alignment, so it is not found
     assert len(list(SearchIO.read(io.StringIO(report("6", result)), "blast-tab").hsps)) == 2
 
 
