@@ -377,6 +377,10 @@ class Database:
                 places += [segment.first + place for place in inside]
         return found
 
+    def sources(self) -> list[dict[str, Any]]:
+        """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
+        return [source for segment in self._segments for source in segment.sources()]
+
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""
         on_disk = Path(self._file.filename).is_file() and self._file.driver != "core"

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.alphabet import DNA, Alphabet, ByteArray
-from swsearch.console import open_output
 from swsearch.errors import OptionError
+from swsearch.output_files import open_output
 from swsearch.pairs import PairAligner
 from swsearch.scoring import Mode, Scoring
 

@@ -18,7 +18,6 @@ from swsearch.bench_commands import bench_app
 from swsearch.cli_align import align_command
 from swsearch.cli_options import (
     FILTERS,
-    OUTPUT,
     STATISTICS,
     Device,
     Engine,
@@ -34,21 +33,22 @@ from swsearch.cli_options import (
     Mode,
     ModeName,
     Output,
+    OutputFormats,
+    Outputs,
     Quiet,
     Threads,
     Verbose,
 )
 from swsearch.console import (
     ProgressBar,
-    check_output,
     command,
     finish,
-    open_output,
     parse_size,
     say,
     terminate,
 )
 from swsearch.errors import InputError, SwsearchError
+from swsearch.output_files import open_output
 from swsearch.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:
@@ -110,17 +110,8 @@ def search_command(
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
-    output: Output = None,
-    outfmt: Annotated[
-        str,
-        typer.Option(
-            metavar="FMT",
-            help="0 pairwise, 6 tabular, 7 tabular with comments, 10 comma separated, json (one line a query), "
-            "html (a page to read); "
-            "'6 qseqid sseqid score ...' chooses columns.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = "6",
+    output: Outputs = None,
+    outfmt: OutputFormats = None,
     mode: Mode = ModeName.local,
     matrix: MatrixName = "BLOSUM62",
     gap_open: GapOpen = 11,
@@ -187,7 +178,7 @@ def search_command(
     """Search SUBJECTS for the best exact matches of each query."""
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
-    from swsearch import __version__, report
+    from swsearch import __version__
     from swsearch.engines import create_engine
     from swsearch.engines.base import available_processors
     from swsearch.filters import HitFilters, named_ids
@@ -195,13 +186,16 @@ def search_command(
     from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job import SearchJob, SearchOptions
+    from swsearch.outputs import open_reports, pair_outputs
     from swsearch.provenance import Execution, checksums
+    from swsearch.report import kind_of
     from swsearch.results import RunInfo
     from swsearch.statistics import why_no_statistics
 
     begun = time.monotonic()
     begun_at = datetime.now(UTC)
-    format_ = report.create_writer(outfmt, sys.stdout)  # a bad format is better told now than after the search
+    outputs = pair_outputs(output or [], outfmt or [])  # what is wrong is better told now than after the search
+    writers = [kind_of(each.outfmt).writer for each in outputs]
     filters = HitFilters(
         min_score,
         min_identity,
@@ -218,10 +212,8 @@ def search_command(
         dbsize,
         filters,
         max_alignments,
-        format_.needs_distribution,
+        any(writer.needs_distribution for writer in writers),
     )
-    if output is not None:
-        check_output(Path(output))
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
@@ -251,24 +243,25 @@ def search_command(
             say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
-            job.method, options.threshold, max_hits, checksums(queries, database) if format_.needs_checksums else (),
+            job.method, options.threshold, max_hits,
+            checksums(queries, database) if any(writer.needs_checksums for writer in writers) else (),
             Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at), options.described(),
+            job.effective_residues, tuple(database.sources()),
         )  # fmt: skip
         unfitted: list[str] = []
-        with open_output(output) as stream:
-            writer = report.create_writer(outfmt, stream)
-            writer.begin(run)
+        with open_reports(outputs) as reports:
+            reports.begin(run)
             with ProgressBar("searching", float(job.cells) or None, quiet) as bar:
                 job.progress = bar.advance
                 for batch in job.batches():
                     unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                    if writer.needs_alignments or max_alignments > 1:
+                    if reports.needs_alignments or max_alignments > 1:
                         aligner = aligner_for(job, sum(len(result.hits) for result in batch))
                         with aligner or nullcontext():
                             align_hits(batch, workers, aligner)
                     for result in batch:
-                        writer.write(result)
-            writer.end()
+                        reports.write(result)
+            reports.end()
         if not quiet and isinstance(job.method, Fit):
             for text in _fit_notes(job.method, len(found), unfitted):
                 say(f"swsearch: {text}")

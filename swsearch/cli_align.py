@@ -26,8 +26,9 @@ from swsearch.cli_options import (
     Threads,
     Verbose,
 )
-from swsearch.console import ProgressBar, check_output, command, open_output, parse_size, say
+from swsearch.console import ProgressBar, command, parse_size, say
 from swsearch.errors import InputError, OptionError
+from swsearch.output_files import check_output, open_output
 from swsearch.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:

@@ -76,6 +76,28 @@ Output = Annotated[
         "--output", "-o", metavar="FILE", help="Where to write.", show_default="stdout", rich_help_panel=OUTPUT
     ),
 ]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write; again for a further file, of another format.",
+        show_default="stdout",
+        rich_help_panel=OUTPUT,
+    ),
+]
+OutputFormats = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FMT",
+        help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 BLAST JSON, json "
+        "(a line a query), sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses columns. With several "
+        "outputs one for each, in the same order.",
+        show_default="by the file's extension, else 6",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]

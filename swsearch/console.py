@@ -1,4 +1,4 @@
-"""What the command line shares: messages, progress, output files, and how a command ends."""
+"""What the command line shares: messages, progress, and how a command ends."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import contextlib
 import functools
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError
 
@@ -105,58 +103,6 @@ def parse_size(text: str, option: str) -> int:
     if size <= 0:
         raise OptionError(option, text, "a size such as 512M or 2G")
     return size
-
-
-@contextlib.contextmanager
-def open_output(path: str | None) -> Iterator[TextIO]:
-    """Open stdout, or a file that appears under its name only when it is complete.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
-    """
-    if path is None or path == "-":
-        # a record's header may hold any character; stdout's own encoding may not
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
-        yield sys.stdout
-        return
-    target = Path(path)
-    check_output(target)
-    if not target.is_file() and target.exists():  # a device or a pipe has no temporary name
-        with target.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        return
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}; choose another --output") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            yield stream
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(target)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}; nothing was left there") from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def check_output(target: Path) -> None:
-    """Raise `OutputError` before any work if a file can surely not be written."""
-    if target.is_dir():
-        raise OutputError(f"{target}: is a directory, expected a file name")
-    if not target.parent.is_dir():
-        raise OutputError(f"{target}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
-        raise OutputError(f"{target}: no permission to write in {target.parent}; choose another folder")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 class ProgressBar:

@@ -305,6 +305,10 @@ class RunInfo:
         Engine, command line and time: what may differ between runs that find the same.
     asked : dict of str to (int, float or str)
         As in `SearchResult`.
+    effective_residues : int or None
+        Database size that E-values refer to, where it is not the database's own.
+    database_sources : tuple of dict
+        The files that the database was built from, as `Database.info` has them: path, sha256, bytes, records.
     """
 
     version: str
@@ -319,3 +323,5 @@ class RunInfo:
     checksums: tuple[Checksum, ...] = ()
     execution: Execution | None = None
     asked: Asked = field(default_factory=dict)
+    effective_residues: int | None = None
+    database_sources: tuple[dict[str, Any], ...] = ()

@@ -175,7 +175,7 @@ def test_engines_give_the_same_bytes(tmp_path, queries):
     lines = queries.read_text().split(">")[1:3]
     small = tmp_path / "small.fasta"
     small.write_text("".join(f">{entry}" for entry in lines))
-    for outfmt in ("0", "6", "7", "json"):
+    for outfmt in ("0", "5", "6", "7", "15", "json", "sam", "paf"):
         outputs = [
             run("search", small, queries, "--engine", engine, "--outfmt", outfmt, "--evalue", 1000).stdout
             for engine in ("cpu", "reference")

@@ -1,11 +1,10 @@
 import io
-import os
 import sys
 
 import pytest
 
 from swsearch import console
-from swsearch.console import Interrupted, PipeClosed, ProgressBar, command, finish, open_output, parse_size
+from swsearch.console import Interrupted, PipeClosed, ProgressBar, command, finish, parse_size
 from swsearch.errors import MemoryLimitError, OptionError, OutputError
 
 
@@ -47,43 +46,6 @@ def test_errors_are_printed_and_quiet_ends_are_not(capsys):
     assert capsys.readouterr().err == "swsearch: error: x: is a directory\n"
     assert finish(Interrupted()) == 130
     assert capsys.readouterr().err == ""
-
-
-def test_a_file_appears_only_when_it_is_complete(tmp_path):
-    target = tmp_path / "hits.tsv"
-    with open_output(str(target)) as stream:
-        stream.write("é\n")
-        assert not target.exists()
-    assert target.read_text(encoding="utf-8") == "é\n"
-    assert target.stat().st_mode & 0o777 == 0o666 & ~console._umask()
-
-
-def test_a_failed_run_leaves_the_old_file(tmp_path):
-    target = tmp_path / "hits.tsv"
-    target.write_text("old")
-    with pytest.raises(KeyboardInterrupt), open_output(str(target)) as stream:
-        stream.write("new")
-        raise KeyboardInterrupt
-    assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
-
-
-def test_outputs_that_cannot_be(tmp_path):
-    for path, message in (
-        (tmp_path, "is a directory"),
-        (tmp_path / "no" / "hits.tsv", "does not exist; make it first"),
-    ):
-        with pytest.raises(OutputError, match=message), open_output(str(path)):
-            pytest.fail("opened")
-    if os.getuid():
-        tmp_path.chmod(0o500)
-        with pytest.raises(OutputError, match="no permission"), open_output(str(tmp_path / "x")):
-            pytest.fail("opened")
-
-
-def test_a_device_is_written_straight():
-    with open_output(os.devnull) as stream:
-        stream.write("gone")
 
 
 class _Terminal(io.StringIO):

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from swsearch.errors import OptionError
+from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
 from swsearch.report.base import BinaryWriter, Writer
 from swsearch.report.blast_json import BlastJsonWriter
 from swsearch.report.blast_xml import BlastXmlWriter
@@ -60,6 +61,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("sam", (), (".sam",), "sam", SamWriter),
     Kind("paf", (), (".paf",), "paf", PafWriter),
     Kind("html", (), (".html", ".htm"), "html", HtmlWriter),
+    Kind("parquet", (), (".parquet", ".pq"), "parquet", ParquetWriter),
+    Kind("arrow", ("feather",), (".arrow", ".feather"), "arrow", ArrowFileWriter),
 )
 """Every format."""
 

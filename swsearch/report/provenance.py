@@ -1,0 +1,49 @@
+"""What a file says of the search that it came from: everything that decides its content, and nothing else.
+
+No time, host, engine or number of threads: output is the same bytes for all of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swsearch.report import headers
+from swsearch.results import RunInfo
+from swsearch.statistics import KarlinAltschul
+
+
+def provenance(run: RunInfo) -> dict[str, Any]:
+    """Describe a run in values that JSON can hold.
+
+    Returns
+    -------
+    dict
+        ``program``, ``version``; ``database`` (name, subjects, residues, and the sources that it was built from, with
+        their SHA-256); ``parameters`` (mode, matrix, gap_open, gap_extend, evalue, max_hits, effective_residues);
+        ``statistics`` (name and parameters), or null.
+    """
+    scoring, statistics = run.scoring, run.statistics
+    described: dict[str, Any] | None = None
+    if statistics is not None:
+        constants = statistics.parameters() if isinstance(statistics, KarlinAltschul) else {}
+        described = {"name": statistics.name, **constants}
+    return {
+        "program": "swsearch",
+        "version": run.version,
+        "database": {
+            "name": headers.encodable(run.database_name),
+            "subjects": run.database_subjects,
+            "residues": run.database_residues,
+            "sources": [dict(source) for source in run.database_sources],
+        },
+        "parameters": {
+            "mode": run.mode,
+            "matrix": headers.encodable(scoring.matrix.name),
+            "gap_open": scoring.gap_open,
+            "gap_extend": scoring.gap_extend,
+            "evalue": run.evalue,
+            "max_hits": run.max_hits,
+            "effective_residues": run.effective_residues or run.database_residues,
+        },
+        "statistics": described,
+    }
