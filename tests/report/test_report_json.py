@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from report_cases import QUERY, SUBJECT, make_result, report
+from report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
 
 from swsearch.results import Hit, SearchResult
 from swsearch.scoring import Scoring
@@ -85,3 +85,14 @@ def test_small_evalues_keep_their_digits() -> None:
     (parsed,) = lines(result)
     assert 0 < parsed["hits"][0]["evalue"] < 1e-180
     assert parsed["hits"][0]["evalue"] == result[0].evalue
+
+
+def test_further_alignments() -> None:
+    result = with_two_alignments(make_result())
+    (hit,) = lines(result)[0]["hits"]
+    assert {name: value for name, value in hit.items() if name != "further_alignments"} == lines(make_result())[0][
+        "hits"
+    ][0]
+    (further,) = hit["further_alignments"]
+    second = result[0].hsps[1]
+    assert (further["score"], further["evalue"], further["query_row"]) == (second.score, 2.5, second.pair.query_row())

@@ -3,7 +3,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from report_cases import QUERY, SUBJECT, make_result, report
+from report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
 
 from swsearch.scoring import Mode
 
@@ -123,3 +123,10 @@ def test_hostile_and_merged_headers() -> None:
     assert text.split("\n") == [*text.splitlines(), ""]
     assert "\x1b" not in text
     assert "\n>s tab here  [31m    \ufffd \u00fc\n second|two other\n third\nLength=70\n" in text
+
+
+def test_further_alignments_follow_two_blank_lines_as_in_blastps_report() -> None:
+    text = report("0", with_two_alignments(make_result()))
+    assert text.count("Length=72") == 1
+    assert "\nSbjct  62  VKALPDAQF  70\n\n\n Score = 29.4 bits (" in text
+    assert "\nQuery  48  LSGAEKAVQVKVKALPDAQF  67\n" in text
