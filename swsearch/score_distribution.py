@@ -118,19 +118,23 @@ def distribution_of(
     ScoreDistribution or None
         None for a database without subjects.
     """
-    values, counts = np.unique(np.asarray(scores, dtype=np.int64), return_counts=True)
-    if not len(values):
+    given = np.asarray(scores, dtype=np.int64)
+    if not len(given):
         return None
+    lowest = int(given.min())
+    counted = np.bincount(given - lowest)  # ten times as fast as sorting them
+    places = np.flatnonzero(counted)
+    values, counts = lowest + places, counted[places].astype(np.int64)
     at_least: AtLeast | None = None
     if statistics is not None and query_length and lengths.n:
         at_least = _expectation(statistics, query_length, lengths, database_residues)
-    edges = _edges(values, counts.astype(np.int64), at_least)
+    edges = _edges(values, counts, at_least)
     expected = None
     if at_least is not None:
         above = np.array([at_least(int(edge)) for edge in edges])
         # far out differences of rounded numbers may fall below nothing
         expected = np.maximum(above[:-1] - above[1:], 0.0)
-    return ScoreDistribution(values, counts.astype(np.int64), edges, expected)
+    return ScoreDistribution(values, counts, edges, expected)
 
 
 def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, residues: int) -> AtLeast:

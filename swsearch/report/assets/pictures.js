@@ -29,8 +29,7 @@ function scoreClasses(hits) {
   const inBits = hits.some((hit) => hit.bits !== null);
   let limits = [40, 50, 80, 200];
   if (!inBits) {
-    const scores = hits.map((hit) => hit.score);
-    const low = scores.length ? Math.min(...scores) : 0, high = scores.length ? Math.max(...scores) : 0;
+    const high = hits.length ? hits[0].score : 0, low = hits.length ? hits[hits.length - 1].score : 0;  // best first
     limits = [1, 2, 3, 4].map((part) => Math.round(low + ((high - low) * part) / 5));
   }
   return {
