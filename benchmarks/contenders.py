@@ -154,6 +154,8 @@ class Run:
         """
         columns = list(PROGRAMS[self.contender.program].columns)
         wanted = ["query", "subject", "evalue", "score"]
+        if not self.path.stat().st_size:  # nothing was found
+            return pd.DataFrame({"query": [0], "subject": [0], "evalue": [0.0], "score": [0.0]}).iloc[:0]
         rows = pd.read_csv(self.path, sep="\t", header=None, names=columns, usecols=wanted)[wanted]
         for column in ("query", "subject"):
             rows[column] = rows[column].astype(str).str[1:].astype(int)
@@ -225,11 +227,11 @@ class Bench:
         kept = _read(note)
         if not path.is_file() or kept.get("asked") != asked:
             self.build(contender.program)
-            say(f"{contender.name} ...")
+            say(f"{contender.key} ...")
             note.unlink(missing_ok=True)
             kept = {"asked": asked, **asdict(self._measure(contender, path)), "date": _now()}
             note.write_text(json.dumps(kept, indent=1))
-            say(f"{contender.name}: {kept['wall'][0]:.1f} s, {kept['busy'][0]:.1f} processor seconds")
+            say(f"{contender.key}: {kept['wall'][0]:.1f} s, {kept['busy'][0]:.1f} processor seconds")
         return Run(contender, path, kept["wall"][0], kept["busy"][0], kept["date"])
 
     def _measure(self, contender: Contender, path: Path) -> Timing:

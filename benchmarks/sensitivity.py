@@ -39,6 +39,7 @@ CONTENDERS = [
     Contender("ssearch36", "ssearch36 BLOSUM50 10/2", "ssearch36"),
     Contender("ssearch36-62", "ssearch36 BLOSUM62 11/1", "ssearch36", "-s BP62 -f -11 -g -1"),
     Contender("ours-50", "swsearch BLOSUM50 13/2", "swsearch", "--matrix BLOSUM50 --gap-open 13 --gap-extend 2"),
+    Contender("ours-50-12", "swsearch BLOSUM50 12/2", "swsearch", "--matrix BLOSUM50 --gap-open 12 --gap-extend 2"),
     Contender("ours-45", "swsearch BLOSUM45 14/2", "swsearch", "--matrix BLOSUM45 --gap-open 14 --gap-extend 2"),
     Contender("ours-80", "swsearch BLOSUM80 10/1", "swsearch", "--matrix BLOSUM80 --gap-open 10 --gap-extend 1"),
     Contender("ours-250", "swsearch PAM250 14/2", "swsearch", "--matrix PAM250 --gap-open 14 --gap-extend 2"),
@@ -56,7 +57,7 @@ ERRORS = (0.01, 0.1, 1.0)
 SEED = 7
 """Of the order of the subjects."""
 
-POINTS = 60
+POINTS = 100
 """Points of a curve that are written for the plot."""
 
 
@@ -84,7 +85,7 @@ def apart(values: npt.NDArray[np.float64], first: npt.NDArray[np.float64]) -> st
     difference = values - first
     if not difference.any():
         return ""
-    return f"{difference.mean():+.4f} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.4f}"
+    return f"{difference.mean():+.2%} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.2%}"
 
 
 def measure(
@@ -101,9 +102,9 @@ def measure(
         wrong = hits.groupby("query")["wrong"].sum().reindex(queries, fill_value=0)
         short = float((wrong < max(WRONGS)).mean())
         rows.append([
-            run.contender.name, run.contender.kind, *(f"{found[k].mean():.4f}" for k in WRONGS),
+            run.contender.name, run.contender.kind, *(f"{found[k].mean():.2%}" for k in WRONGS),
             apart(found[1], firsts[1]), f"{short:.1%}",
-            *(f"{curve.coverage_at(errors):.4f}" if errors <= curve.complete() else "" for errors in ERRORS),
+            *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
             f"{curve.errors_at(1.0):.2f}", f"{run.seconds:.1f}", f"{run.busy:.1f}",
         ])  # fmt: skip
     return rows, curves
@@ -145,7 +146,7 @@ def main() -> None:
     rows, curves = measure(runs, queries, labels)
     relatives = labels.relatives()[queries]
     heads = [
-        "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, apart from the first line",
+        "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, against the first row",
         f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits a query" for errors in ERRORS),
         "wrong hits a query, E <= 1", "wall s", "processor s",
     ]  # fmt: skip
@@ -156,9 +157,9 @@ def main() -> None:
         f"{len(queries):,} queries, {asked:,} residues, {(relatives > 0).sum():,} of them with relatives "
         f"({relatives.sum():,} pairs); {asked * residues(domains) / 1e9:,.0f} Gcells; E <= {options.evalue:g}",
         f"{times_line(runs, options.threads)} {options.note}".strip(), *skipped, "",
-        "Fraction of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
-        "relatives (± standard error of the difference over these queries); and up to the E-value at which there are",
-        "so many wrong hits a query, each query with the same weight (empty where the lists have fewer):", "",
+        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
+        "relatives (percentage points ± standard error of the difference over these queries); and up to the E-value",
+        "at which there are so many wrong hits a query, queries weighted equally (empty where lists have fewer):", "",
         *table(heads, rows),
     ]  # fmt: skip
     finish(lines, options.out)

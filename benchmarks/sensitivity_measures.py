@@ -58,7 +58,7 @@ def read_scope(path: Path) -> tuple[Records, Labels]:
         sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
     records, names = [], []
     with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as stream:
-        for title, letters in SimpleFastaParser(stream):  # type: ignore[no-untyped-call]
+        for title, letters in SimpleFastaParser(stream):
             words = title.split()
             if len(words) < 2 or words[1].count(".") != 3:
                 sys.exit(f"{path}: {title[:60]!r}: expected class.fold.superfamily.family as the second word")

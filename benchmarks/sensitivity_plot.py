@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator, PercentFormatter
 
 COLOURS = {
     "swsearch": "#0b5cad", "blastp": "#c8511b", "diamond": "#2f7d4f", "mmseqs2": "#8a6d3b", "ssearch36": "#7a4a9e",
@@ -23,8 +24,8 @@ COLOURS = {
 DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
 """Of the contenders of one colour, in turn."""
 
-MOST = 10.0
-"""Wrong hits a query at which the plot ends."""
+FIRST, MOST = 5, 10.0
+"""The plot begins at so many wrong hits of all queries, fewer being chance, and ends at so many a query."""
 
 
 def draw(results: dict[str, Any]) -> Figure:
@@ -32,20 +33,25 @@ def draw(results: dict[str, Any]) -> Figure:
     about = results["about"]
     used: dict[str, int] = {}
     with plt.rc_context({"font.size": 10}):
-        figure, axes = plt.subplots(figsize=(8.4, 5.4), layout="constrained")
+        figure, axes = plt.subplots(figsize=(8.4, 6.2), layout="constrained")
+        begin = FIRST * about["least"]
+        shown: list[float] = []
         for name, points in results["curves"].items():
+            shown += [coverage for errors, coverage in points if begin <= errors <= MOST]
             program = name.split()[0]
             place = used[program] = used.get(program, -1) + 1
-            axes.step(
-                [max(errors, about["least"]) for errors, _ in points], [coverage for _, coverage in points],
-                where="post", color=COLOURS.get(program, "0.4"), ls=DASHES[place % len(DASHES)],
-                lw=2.0 if place == 0 else 1.2, label=name,
+            axes.plot(
+                [errors for errors, _ in points], [coverage for _, coverage in points],
+                color=COLOURS.get(program, "0.4"), ls=DASHES[place % len(DASHES)],
+                lw=2.2 if place == 0 else 1.1, label=name,
             )  # fmt: skip
         axes.set_xscale("log")
-        axes.set_xlim(about["least"], MOST)
-        axes.set_ylim(bottom=0)
+        axes.set_xlim(begin, MOST)
+        axes.set_ylim(min(shown, default=0.0) * 0.97, max(shown, default=1.0) * 1.03)
+        axes.yaxis.set_major_locator(MultipleLocator(0.02))
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         axes.set_xlabel("wrong hits (another fold) a query, as the E-value threshold grows")
-        axes.set_ylabel("fraction of a query's superfamily found, mean")
+        axes.set_ylabel("share of a query's superfamily found, mean")
         axes.set_title(
             f"SCOPe 40: {about['queries']:,} of {about['domains']:,} domains against all, {about['date'][:10]}",
             fontsize=10.5, loc="left",
@@ -53,7 +59,7 @@ def draw(results: dict[str, Any]) -> Figure:
         axes.grid(True, color="0.9", lw=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(loc="upper left", fontsize=8.5, frameon=True, framealpha=1, edgecolor="0.85")
+        figure.legend(loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
     return figure
 
 

@@ -133,8 +133,12 @@ def test_a_table_is_kept_until_something_else_is_asked(
     assert capsys.readouterr().err == ""  # nothing ran
     best = first.table()["evalue"][0]
     stricter = contenders.Bench(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best * 2, 1).run(contender)
-    assert "swsearch: " in capsys.readouterr().err
+    assert "ours: " in capsys.readouterr().err
     assert stricter.table()["subject"].tolist() == [0]
+
+    nothing = contenders.Bench(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best / 1e9, 1).run(contender)
+    assert list(nothing.table().columns) == ["query", "subject", "evalue", "score"]
+    assert nothing.table().empty
 
     monkeypatch.setattr(shutil, "which", lambda _: None)
     runs, skipped = contenders.run_all(bench, [contenders.Contender("blastp", "blastp", "blastp")])
