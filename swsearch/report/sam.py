@@ -33,7 +33,7 @@ class SamWriter(Writer):
 
     The header comes first and names the subjects that were hit, with length and (DS) title, so that all is written at
     the end; a whole database's names would be most of the file. A query's best alignment is its primary line, all
-    others are marked secondary.
+    others are marked secondary, and have ``*`` for the query's letters, as the specification recommends.
 
     A long search shall not fail for a name: characters that SAM does not allow become ``_``, names of queries are
     cut at 254, and a further subject of a name that is taken has its place in the database behind a ``#``. ``*`` in
@@ -68,7 +68,7 @@ class SamWriter(Writer):
             reference = self._reference(hit)
             for hsp in hit.hsps:
                 pair = hsp.pair
-                letters = pair.scoring.matrix.alphabet.decode(pair.query).replace("*", "X")
+                letters = "*" if flag else pair.scoring.matrix.alphabet.decode(pair.query).replace("*", "X")
                 if pair_sam.has_pairs(pair):
                     self._lines.write(pair_sam.mapped_line(pair, read, reference, flag, letters, *score_tags(hsp)))
                 else:
