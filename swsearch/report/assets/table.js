@@ -171,12 +171,12 @@ class HitTable {
         row.append(make("td", { class: column.small ? "number" : "number small-out", text: String(column.text(hit)) }));
         continue;
       }
-      const button = make("button", { type: "button", class: "open-hit", "aria-expanded": "false", text: hit.id });
+      const button = make("button", { type: "button", class: "open-hit", "aria-expanded": "false" },
+        make("span", { class: `chip class-${this.classes.of(hit)}`, "aria-hidden": "true" }), hit.id);
       button.addEventListener("click", () => this.toggle(hit));
       const title = hit.titles[0].startsWith(hit.id) ? hit.titles[0].slice(hit.id.length).trim() : hit.titles[0];
       const several = hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "";
-      row.append(make("th", { scope: "row" }, make("span", { class: `chip class-${this.classes.of(hit)}`, "aria-hidden": "true" }),
-        button, make("span", { class: "title", text: title + several })));
+      row.append(make("th", { scope: "row" }, button, make("span", { class: "title", text: title + several })));
     }
     this.rows.set(hit, row);
     return row;
