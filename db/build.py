@@ -17,9 +17,8 @@ from swsearch.blocks import COLUMN_MULTIPLE, LANES
 from swsearch.db.fasta import BUFFER_BYTES, Batch, FastaReader, Progress
 from swsearch.db.format import (
     CHECKSUM_BYTES,
-    DATASETS,
     FORMAT_NAME,
-    FORMAT_VERSION,
+    KINDS,
     LIBVER,
     USER_BLOCK,
     UserBlock,
@@ -28,11 +27,13 @@ from swsearch.db.format import (
     n_checksums,
     read_user_block,
     software,
+    version_of,
 )
 from swsearch.db.inputs import Input
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, OutputError
+from swsearch.masking import Mask, check_mask
 
 DEFAULT_MEMORY = 512 * MIB
 """Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
@@ -114,10 +115,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def create_root(file: Any) -> None:
+def create_root(file: Any, mask: str) -> None:
     """Write the attributes that say what the file is."""
     file.attrs["format"] = fixed_text(FORMAT_NAME)
-    file.attrs["format_version"] = FORMAT_VERSION
+    file.attrs["format_version"] = version_of(mask)
+    if mask != "none":
+        file.attrs["mask"] = fixed_text(mask)
     file.attrs["alphabet"] = fixed_text(PROTEIN.name)
     file.attrs["letters"] = fixed_text(PROTEIN.letters)
     file.attrs["lanes"] = LANES
@@ -157,8 +160,8 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
             places[name] = dataset.get_offset()
 
     for name, shape in layout.shapes().items():
-        create(name, DATASETS[name], shape)
-        n_bytes = int(DATASETS[name][-1])
+        create(name, KINDS[name], shape)
+        n_bytes = int(KINDS[name][-1])
         for size in shape:
             n_bytes *= size
         create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
@@ -258,20 +261,20 @@ def fill(path: Path, layout: Layout, mode: str) -> None:
     try:
         with h5py.File(path, mode, libver=LIBVER, locking=False, **options) as file:
             if mode == "w":
-                create_root(file)
+                create_root(file, layout.mask)
             places = create_segment(file, layout)
     except RuntimeError as error:  # h5py's choice of class for some failures of HDF5
         raise OSError(str(error)) from error
     with path.open("rb+", buffering=0) as raw:
         layout.write(FileSink(raw.fileno(), places))
-    seal(path)
+    seal(path, version_of(layout.mask))
 
 
-def seal(path: Path) -> None:
+def seal(path: Path, version: int) -> None:
     """Write the user block of a finished file and see all of it onto the disk."""
     with path.open("rb+") as raw:
         raw.seek(0)
-        block = UserBlock(FORMAT_VERSION, *hash_rest(raw)).pack()
+        block = UserBlock(version, *hash_rest(raw)).pack()
         raw.seek(0)
         raw.write(block)
         raw.flush()
@@ -285,6 +288,7 @@ def build_database(
     memory: int = DEFAULT_MEMORY,
     overwrite: bool = True,
     progress: Progress | None = None,
+    mask: Mask = "none",
 ) -> None:
     """Build a database file from FASTA.
 
@@ -301,6 +305,8 @@ def build_database(
         Replace a database that has this name. Other files are never replaced.
     progress : callable, optional
         Called now and then with the bytes of the inputs read so far and their total (None if not known).
+    mask : {"none", "lower", "tantan"}, optional
+        What searches of this database score as X unless they are told otherwise; the letters stay as they are.
 
     Raises
     ------
@@ -312,16 +318,17 @@ def build_database(
         If the input needs more than ``memory``.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
+    check_mask("mask", mask)
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress)
-        fill(temporary, Layout(spool, memory), "w")
+        fill(temporary, Layout(spool, memory, mask), "w")
 
 
 def append_database(
     path: PathLike, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
 ) -> None:
-    """Add the records of FASTA files to a database, as a new segment.
+    """Add the records of FASTA files to a database, as a new segment; they are masked as the others are.
 
     Parameters
     ----------
@@ -340,11 +347,13 @@ def append_database(
     from swsearch.db.database import Database
 
     names, memory = checked_inputs(inputs), checked_memory(memory)
-    Database.open(path).close()
+    with Database.open(path) as database:
+        mask = database.mask
+    check_mask("mask", mask)
     resolved = check_output(path, names, True)
     with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
         read_inputs(spool, names, memory, progress)
-        layout = Layout(spool, memory)
+        layout = Layout(spool, memory, mask)
         before = resolved.stat()
         _copy(resolved, temporary)
         fill(temporary, layout, "r+")

@@ -45,6 +45,7 @@ from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
+from swsearch.masking import MASKS, Mask, check_mask
 
 SHORT_RUNS = 6
 """Chunks of short subjects behind each one of long subjects, where they are mixed."""
@@ -110,6 +111,15 @@ def check_format(path: str, file: Any) -> None:
         raise too_new(path, version)
 
 
+def mask_of(path: str, attributes: dict[str, Any]) -> Mask:
+    """Return the mask in force; files of version 1 have none."""
+    found = attributes.get("mask", "none")
+    for mask in MASKS:
+        if found == mask:
+            return mask
+    raise DatabaseDamageError(path, [f"mask is {found!r}, expected one of {', '.join(MASKS)}"])
+
+
 def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
     """Read and check the root's attributes and the segments' numbers."""
     try:
@@ -123,10 +133,11 @@ def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
         found = {name: attributes.get(name) for name in expected}
         wrong = [f"{name} is {found[name]!r}, expected {expected[name]!r}" for name in expected]
         wrong = [text for text, name in zip(wrong, expected, strict=True) if found[name] != expected[name]]
+        mask = mask_of(path, attributes)
         segments: list[Segment] = []
         first = 0
         for number in range(len(file["segments"])):
-            segments.append(Segment(path, file[f"segments/{number}"], first))
+            segments.append(Segment(path, file[f"segments/{number}"], first, mask))
             first += segments[-1].n_subjects
         if not segments or int(attributes["n_subjects"]) != first:
             wrong.append("the number of subjects is not that of the segments")
@@ -164,6 +175,8 @@ class Database:
         self.name = name
         self._file = file
         self._attributes, self._segments = load_segments(name, file)
+        self.mask: Mask = mask_of(name, self._attributes)
+        """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
         self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
         self.lengths: npt.NDArray[np.int32] = np.empty(self.n_subjects, dtype=np.int32)
@@ -183,9 +196,10 @@ class Database:
         memory: int = DEFAULT_MEMORY,
         overwrite: bool = True,
         progress: Progress | None = None,
+        mask: Mask = "none",
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        build_database(inputs, output, memory=memory, overwrite=overwrite, progress=progress)
+        build_database(inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask)
         return cls.open(output)
 
     @classmethod
@@ -219,7 +233,7 @@ class Database:
             raise
 
     @classmethod
-    def from_records(cls, records: Iterable[Any], *, name: str = "<memory>") -> Database:
+    def from_records(cls, records: Iterable[Any], *, name: str = "<memory>", mask: Mask = "none") -> Database:
         """Make a database in memory from Python objects.
 
         Parameters
@@ -229,6 +243,8 @@ class Database:
             ``subject_1`` and so on.
         name : str, optional
             What messages and reports call the database.
+        mask : {"none", "lower", "tantan"}, optional
+            As for `build_database`.
 
         Returns
         -------
@@ -239,16 +255,22 @@ class Database:
         SequenceError
             If a sequence holds something else than residue letters, or there is no residue at all.
         """
+        check_mask("mask", mask)
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
             spool.add(record_batches(records))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
             spool.sources.append({"path": name, "sha256": None, **counts})
-            return cls._in_memory(Layout(spool, memory), name)
+            return cls._in_memory(Layout(spool, memory, mask), name)
 
     @classmethod
     def from_fasta(
-        cls, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
+        cls,
+        inputs: Inputs,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        progress: Progress | None = None,
+        mask: Mask = "none",
     ) -> Database:
         """Make a database from FASTA for this process alone.
 
@@ -261,17 +283,20 @@ class Database:
             the process.
         progress : callable, optional
             As for `build_database`.
+        mask : {"none", "lower", "tantan"}, optional
+            As for `build_database`.
 
         Returns
         -------
         Database
         """
         names, memory = checked_inputs(inputs), checked_memory(memory)
+        check_mask("mask", mask)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:
             read_inputs(spool, names, memory, progress)
-            layout = Layout(spool, memory)
+            layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
                 return cls._in_memory(layout, name)
             handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
@@ -292,7 +317,7 @@ class Database:
         label = f"swsearch-{secrets.token_hex(8)}"
         file = h5py.File(label, "w", driver="core", backing_store=False, block_size=step, libver=LIBVER)
         try:
-            create_root(file)
+            create_root(file, layout.mask)
             create_segment(file, layout)
             layout.write(MemorySink(file["segments/0"]))
             return cls(file, name)
@@ -307,7 +332,7 @@ class Database:
         segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
         return segment, int(index) - segment.first
 
-    def chunks(self, max_bytes: int, *, mixed: bool = False) -> Iterator[Chunk]:
+    def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time.
 
         Parameters
@@ -316,6 +341,8 @@ class Database:
             Most bytes of interleaved residues in a chunk; a single block may be larger.
         mixed : bool, optional
             Whether chunks of long subjects come between chunks of short ones, not all of them first.
+        mask : {"none", "lower", "tantan"}, optional
+            What to replace by X; by default what is in force.
 
         Yields
         ------
@@ -337,12 +364,17 @@ class Database:
                 runs.append((segment, first, last))
                 first = last
         for segment, first, last in _mixed(runs) if mixed else runs:
-            yield segment.chunk(first, last)
+            yield segment.chunk(first, last, self.mask if mask is None else mask)
 
     def codes(self, index: int) -> ByteArray:
-        """Return one subject's residue codes, by ordinal."""
+        """Return one subject's residue codes, by ordinal, nothing masked."""
         segment, place = self._locate(index)
         return segment.codes(place)
+
+    def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
+        """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
+        segment, place = self._locate(index)
+        return segment.masked(place, mask)
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
@@ -391,7 +423,9 @@ class Database:
             "n_subjects": self.n_subjects,
             "n_residues": self.n_residues,
             "n_empty": int(np.count_nonzero(self.lengths == 0)),
-            "n_masked": sum(int(segment.attributes.get("n_masked", 0)) for segment in self._segments),
+            "mask": self.mask,
+            "n_masked": self._count("n_masked"),
+            **({"n_tantan": self._count("n_tantan")} if self.mask == "tantan" else {}),
             "longest": int(self.lengths.max()),
             "shortest": int(self.lengths.min()),
             "n_segments": len(self._segments),
@@ -409,6 +443,9 @@ class Database:
                 for segment in self._segments
             ],
         }
+
+    def _count(self, name: str) -> int:
+        return sum(int(segment.attributes.get(name, 0)) for segment in self._segments)
 
     def close(self) -> None:
         """Close the file; chunks that were loaded stay valid."""

@@ -26,8 +26,9 @@ import numpy as np
 FORMAT_NAME = "swsearch database"
 """The root attribute ``format`` and the first line of the user block."""
 
-FORMAT_VERSION = 1
-"""The newest layout that this module writes and reads."""
+FORMAT_VERSION = 2
+"""The newest layout that this module writes and reads. A database without a mask in force is of version 1, so that a
+reader that knows no masks may read it, and no other."""
 
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
@@ -51,6 +52,27 @@ DATASETS = {
     "sources": "u1",  # JSON: a list of {path, sha256, bytes, records, residues}
 }
 """Names and types of a segment's datasets; every multi-byte number is little-endian."""
+
+TANTAN_DATASETS = {
+    "tantan_offsets": "<i8",  # as mask_offsets, of what tantan masks
+    "tantan_starts": "<i4",
+    "tantan_ends": "<i4",
+}
+"""Datasets besides, in a database whose mask is tantan: so its root attribute ``mask``, which is missing for none."""
+
+KINDS = DATASETS | TANTAN_DATASETS
+"""Types of all."""
+
+
+def datasets_of(mask: str) -> list[str]:
+    """Return the names of a segment's datasets in a database with this mask in force."""
+    return [*DATASETS, *(TANTAN_DATASETS if mask == "tantan" else ())]
+
+
+def version_of(mask: str) -> int:
+    """Return the format version of a database with this mask in force."""
+    return 1 if mask == "none" else 2
+
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, block_columns, interleave
 from swsearch.db.fasta import IntArray
-from swsearch.db.format import CHECKSUM_BYTES, DATASETS
-from swsearch.db.spool import MIB, Spool, pieces, regroup, temporary
+from swsearch.db.format import CHECKSUM_BYTES, KINDS
+from swsearch.db.spool import MIB, Masks, Spool, pieces, regroup, temporary
 from swsearch.errors import MemoryLimitError
+from swsearch.masking import Mask, tantan
 
 WINDOW_COLUMNS = 1 << 15
 """Columns of a block that are interleaved at once: 2 MiB. Titin's block has 35,216."""
@@ -113,10 +114,12 @@ class Layout:
         All input.
     memory : int
         Budget in bytes.
+    mask : {"none", "lower", "tantan"}
+        What is to be in force.
     """
 
-    def __init__(self, spool: Spool, memory: int) -> None:
-        self._spool = spool
+    def __init__(self, spool: Spool, memory: int, mask: Mask = "none") -> None:
+        self._spool, self.mask = spool, mask
         lengths, header_lengths, masks = spool.numbers()
         self.order: IntArray = np.argsort(-lengths, kind="stable")
         self.lengths: npt.NDArray[np.int32] = lengths[self.order]
@@ -125,20 +128,38 @@ class Layout:
         self._sources = json.dumps(spool.sources).encode()
         reserve = len(lengths) * 64 + 48 * MIB
         self._group_bytes = max((memory - reserve) // 2, 4 * MIB)
+        self._tantan = self._find_low_complexity(lengths) if mask == "tantan" else None
+
+    def _find_low_complexity(self, lengths: npt.NDArray[np.int32]) -> Masks:
+        """Mask by tantan, in input order."""
+        find = tantan()
+        runs: list[IntArray] = []
+        counts: list[int] = []
+        for begin, end, data in pieces(self._spool.codes, 0, lengths.astype(np.int64), self._piece_bytes):
+            ends = np.cumsum(lengths[begin:end], dtype=np.int64)[:-1]
+            for codes in np.split(data, ends):
+                found = find(codes)
+                counts.append(len(found))
+                if found:
+                    runs.append(np.array(found, dtype=np.int32))
+        both = np.concatenate([np.empty((0, 2), dtype=np.int32), *runs])
+        return Masks(offsets_of(np.array(counts, dtype=np.int64)), both[:, 0].copy(), both[:, 1].copy())
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the segment's datasets, to a few KiB."""
-        return sum(int(DATASETS[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
+        return sum(int(KINDS[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
 
     @property
     def counts(self) -> dict[str, int]:
         """Attributes of the segment."""
+        low = {} if self._tantan is None else {"n_tantan": _n_masked(self._tantan)}
         return {
             "n_subjects": len(self.lengths),
             "n_residues": int(self.lengths.sum(dtype=np.int64)),
             "n_empty": int(np.count_nonzero(self.lengths == 0)),
-            "n_masked": int((self._masks.ends.astype(np.int64) - self._masks.starts).sum()),
+            "n_masked": _n_masked(self._masks),
+            **low,
             "n_columns": int(self.block_offsets[-1]),
             "n_blocks": len(self.block_offsets) - 1,
             "longest": int(self.lengths[0]),
@@ -147,6 +168,10 @@ class Layout:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every dataset of the segment."""
         n = len(self.lengths)
+        low: dict[str, tuple[int, ...]] = {}
+        if self._tantan is not None:
+            runs = (len(self._tantan.starts),)
+            low = {"tantan_offsets": (n + 1,), "tantan_starts": runs, "tantan_ends": runs}
         return {
             "residues": (int(self.block_offsets[-1]), LANES),
             "block_offsets": (len(self.block_offsets),),
@@ -158,6 +183,7 @@ class Layout:
             "mask_starts": (len(self._masks.starts),),
             "mask_ends": (len(self._masks.ends),),
             "sources": (len(self._sources),),
+            **low,
         }
 
     def write(self, sink: Sink) -> None:
@@ -171,9 +197,15 @@ class Layout:
             "mask_starts": self._masks.starts,
             "mask_ends": self._masks.ends,
         }
+        if self._tantan is not None:
+            arrays |= {
+                "tantan_offsets": self._tantan.offsets,
+                "tantan_starts": self._tantan.starts,
+                "tantan_ends": self._tantan.ends,
+            }
         for name in list(arrays):
             writer = DatasetWriter(sink, name)
-            writer.write(arrays.pop(name).astype(DATASETS[name], copy=False))
+            writer.write(arrays.pop(name).astype(KINDS[name], copy=False))
             writer.close()
         for name in ("headers", "sources"):
             writer = DatasetWriter(sink, name)
@@ -282,3 +314,8 @@ def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def _n_masked(masks: Masks) -> int:
+    """Count the residues of masked runs."""
+    return int((masks.ends.astype(np.int64) - masks.starts).sum())

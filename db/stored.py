@@ -14,8 +14,22 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.db.fasta import IntArray, header_text, split_header
-from swsearch.db.format import CHECKSUM_BYTES, DATASETS, n_checksums
+from swsearch.db.format import CHECKSUM_BYTES, KINDS, datasets_of, n_checksums
 from swsearch.errors import DatabaseDamageError, DatabaseError
+from swsearch.masking import MASKED, Mask
+
+RUNS = {"lower": "mask", "tantan": "tantan"}
+"""How the names of a mask's datasets begin."""
+
+MASKED_AT_ONCE = 1 << 20
+"""Residues that are masked at a time."""
+
+
+def _ranges(begins: IntArray, counts: IntArray) -> IntArray:
+    """Return the whole numbers from each beginning on, as many as it counts, one range after the other."""
+    ends = np.cumsum(counts)
+    ranges: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
+    return ranges
 
 
 class StoredArray:
@@ -28,7 +42,7 @@ class StoredArray:
     group : h5py.Group
         The segment.
     name : str
-        One of `DATASETS`.
+        One of `KINDS`.
     """
 
     def __init__(self, path: str, group: Any, name: str) -> None:
@@ -43,7 +57,7 @@ class StoredArray:
         self._row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._data.dtype.itemsize
         self.n_bytes = self.shape[0] * self._row if self.shape else 0
         expected = (n_checksums(self.n_bytes),)
-        if self._data.dtype != np.dtype(DATASETS[name]) or sums.shape != expected or not self.shape:
+        if self._data.dtype != np.dtype(KINDS[name]) or sums.shape != expected or not self.shape:
             raise DatabaseDamageError(path, [f"{self.name} has not the type or shape that was written"])
         self._sums: list[int] = sums.tolist()
         self._checked = np.zeros(len(self._sums), dtype=bool)
@@ -117,11 +131,13 @@ class Segment:
         The segment's group.
     first : int
         Ordinal of its first subject in the whole database.
+    mask : {"none", "lower", "tantan"}
+        The database's.
     """
 
-    def __init__(self, path: str, group: Any, first: int) -> None:
+    def __init__(self, path: str, group: Any, first: int, mask: Mask) -> None:
         self.path, self.first = path, first
-        self.stored = {name: StoredArray(path, group, name) for name in DATASETS}
+        self.stored = {name: StoredArray(path, group, name) for name in datasets_of(mask)}
         self.attributes: dict[str, Any] = {}
         for name, value in group.attrs.items():
             self.attributes[name] = value.decode() if isinstance(value, bytes) else value
@@ -138,6 +154,8 @@ class Segment:
             "mask_offsets": (self.n_subjects + 1,),
             "mask_ends": self.stored["mask_starts"].shape,
         }
+        if mask == "tantan":
+            shapes |= {"tantan_offsets": (self.n_subjects + 1,), "tantan_ends": self.stored["tantan_starts"].shape}
         wrong = [self.stored[name].name for name, shape in shapes.items() if self.stored[name].shape != shape]
         if wrong:
             raise DatabaseDamageError(path, [f"{name} does not fit the number of subjects" for name in wrong])
@@ -166,16 +184,40 @@ class Segment:
                 self._lazy[name] = self.stored[name].all()
         return self._lazy[name]
 
-    def chunk(self, first: int, last: int) -> Chunk:
-        """Load the blocks ``first`` to ``last`` (excluded)."""
+    def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
+        """Load the blocks ``first`` to ``last`` (excluded), X in the place of what is masked."""
         start, stop = int(self.block_offsets[first]), int(self.block_offsets[last])
         lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
+        residues = self.stored["residues"].load(start, stop)
+        if mask != "none":
+            self._mask(residues, mask, lanes)
         return Chunk(
-            self.stored["residues"].load(start, stop),
+            residues,
             self.block_offsets[first : last + 1] - start,
             self.lengths[lanes],
             self.order[lanes] + self.first,
         )
+
+    def _mask(self, residues: ByteArray, mask: Mask, lanes: slice) -> None:
+        """Put X where subjects, given by their sorted places, are masked in blocks that begin with the first."""
+        offsets, starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("offsets", "starts", "ends"))
+        places = self.order[lanes]
+        counts = offsets[places + 1] - offsets[places]
+        runs = _ranges(offsets[places], counts)
+        ranks = np.repeat(np.arange(lanes.start, lanes.stop), counts)
+        columns = self.block_offsets[ranks // LANES] - self.block_offsets[lanes.start // LANES]
+        first = (columns + starts[runs]) * LANES + ranks % LANES
+        lengths = (ends[runs] - starts[runs]).astype(np.int64)
+        flat = residues.reshape(-1)
+        total = np.cumsum(lengths)
+        at = 0
+        while at < len(lengths):  # some runs at a time: their places take 24 bytes a residue
+            limit = (int(total[at - 1]) if at else 0) + MASKED_AT_ONCE
+            last = max(int(np.searchsorted(total, limit, side="right")), at + 1)
+            chosen = slice(at, last)
+            inside = _ranges(np.zeros(last - at, dtype=np.int64), lengths[chosen])
+            flat[np.repeat(first[chosen], lengths[chosen]) + inside * LANES] = MASKED
+            at = last
 
     def next_block(self, first: int, max_bytes: int) -> int:
         """Return the end of the longest run of blocks from ``first`` that takes at most ``max_bytes``."""
@@ -189,10 +231,12 @@ class Segment:
         slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
         return np.ascontiguousarray(slab[:, rank % LANES])
 
-    def masked(self, index: int) -> list[tuple[int, int]]:
-        """Return one subject's runs of lower case."""
-        start, stop = self.lazy("mask_offsets")[index : index + 2].tolist()
-        starts, ends = (self.stored[name].read(start, stop).tolist() for name in ("mask_starts", "mask_ends"))
+    def masked(self, index: int, mask: Mask = "lower") -> list[tuple[int, int]]:
+        """Return what of one subject is masked."""
+        if mask == "none":
+            return []
+        start, stop = self.lazy(f"{RUNS[mask]}_offsets")[index : index + 2].tolist()
+        starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].read(start, stop).tolist() for part in ("starts", "ends"))
         return list(zip(starts, ends, strict=True))
 
     def header(self, index: int) -> bytes:

@@ -11,8 +11,16 @@ import numpy as np
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES
 from swsearch.db.database import check_format, check_readable, load_segments, open_hdf5
-from swsearch.db.format import CHECKSUM_BYTES, DATASETS, USER_BLOCK, UserBlock, hash_rest, read_user_block
-from swsearch.db.stored import Segment, StoredArray
+from swsearch.db.format import (
+    CHECKSUM_BYTES,
+    USER_BLOCK,
+    UserBlock,
+    datasets_of,
+    hash_rest,
+    read_user_block,
+    text_attribute,
+)
+from swsearch.db.stored import RUNS, Segment, StoredArray
 from swsearch.errors import DatabaseDamageError, DatabaseError
 
 
@@ -73,7 +81,7 @@ def _check_content(name: str, problems: list[str]) -> dict[str, int]:
         check_format(name, file)
         if "segments" in file:
             for group in file["segments"].values():
-                for dataset in DATASETS:
+                for dataset in datasets_of(text_attribute(file.attrs.get("mask", "none"))):
                     try:
                         n, broken = StoredArray(name, group, dataset).problems()
                     except DatabaseDamageError as error:
@@ -116,14 +124,22 @@ def _invariants(segment: Segment) -> list[str]:
             segment.lazy("mask_offsets"), stored["mask_starts"].shape[0]
         ),
     }
+    if "tantan_offsets" in stored:
+        rules["tantan offsets do not fit the masks"] = _offsets_fit(
+            segment.lazy("tantan_offsets"), stored["tantan_starts"].shape[0]
+        )
     problems = [rule for rule, kept in rules.items() if not kept]
-    return problems or [*_mask_problems(segment), *_residue_problems(segment)]
+    masks = [name for name in RUNS.values() if f"{name}_offsets" in stored]
+    return problems or [
+        *(text for name in masks for text in _mask_problems(segment, name)),
+        *_residue_problems(segment),
+    ]
 
 
-def _mask_problems(segment: Segment) -> list[str]:
+def _mask_problems(segment: Segment, name: str) -> list[str]:
     """Check that masked runs are ascending, apart and inside their subject."""
-    starts, ends = segment.stored["mask_starts"].all(), segment.stored["mask_ends"].all()
-    offsets = segment.lazy("mask_offsets")
+    starts, ends = segment.stored[f"{name}_starts"].all(), segment.stored[f"{name}_ends"].all()
+    offsets = segment.lazy(f"{name}_offsets")
     lengths = np.empty(segment.n_subjects, dtype=np.int64)
     lengths[segment.order] = segment.lengths
     owners = np.repeat(np.arange(segment.n_subjects), np.diff(offsets))

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch import native
 from swsearch.alphabet import ByteArray
@@ -24,7 +25,7 @@ class PairAlignment:
     Parameters
     ----------
     query, subject : ndarray, shape (n,), uint8
-        The whole encoded sequences.
+        The whole encoded sequences as they are scored, X where they are masked.
     scoring : Scoring
         What it was scored with.
     score : int
@@ -33,6 +34,8 @@ class PairAlignment:
         First aligned residues, counted from 0.
     cigar : tuple of (int, str)
         Runs of ``M`` (a pair), ``I`` (a query residue opposite a gap) and ``D`` (a subject residue opposite a gap).
+    query_letters, subject_letters : ndarray, shape (n,), uint8, or None
+        The whole sequences in ASCII as they are shown, masked residues in lower case; None where nothing is masked.
     """
 
     query: ByteArray
@@ -42,6 +45,8 @@ class PairAlignment:
     query_start: int
     subject_start: int
     cigar: Cigar
+    query_letters: ByteArray | None = None
+    subject_letters: ByteArray | None = None
 
     def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
         """Return another alignment of the same sequences."""
@@ -74,15 +79,14 @@ class PairAlignment:
 
     @cached_property
     def identities(self) -> int:
-        """Number of columns with the same letter on both sides."""
-        a, b = self.paired_codes
-        return int(np.count_nonzero(a == b))
+        """Number of columns with the same letter on both sides, masked or not."""
+        return int(np.count_nonzero(self._same))
 
     @property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
         a, b = self.paired_codes
-        return int(np.count_nonzero((a == b) | (self.scoring.matrix.scores[a, b] > 0)))
+        return int(np.count_nonzero(self._same | (self.scoring.matrix.scores[a, b] > 0)))
 
     @property
     def mismatches(self) -> int:
@@ -102,24 +106,50 @@ class PairAlignment:
 
     @cached_property
     def paired_codes(self) -> tuple[ByteArray, ByteArray]:
-        """Codes of both sides of the columns that hold two residues."""
+        """Codes of both sides of the columns that hold two residues, as they are scored."""
+        return self._paired(self.query, self.subject)
+
+    def _paired(self, query: ByteArray, subject: ByteArray) -> tuple[ByteArray, ByteArray]:
+        """Return what the columns that hold two residues have of both sides."""
         ops, pair = self.column_ops, ord("M")
-        a = self.query[self.query_start : self.query_end]
-        b = self.subject[self.subject_start : self.subject_end]
+        a = query[self.query_start : self.query_end]
+        b = subject[self.subject_start : self.subject_end]
         return a[ops[ops != ord("D")] == pair], b[ops[ops != ord("I")] == pair]
 
+    @cached_property
+    def shown(self) -> tuple[ByteArray, ByteArray]:
+        """Both whole sequences in ASCII as they are shown: masked residues in lower case."""
+        decode = self.scoring.matrix.alphabet.decode_table
+        query, subject = self.query_letters, self.subject_letters
+        return (
+            decode[self.query] if query is None else query,
+            decode[self.subject] if subject is None else subject,
+        )
+
+    @property
+    def _same(self) -> npt.NDArray[np.bool_]:
+        """Which of the columns that hold two residues hold the same letter twice."""
+        if self.query_letters is None and self.subject_letters is None:
+            a, b = self.paired_codes
+        else:
+            query, subject = self.shown
+            a, b = self._paired(query | np.uint8(0x20), subject | np.uint8(0x20))  # ASCII: in lower case
+        same: npt.NDArray[np.bool_] = a == b
+        return same
+
     def query_row(self) -> str:
-        """Return the query's aligned part, gaps as ``-``."""
-        return self._row(self.query[self.query_start : self.query_end], "D")
+        """Return the query's aligned part, gaps as ``-``, masked residues in lower case."""
+        return self._row(self.query, self.query_letters, self.query_start, self.query_end, "D")
 
     def subject_row(self) -> str:
-        """Return the subject's aligned part, gaps as ``-``."""
-        return self._row(self.subject[self.subject_start : self.subject_end], "I")
+        """Return the subject's aligned part, gaps as ``-``, masked residues in lower case."""
+        return self._row(self.subject, self.subject_letters, self.subject_start, self.subject_end, "I")
 
-    def _row(self, codes: ByteArray, gap: str) -> str:
+    def _row(self, codes: ByteArray, letters: ByteArray | None, start: int, end: int, gap: str) -> str:
         """Return one side as text, ``-`` where the CIGAR has ``gap``."""
+        shown = self.scoring.matrix.alphabet.decode_table[codes[start:end]] if letters is None else letters[start:end]
         row = np.full(self.length, ord("-"), dtype=np.uint8)
-        row[self.column_ops != ord(gap)] = self.scoring.matrix.alphabet.decode_table[codes]
+        row[self.column_ops != ord(gap)] = shown
         return row.tobytes().decode("ascii")
 
     def rows(self) -> tuple[str, str, str]:
@@ -132,7 +162,10 @@ class PairAlignment:
         a, b = self.paired_codes
         middle = np.full(self.length, ord(" "), dtype=np.uint8)
         unlike = np.where(matrix.scores[a, b] > 0, ord("+"), ord(" "))
-        middle[self.column_ops == ord("M")] = np.where(a == b, matrix.alphabet.decode_table[a], unlike)
+        letters = matrix.alphabet.decode_table[a]
+        if self.query_letters is not None:
+            letters = self._paired(*self.shown)[0]
+        middle[self.column_ops == ord("M")] = np.where(self._same, letters, unlike)
         return self.query_row(), middle.tobytes().decode("ascii"), self.subject_row()
 
     def btop(self) -> str:
@@ -140,7 +173,7 @@ class PairAlignment:
         return btop_of_rows(self.query_row(), self.subject_row())
 
     def rescored(self) -> int:
-        """Add the alignment's score up again, column by column, independently of how it was found."""
+        """Add the score up again, column by column, masked residues as X, independently of how it was found."""
         a, b = self.paired_codes
         pairs = int(self.scoring.matrix.scores[a, b].sum(dtype=np.int64))
         return pairs - sum(self.scoring.gap_cost(n) for n, op in self.cigar if op != "M")
@@ -154,9 +187,9 @@ class PairAlignment:
         from Bio.Seq import Seq
         from Bio.SeqRecord import SeqRecord
 
-        decode = self.scoring.matrix.alphabet.decode
-        target = SeqRecord(Seq(decode(self.subject)), id=subject_id, description="")
-        query = SeqRecord(Seq(decode(self.query)), id=query_id, description="")
+        query_letters, subject_letters = (letters.tobytes().decode("ascii") for letters in self.shown)
+        target = SeqRecord(Seq(subject_letters), id=subject_id, description="")
+        query = SeqRecord(Seq(query_letters), id=query_id, description="")
         lengths = np.array([n for n, _ in self.cigar], dtype=np.int64)
         steps = [np.where([op != gap for _, op in self.cigar], lengths, 0) for gap in ("I", "D")]
         starts = (self.subject_start, self.query_start)
@@ -167,7 +200,8 @@ class PairAlignment:
 
 
 def btop_of_rows(top: str, bottom: str) -> str:
-    """Return BLAST's trace-back operations of the query's and the subject's row."""
+    """Return BLAST's trace-back operations of the query's and the subject's row; case makes no difference."""
+    top, bottom = top.upper(), bottom.upper()
     different = np.frombuffer(top.encode(), dtype=np.uint8) != np.frombuffer(bottom.encode(), dtype=np.uint8)
     parts: list[str] = []
     begin = 0

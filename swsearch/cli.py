@@ -18,6 +18,7 @@ from swsearch.bench_commands import bench_app
 from swsearch.cli_align import align_command
 from swsearch.cli_options import (
     FILTERS,
+    SCORING,
     STATISTICS,
     Device,
     Engine,
@@ -25,6 +26,7 @@ from swsearch.cli_options import (
     GapExtend,
     GapOpen,
     GpuMemory,
+    MaskName,
     MatrixName,
     Memory,
     MinIdentity,
@@ -36,6 +38,7 @@ from swsearch.cli_options import (
     OutputFormats,
     Outputs,
     Quiet,
+    SubjectMaskName,
     Threads,
     Verbose,
 )
@@ -168,6 +171,21 @@ def search_command(
             rich_help_panel=STATISTICS,
         ),
     ] = 1,
+    query_mask: Annotated[
+        MaskName,
+        typer.Option(
+            help="What of the queries is scored as X: none, its lower case, or low complexity (tantan).",
+            rich_help_panel=SCORING,
+        ),
+    ] = MaskName.none,
+    subject_mask: Annotated[
+        SubjectMaskName,
+        typer.Option(
+            help="The same of the subjects; database is what db build --mask says. Alignments show masked residues "
+            "in lower case. Without masks scores and E-values are those of blastp -seg no.",
+            rich_help_panel=SCORING,
+        ),
+    ] = SubjectMaskName.database,
     engine: Engine = EngineName.auto,
     device: Device = None,
     gpu_memory: GpuMemory = None,
@@ -212,6 +230,8 @@ def search_command(
         dbsize,
         filters,
         max_alignments,
+        query_mask.value,
+        subject_mask.value,
         any(writer.needs_distribution for writer in writers),
     )
     if queries == subjects == "-":
@@ -228,7 +248,7 @@ def search_command(
         gpu_memory=allowed,
         notice=None if quiet or verbose else lambda text: say(f"swsearch: {text}"),
     )
-    with made as used, open_subjects(Path(subjects)) as database:
+    with made as used, open_subjects(Path(subjects), subject_mask.value) as database:
         workers = threads or available_processors()
         job = SearchJob(found, database, used, options, threads=workers)
         if verbose:
@@ -245,7 +265,7 @@ def search_command(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
             job.method, options.threshold, max_hits,
             checksums(queries, database) if any(writer.needs_checksums for writer in writers) else (),
-            Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at), options.described(),
+            Execution(used.description, shlex.join(["swsearch", *sys.argv[1:]]), begun_at), job.asked,
             job.effective_residues, tuple(database.sources()),
         )  # fmt: skip
         unfitted: list[str] = []
@@ -313,6 +333,13 @@ def db_build(
         list[str], typer.Argument(metavar="INPUT...", help="FASTA files, plain or compressed; - is stdin.")
     ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DB.h5", help="The database file to write.")],
+    mask: Annotated[
+        MaskName,
+        typer.Option(
+            help="What searches are to score as X: none (lower case is only remembered), lower case, or low "
+            "complexity (tantan). No letter is lost."
+        ),
+    ] = MaskName.none,
     memory: Memory = "512M",
     quiet: Quiet = False,
 ) -> None:
@@ -321,7 +348,9 @@ def db_build(
 
     begun = time.monotonic()
     with ProgressBar("building", None, quiet) as bar:
-        database = Database.build(inputs, output, memory=parse_size(memory, "memory"), progress=bar.move_to)
+        database = Database.build(
+            inputs, output, memory=parse_size(memory, "memory"), progress=bar.move_to, mask=mask.value
+        )
     with database:
         _warn_of_empty(database.info(), output)
         if not quiet:

@@ -24,6 +24,23 @@ class AlphabetName(StrEnum):
     dna = "dna"
 
 
+class MaskName(StrEnum):
+    """Values of --query-mask, and of --mask of db build."""
+
+    none = "none"
+    lower_ = "lower"  # str.lower is a method
+    tantan = "tantan"
+
+
+class SubjectMaskName(StrEnum):
+    """Values of --subject-mask."""
+
+    database = "database"
+    none = "none"
+    lower_ = "lower"  # str.lower is a method
+    tantan = "tantan"
+
+
 class EngineName(StrEnum):
     """Values of --engine."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from swsearch import native
@@ -12,6 +12,7 @@ from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import ByteArray
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
+from swsearch.masking import masked_codes, shown_letters
 from swsearch.results import Hit, SearchResult
 
 if TYPE_CHECKING:
@@ -51,11 +52,24 @@ class HitSequences:
         """Align them on the CPU."""
         query, subject = self.codes()
         memory = max(ALIGNMENT_MEMORY, native.enough_memory(len(query), len(subject)))
-        return align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory)
+        return self.shown(align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory))
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
-        """Return the query's and the subject's codes."""
-        return self.query.codes, self.job.database.codes(self.subject)
+        """Return the query's and the subject's codes, X where they are masked."""
+        subject = self.job.database.codes(self.subject)
+        runs = self._subject_runs()
+        return self.query.codes, masked_codes(subject, runs) if runs else subject
+
+    def shown(self, pair: PairAlignment) -> PairAlignment:
+        """Give an alignment of these codes the letters that it is shown with, where something is masked."""
+        runs = self._subject_runs()
+        if self.query.letters is None and not runs:
+            return pair
+        subject = shown_letters(self.job.database.codes(self.subject), runs) if runs else None
+        return replace(pair, query_letters=self.query.letters, subject_letters=subject)
+
+    def _subject_runs(self) -> list[tuple[int, int]]:
+        return self.job.database.masked(self.subject, self.job.subject_mask)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -88,8 +102,8 @@ def align_together(hits: Sequence[Hit], threads: int) -> None:
         options = batch[0][1].job.options
         known = [hit.score for hit, _ in batch]
         found = native.find_many(pairs, options.scoring, options.mode, ALIGNMENT_MEMORY, threads=threads, known=known)
-        for (hit, _), (query, subject), one in zip(batch, pairs, found, strict=True):
-            _keep(hit, PairAlignment(query, subject, options.scoring, *one))
+        for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
+            _keep(hit, sequences.shown(PairAlignment(query, subject, options.scoring, *one)))
     for hit in hits:
         _ = hit.pair  # those in no batch
 
@@ -119,13 +133,14 @@ def _keep(hit: Hit, pair: PairAlignment) -> None:
 
 def _align_elsewhere(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
     """Let an aligner do all hits; say whether it did."""
-    sequences = [hit._align for hit in hits]
-    pairs = [each.codes() for each in sequences if isinstance(each, HitSequences)]
-    if len(pairs) < len(hits):
+    sequences = [hit._align for hit in hits if isinstance(hit._align, HitSequences)]
+    if len(sequences) < len(hits):
         return False
+    pairs = [each.codes() for each in sequences]
     try:
-        for hit, pair in zip(hits, aligner.align_many(pairs, results[0].scoring, results[0].mode), strict=True):
-            _keep(hit, pair)
+        found = aligner.align_many(pairs, results[0].scoring, results[0].mode)
+        for hit, each, pair in zip(hits, sequences, found, strict=True):
+            _keep(hit, each.shown(pair))
     except (EngineError, MemoryLimitError):
         return False
     return True

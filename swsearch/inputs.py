@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
+
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.errors import DatabaseError, InputError, SequenceError
+from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
 
 if TYPE_CHECKING:
     from Bio.SeqRecord import SeqRecord
@@ -24,11 +27,33 @@ Sequences = Union[str, Path, "SeqRecord", Iterable[SequenceLike]]
 
 @dataclass(frozen=True)
 class Query:
-    """An encoded query."""
+    """An encoded query.
+
+    Parameters
+    ----------
+    identifier, description : str
+        Its header.
+    codes : ndarray, shape (n,), uint8
+        What is scored, X where it is masked.
+    lower : tuple of (int, int)
+        Runs of lower case in the input, 0-based and half-open.
+    letters : ndarray, shape (n,), uint8, or None
+        ASCII letters as alignments show them, masked ones in lower case; None where nothing is masked.
+    """
 
     identifier: str
     description: str
     codes: ByteArray
+    lower: tuple[tuple[int, int], ...] = ()
+    letters: ByteArray | None = None
+
+    def masked(self, mask: Mask) -> Query:
+        """Return the query with X where a mask covers it."""
+        runs = tantan()(self.codes) if mask == "tantan" else list(self.lower) if mask == "lower" else []
+        if not runs:
+            return self
+        letters = shown_letters(self.codes, runs)
+        return Query(self.identifier, self.description, masked_codes(self.codes, runs), self.lower, letters)
 
 
 def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query") -> list[Query]:
@@ -57,15 +82,26 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     if isinstance(queries, (str, Path)) and _is_path(queries):
         from swsearch.db import read_fasta
 
-        found = [Query(r.identifier, r.description, r.codes) for r in read_fasta(str(queries), alphabet=alphabet)]
+        found = [
+            Query(record.identifier, record.description, record.codes, tuple(record.masked))
+            for record in read_fasta(str(queries), alphabet=alphabet)
+        ]
     else:
         found = [
-            Query(identifier, description, alphabet.encode(letters, source=what, record=identifier))
+            Query(identifier, description, alphabet.encode(letters, source=what, record=identifier), _lower(letters))
             for identifier, description, letters in _name_sequences(queries, what)
         ]
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
     return found
+
+
+def _lower(letters: str) -> tuple[tuple[int, int], ...]:
+    """Return the runs of lower case; blanks and line ends do not count."""
+    kept = "".join(letters.split())
+    if kept.isupper():
+        return ()
+    return tuple(runs_of(np.frombuffer(kept.encode("ascii"), dtype=np.uint8) > ord("Z")))
 
 
 def _is_path(text: str | Path) -> bool:
@@ -100,13 +136,15 @@ def _is_pair(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
 
 
-def open_subjects(subjects: Any) -> Database:
+def open_subjects(subjects: Any, mask: str = "database") -> Database:
     """Open whatever stands for subjects.
 
     Parameters
     ----------
     subjects : Database, path, Bio.SeqRecord, (id, sequence), str or an iterable of sequences
         A path may name a database file or a FASTA file, which is then built in memory.
+    mask : {"database", "none", "lower", "tantan"}
+        What is in force where the database is made here; one that is built already has its own.
 
     Returns
     -------
@@ -122,14 +160,15 @@ def open_subjects(subjects: Any) -> Database:
 
     if isinstance(subjects, Database):
         return subjects
+    own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
         if isinstance(subjects, (str, Path)) and _is_path(subjects):
             path = str(subjects)
             if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
-            return Database.from_fasta([path])
+            return Database.from_fasta([path], mask=own)
         return Database.from_records(
-            (identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")
+            ((identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")), mask=own
         )
     except SequenceError as error:
         raise DatabaseError(str(error)) from error

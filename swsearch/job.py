@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_
 from swsearch.hits import HitMaker
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.loaded import LoadedDatabase
+from swsearch.masking import Mask, check_mask, database_mask
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
 from swsearch.results import Asked, SearchResult
@@ -83,6 +84,10 @@ class SearchOptions:
         What a hit must be like besides; `max_hits` counts those that are so.
     max_alignments : int
         Most alignments of a hit, in local mode.
+    query_mask : {"none", "lower", "tantan"}
+        What of the queries is scored as X.
+    subject_mask : {"database", "none", "lower", "tantan"}
+        What of the subjects is scored as X; "database" is what the database was built to mask.
     distribution : bool
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
     """
@@ -94,10 +99,14 @@ class SearchOptions:
     dbsize: int | None = None
     filters: HitFilters = field(default_factory=HitFilters)
     max_alignments: int = 1
+    query_mask: Mask = "none"
+    subject_mask: Mask | Literal["database"] = "database"
     distribution: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
+        check_mask("query_mask", self.query_mask)
+        check_mask("subject_mask", self.subject_mask, ("database",))
         if self.max_alignments < 1:
             raise OptionError("max_alignments", self.max_alignments, "an integer >= 1")
         if self.max_alignments > 1 and self.mode != "local":
@@ -133,11 +142,6 @@ class SearchOptions:
         """Subjects that may be needed for `max_hits` hits: more, where some turn out to be none when aligned."""
         return sys.maxsize if self.filters.needs_alignments else self.max_hits
 
-    def described(self) -> Asked:
-        """Return what is asked for beyond every search's parameters, by name, as reports show it."""
-        several: Asked = {"max_alignments": self.max_alignments} if self.max_alignments > 1 else {}
-        return {**self.filters.described(), **several}
-
 
 class SearchJob:
     """Queries, a database and an engine, ready to run.
@@ -160,7 +164,7 @@ class SearchJob:
     Raises
     ------
     InputError
-        If the filters name a subject that the database has not, or leave none.
+        If the filters name a subject that the database has not, or leave none, or it has not the mask.
     """
 
     def __init__(
@@ -172,9 +176,21 @@ class SearchJob:
         progress: Progress | None = None,
         threads: int | None = None,
     ) -> None:
-        self.queries, self.database, self.engine, self.options = queries, database, engine, options
+        self.queries = [query.masked(options.query_mask) for query in queries]
+        self.database, self.engine, self.options = database, engine, options
+        self.subject_mask = database_mask(database, options.subject_mask)
         self.progress, self.threads = progress, threads
         self._allowed = allowed_subjects(database, options.filters)
+
+    @cached_property
+    def asked(self) -> Asked:
+        """What is asked for beyond every search's parameters, by name, as reports show it."""
+        options = self.options
+        masks = {"query_mask": options.query_mask, "subject_mask": self.subject_mask}
+        found: Asked = {name: mask for name, mask in masks.items() if mask != "none"}
+        if options.max_alignments > 1:
+            found["max_alignments"] = options.max_alignments
+        return {**found, **options.filters.described()}
 
     @cached_property
     def plan(self) -> ChunkPlan:
@@ -220,7 +236,7 @@ class SearchJob:
 
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
-        with closing(LoadedDatabase(self.engine, self.database, self.plan)) as loaded:
+        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.subject_mask)) as loaded:
             for group in _groups(self.queries, self._most_queries):
                 yield self.run_group(group, loaded)
 
@@ -351,7 +367,7 @@ class SearchJob:
             database_residues=database.n_residues,
             effective_residues=self.effective_residues,
             no_statistics=reason,
-            asked=self.options.described(),
+            asked=self.asked,
         )
 
 
@@ -428,6 +444,8 @@ def search(
     include_ids: Iterable[str] | str | Path | None = None,
     exclude_ids: Iterable[str] | str | Path | None = None,
     max_alignments: int = 1,
+    query_mask: Mask = "none",
+    subject_mask: Mask | Literal["database"] = "database",
     distribution: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
@@ -467,6 +485,10 @@ def search(
     max_alignments : int, optional
         Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
         before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
+    query_mask : {"none", "lower", "tantan"}, optional
+        What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
+    subject_mask : {"database", "none", "lower", "tantan"}, optional
+        The same of subjects; by default what the database was built to mask. E-values take no account of masks.
     distribution : bool, optional
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
     engine : {"auto", "gpu", "cpu"} or Engine
@@ -507,7 +529,16 @@ def search(
         named_ids(exclude_ids, "exclude_ids"),
     )
     options = SearchOptions(
-        scoring or Scoring(), mode, max_hits, evalue, dbsize, filters, max_alignments, distribution
+        scoring or Scoring(),
+        mode,
+        max_hits,
+        evalue,
+        dbsize,
+        filters,
+        max_alignments,
+        query_mask,
+        subject_mask,
+        distribution,
     )
     read = read_queries(queries, options.scoring.matrix.alphabet)
     made = _make_engine(engine, threads, device, gpu_memory)
@@ -517,7 +548,7 @@ def search(
         assert isinstance(used, Engine)
         try:
             # not closed here: hits read their subjects from it when their alignments are asked for
-            database = open_subjects(subjects)
+            database = open_subjects(subjects, subject_mask)
             yield from SearchJob(read, database, used, options, progress, threads).results()
         finally:
             if made is not None:
@@ -538,7 +569,7 @@ def score(
     gpu_memory: int | None = None,
     progress: Progress | None = None,
 ) -> ScoreArray:
-    """Score every query against every subject.
+    """Score every query against every subject, masked as the database says.
 
     Parameters are those of `search`.
 

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 
 from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
+from swsearch.masking import Mask
 
 if TYPE_CHECKING:
     from swsearch.db import Database
 
 
 class LoadedDatabase:
-    """A database as an engine takes it: read ahead in a thread, and kept by the engine if it can.
+    """A database as an engine takes it: masked, read ahead in a thread, and kept by the engine if it can.
 
     Iterating yields the loaded chunks; each is given back by `done`.
     """
 
-    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan) -> None:
-        self._engine, self._database, self._plan = engine, database, plan
+    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan, mask: Mask | None = None) -> None:
+        self._engine, self._database, self._plan, self._mask = engine, database, plan, mask
         self._kept: list[LoadedChunk] = []
         self._merged: list[LoadedChunk] | None = None
 
@@ -32,7 +33,9 @@ class LoadedDatabase:
             yield from self._merged
             return
         kept: list[LoadedChunk] = []
-        with closing(read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed))) as chunks:
+        with closing(
+            read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed, mask=self._mask))
+        ) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
                 kept.append(loaded)

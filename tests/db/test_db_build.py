@@ -33,6 +33,7 @@ from swsearch.errors import (
     OutputError,
     SequenceError,
 )
+from swsearch.masking import Mask
 
 MIB = 1 << 20
 
@@ -64,8 +65,8 @@ def test_a_small_budget_makes_the_same_bytes(tmp_path: Path, source: Path, monke
     build_database(source, tmp_path / "large.h5")
     planned = Layout.__init__
 
-    def starved(self: Layout, spool: Spool, memory: int) -> None:
-        planned(self, spool, memory)
+    def starved(self: Layout, spool: Spool, memory: int, mask: Mask = "none") -> None:
+        planned(self, spool, memory, mask)
         self._group_bytes = 27_000  # the longest block has 25,000 residues
 
     monkeypatch.setattr(Layout, "__init__", starved)

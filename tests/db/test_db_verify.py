@@ -116,7 +116,7 @@ def test_a_wrong_writer_is_found(small: Path, tmp_path: Path, name: str, at: obj
         group = file["segments/0"]
         group[name][at] = value
         group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
-    seal(path)
+    seal(path, 1)
     with pytest.raises(DatabaseDamageError, match=words):
         verify_database(path)
 

@@ -1,0 +1,106 @@
+"""Residues that are scored as X: low complexity as tantan finds it, or what the input has in lower case.
+
+X scores -1 with every letter in BLAST's matrices, so that a masked stretch cannot make a hit. Nothing is thrown away:
+alignments are shown, and identities counted, with the letters themselves, masked ones in lower case; a score is that
+of the alignment with X in the place of every lower-case letter. (BLAST's soft masking keeps matches from beginning
+where a sequence is masked, which means nothing to an exact search.)
+
+tantan (M. C. Frith, Nucleic Acids Res. 39:e23, 2011) comes with pytantan, which is installed only where it is asked
+for: its licence is the GPL 3. Its defaults for proteins are used, those of ``tantan -p``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+Mask = Literal["none", "lower", "tantan"]
+"""What is masked."""
+
+MASKS: tuple[Mask, ...] = get_args(Mask)
+
+Runs = Iterable[tuple[int, int]]
+"""Stretches of a sequence, 0-based and half-open."""
+
+MASKED = PROTEIN.letters.index("X")
+"""The code that stands in the place of a masked residue."""
+
+
+def check_mask(name: str, value: str, more: tuple[str, ...] = ()) -> None:
+    """Raise `OptionError` unless a mask is known, and tantan here where it is asked for."""
+    if value not in (*more, *MASKS):
+        raise OptionError(name, value, f"one of {', '.join((*more, *MASKS))}")
+    if value == "tantan":
+        tantan()
+
+
+def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
+    """Return what finds the stretches of low complexity of a protein's codes.
+
+    Raises
+    ------
+    InputError
+        If pytantan is not installed.
+    """
+    try:
+        from pytantan import RepeatFinder
+        from pytantan.lib import default_scoring_matrix
+    except ImportError as error:
+        raise InputError(
+            f"mask: tantan needs pytantan, which cannot be imported ({error}); pip install 'swsearch[mask]'"
+        ) from None
+    finder: Any = RepeatFinder(default_scoring_matrix(protein=True), protein=True)
+
+    def find(codes: ByteArray) -> list[tuple[int, int]]:
+        masked = finder.mask_repeats(PROTEIN.decode(codes)) if len(codes) else ""
+        return runs_of(np.frombuffer(masked.encode("ascii"), dtype=np.uint8) > ord("Z"))
+
+    return find
+
+
+def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the stretches where a flag is set."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def masked_codes(codes: ByteArray, runs: Runs) -> ByteArray:
+    """Return codes with X in stretches."""
+    masked = codes.copy()
+    for start, end in runs:
+        masked[start:end] = MASKED
+    return masked
+
+
+def shown_letters(codes: ByteArray, runs: Runs) -> ByteArray:
+    """Return the ASCII letters of codes, lower case in stretches; shape (n,), uint8."""
+    letters: ByteArray = PROTEIN.decode_table[codes]
+    for start, end in runs:
+        letters[start:end] |= 0x20  # ASCII: lower case; a '*' has it set already
+    return letters
+
+
+def database_mask(database: Database, wanted: str) -> Mask:
+    """Return which of a database's masks is in force; ``"database"`` is its own.
+
+    Raises
+    ------
+    InputError
+        If the database was built without it.
+    """
+    if wanted in ("database", database.mask):
+        return database.mask
+    if wanted == "tantan":
+        raise InputError(
+            f"subject_mask: {database.name} was built without tantan; build it with: swsearch db build --mask tantan"
+        )
+    return "lower" if wanted == "lower" else "none"

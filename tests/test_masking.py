@@ -1,0 +1,272 @@
+"""Masks: what is scored as X, in queries and subjects, by every way to make a database; and how it is shown."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cases import make_chunk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import swsearch
+from swsearch import masking, reference
+from swsearch.alphabet import PROTEIN
+from swsearch.cli import app
+from swsearch.db import append_database, stored, verify_database
+from swsearch.errors import DatabaseDamageError, InputError, OptionError
+from swsearch.hit_alignments import align_hits
+from swsearch.inputs import read_queries
+from swsearch.scoring import Scoring
+
+QUERY = "MKVLTHEDWRNQYCFGIPSW" + "A" * 14 + "DTRHCENWVQYGFKLSPIMW"
+X = PROTEIN.letters.index("X")
+
+
+def with_x(letters):
+    """Put X where letters are in lower case."""
+    return re.sub("[a-z]", "X", letters)
+
+
+def only(results):
+    (result,) = results
+    return result
+
+
+def search(query, subjects, **options):
+    return only(swsearch.search(query, subjects, **{"scoring": Scoring(gap_open=3), "threads": 2, **options}))
+
+
+mixed = st.text("ARNDCarndc*", min_size=1, max_size=30)
+
+
+@settings(max_examples=60)
+@given(mixed, st.lists(mixed, min_size=1, max_size=140), st.booleans(), st.booleans(), st.sampled_from(["a", "b"]))
+def test_masked_letters_score_as_x_and_are_shown_in_lower_case(query, subjects, of_query, of_subjects, way):
+    subjects = [f"{letters}A" for letters in subjects]  # a database without residues is an error
+    records = [(f"s{place}", letters) for place, letters in enumerate(subjects)]
+    masks = {"query_mask": "lower" if of_query else "none"}
+    mask = "lower" if of_subjects else "none"
+    if way == "a":
+        database, masks["subject_mask"] = swsearch.Database.from_records(records), mask
+    else:
+        database = swsearch.Database.from_records(records, mask=mask)
+    with database:
+        result = search(query, database, max_hits=1000, **masks)
+        seen = PROTEIN.encode(with_x(query) if of_query else query)
+        scores = [
+            reference.score(seen, PROTEIN.encode(with_x(letters) if of_subjects else letters), Scoring(gap_open=3))
+            for letters in subjects
+        ]
+        assert {hit.subject_index: hit.score for hit in result.hits} == {k: s for k, s in enumerate(scores) if s > 0}
+        before = [hit.pair.query_row() for hit in result.hits]
+        again = search(query, database, max_hits=1000, **masks)
+        align_hits([again], 2)
+        for hit, row in zip(again.hits, before, strict=True):
+            pair = hit.pair
+            assert pair.query_row() == row
+            assert pair.rescored() == hit.score
+            shown = query if of_query else query.upper()
+            assert pair.query_row().replace("-", "") == shown[pair.query_start : pair.query_end]
+            letters = subjects[hit.subject_index] if of_subjects else subjects[hit.subject_index].upper()
+            assert pair.subject_row().replace("-", "") == letters[pair.subject_start : pair.subject_end]
+            top, middle, bottom = pair.rows()
+            same = [a.upper() == b.upper() for a, b in zip(top, bottom, strict=True)]
+            assert pair.identities == sum(same)
+            assert all(m.upper() == a.upper() for a, m, one in zip(top, middle, same, strict=True) if one)
+        assert [database.sequence(place) for place in range(len(subjects))] == subjects  # nothing is lost
+
+
+def test_tantan_masks_low_complexity_of_queries_and_subjects():
+    result = search(QUERY, [("s", QUERY)], query_mask="tantan")
+    row = result.hits[0].pair.query_row()
+    assert re.fullmatch("[A-Z]+a{13}d[A-Z]+", row)
+    assert result.hits[0].pair.subject_row() == QUERY
+    assert result.asked == {"query_mask": "tantan"}
+    assert result.hits[0].identities == len(QUERY)
+    assert result.hits[0].score == reference.score(
+        PROTEIN.encode(with_x(row)), PROTEIN.encode(QUERY), Scoring(gap_open=3)
+    )
+    of_subject = search(QUERY, [("s", QUERY)], subject_mask="tantan")
+    assert of_subject.hits[0].pair.subject_row() == row
+    assert of_subject.hits[0].score == result.hits[0].score
+    assert of_subject.asked == {"subject_mask": "tantan"}
+    assert str(result.hits[0].alignment.query.seq) == row
+
+
+def test_further_alignments_are_masked_too():
+    query = "MKVLAAGIVGWWHHRKDE"
+    hit = search(query, [("s", query + "ppgg" + query.lower())], subject_mask="lower", max_alignments=3).hits[0]
+    assert hit.hsps[0].pair.subject_row() == query
+    assert all(re.search("[a-z]", hsp.pair.subject_row()) is None for hsp in hit.hsps)
+    hit = search(query, [("s", query + "ppgg" + query.lower())], max_alignments=2).hits[0]
+    assert [hsp.score for hsp in hit.hsps] == [hit.score] * 2
+
+
+@pytest.fixture(params=["file", "memory"])
+def database(request, tmp_path):
+    path = tmp_path / "s.fasta"
+    generator = np.random.default_rng(8)
+    lines = []
+    for number in range(150):
+        letters = list(PROTEIN.decode(generator.integers(0, 20, int(generator.integers(1, 300))).astype(np.uint8)))
+        at = int(generator.integers(0, len(letters)))
+        letters[at : at + 30] = list("".join(letters[at : at + 30]).lower()) + ["A"] * (30 if number % 3 == 0 else 0)
+        lines.append(f">s{number}\n{''.join(letters)}\n")
+    path.write_text("".join(lines) + ">empty\n")
+    if request.param == "memory":
+        made = swsearch.Database.from_fasta([path], mask="tantan")
+    else:
+        made = swsearch.Database.build([path], tmp_path / "s.h5", mask="tantan")
+    with made:
+        yield made
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+@pytest.mark.parametrize("mask", masking.MASKS)
+@pytest.mark.parametrize("size", [1, 1 << 30])
+def test_chunks_are_masked_and_nothing_else(database, mask, size, at_once, monkeypatch):
+    monkeypatch.setattr(stored, "MASKED_AT_ONCE", at_once)
+    find = masking.tantan()
+    for chunk in database.chunks(size, mask=mask):
+        for place, subject in enumerate(chunk.subjects.tolist()):
+            codes = database.codes(subject)
+            runs = {"none": [], "tantan": find(codes), "lower": database.masked(subject, "lower")}[mask]
+            assert database.masked(subject, mask) == runs
+            assert np.array_equal(chunk.subject(place), masking.masked_codes(codes, runs))
+        unmasked = make_chunk([chunk.subject(place) for place in range(chunk.n_subjects)])
+        assert np.array_equal(unmasked.residues, chunk.residues)  # padding is as it was
+    assert sum(len(database.masked(subject, "tantan")) for subject in range(database.n_subjects)) > 20
+    own = [chunk.residues for chunk in database.chunks(1 << 30)]
+    assert np.array_equal(own[0], next(database.chunks(1 << 30, mask="tantan")).residues)
+
+
+def test_a_database_says_what_is_in_force_and_append_keeps_it(tmp_path):
+    path, fasta = tmp_path / "d.h5", tmp_path / "s.fasta"
+    fasta.write_text(f">one\n{QUERY}\n>two\nMKVlaa\n")
+    for mask, version in (("none", 1), ("lower", 2), ("tantan", 2)):
+        with swsearch.Database.build([fasta], path, mask=mask) as made:
+            info = made.info()
+            assert (info["mask"], info["format_version"], info["n_masked"]) == (mask, version, 3)
+            assert ("n_tantan" in info) == (mask == "tantan")
+        append_database(path, [fasta])
+        verify_database(path)
+        with swsearch.Database.open(path) as opened:
+            assert opened.mask == mask
+            assert opened.sequence(3) == "MKVlaa"
+            assert opened.masked(2, opened.mask) == opened.masked(0, opened.mask)
+            found = [chunk.residues[chunk.residues == X].size for chunk in opened.chunks(1 << 30)]
+            assert sum(found) == {"none": 0, "lower": 6, "tantan": opened.info().get("n_tantan")}[mask]
+            scores = swsearch.score(QUERY, opened)
+            assert (scores[0, 0] == scores.max()) and scores[0, 0] == scores[0, 2]
+
+
+def test_a_mask_that_was_written_wrongly_is_found(tmp_path):
+    import h5py
+
+    from swsearch.db.build import seal
+
+    path, fasta = tmp_path / "d.h5", tmp_path / "s.fasta"
+    fasta.write_text(f">one\n{QUERY}\n")
+    swsearch.Database.build([fasta], path, mask="tantan").close()
+    with h5py.File(path, "r+") as file:
+        file.attrs["mask"] = np.bytes_(b"dust")
+    seal(path, 2)
+    with pytest.raises(DatabaseDamageError, match="mask is 'dust', expected one of none, lower, tantan"):
+        swsearch.Database.open(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"query_mask": "seg"}, OptionError, "query_mask: got 'seg', expected one of none, lower, tantan"),
+        (
+            {"subject_mask": "seg"},
+            OptionError,
+            "subject_mask: got 'seg', expected one of database, none, lower, tantan",
+        ),
+    ],
+)
+def test_unknown_masks(options, error, message):
+    with pytest.raises(error, match=message):
+        search(QUERY, [("s", QUERY)], **options)
+
+
+def test_tantan_of_a_database_that_was_built_without_it():
+    with swsearch.Database.from_records([("s", QUERY)]) as made:
+        with pytest.raises(InputError, match="<memory> was built without tantan; build it with: swsearch db build"):
+            search(QUERY, made, subject_mask="tantan")
+        assert search(QUERY, made, subject_mask="lower").asked == {"subject_mask": "lower"}
+
+
+def test_without_pytantan(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytantan", None)
+    with pytest.raises(InputError, match=r"mask: tantan needs pytantan, .*pip install 'swsearch\[mask\]'"):
+        search(QUERY, [("s", QUERY)], query_mask="tantan")
+    assert search(QUERY.lower(), [("s", QUERY)], query_mask="lower").hits == []
+
+
+def test_queries_know_their_lower_case(tmp_path):
+    path = tmp_path / "q.fasta"
+    path.write_text(">q\nMKvl\naaG*w\n")
+    for given_ in (path, ("q", "MKvl\naa G*w"), [("q", "MKvlaaG*w")]):
+        query = read_queries(given_)[0]
+        assert query.lower == ((2, 6), (8, 9))
+        masked = query.masked("lower")
+        assert PROTEIN.decode(masked.codes) == "MKXXXXG*X"
+        assert masked.letters.tobytes() == b"MKvlaaG*w"
+        assert query.masked("none") is query
+    assert read_queries("MKVL")[0].lower == ()
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def test_masks_on_the_command_line(tmp_path):
+    (tmp_path / "q").write_text(f">q\n{QUERY[:20] + QUERY[20:26].lower() + QUERY[26:]}\n")
+    (tmp_path / "s").write_text(f">s\n{QUERY}\n")
+    path = tmp_path / "s.h5"
+    run("db", "build", tmp_path / "s", "-o", path, "--mask", "tantan", "--quiet")
+    assert re.search(r"^mask +tantan$", run("db", "info", path), re.MULTILINE)
+    assert run("db", "fetch", path, "s").split("\n")[1] == QUERY
+    files = "search", tmp_path / "q", path, "--engine", "cpu", "--quiet", "--evalue", "1e6"
+    rows = {
+        masks: run(*files, *masks, "--outfmt", "6 qseq sseq").split()
+        for masks in [(), ("--subject-mask", "none"), ("--query-mask", "lower", "--subject-mask", "none")]
+    }
+    assert [[any(letter.islower() for letter in row) for row in pair] for pair in rows.values()] == [
+        [False, True],
+        [False, False],
+        [True, False],
+    ]
+    assert "# Options: query_mask lower, subject_mask tantan\n" in run(*files, "--query-mask", "lower", "--outfmt", 7)
+    parameters = json.loads(run(*files, "--outfmt", "json"))["parameters"]
+    assert parameters["subject_mask"] == "tantan"
+    assert "subject_mask tantan" in run(*files, "--outfmt", 0)
+    # a FASTA file is masked when it is read
+    assert run("search", tmp_path / "q", tmp_path / "s", *files[3:], "--subject-mask", "tantan") == run(*files)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("tantan") is None, reason="tantan is not installed")
+def test_tantan_itself_masks_the_same(examples):
+    with swsearch.Database.from_fasta([examples / "data" / "swissprot_sample.fasta.gz"], mask="tantan") as made:
+        fasta = "".join(f">{place}\n{PROTEIN.decode(made.codes(place))}\n" for place in range(made.n_subjects))
+        done = subprocess.run(["tantan", "-p", "-"], input=fasta, capture_output=True, text=True, check=True)
+        theirs = ["".join(entry.split("\n")[1:]) for entry in done.stdout.split(">")[1:]]
+        ours = [
+            masking.shown_letters(made.codes(place), made.masked(place, "tantan")).tobytes().decode()
+            for place in range(made.n_subjects)
+        ]
+        # pytantan takes X for another letter than the program does
+        plain = [place for place in range(len(ours)) if not re.search("[BJZXUO*]", theirs[place].upper())]
+        assert len(plain) > 3000
+        assert [place for place in plain if ours[place] != theirs[place]] == []
+        assert sum(letter >= "a" for place in plain for letter in ours[place]) > 10_000
