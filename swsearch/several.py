@@ -3,7 +3,8 @@
 As Waterman and Eggert define them (J. Mol. Biol. 197:723, 1987); BLAST's several HSPs, exactly. Each has the E-value
 of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
 
-A further alignment costs one to two times the cells of the pair, at about a nanosecond a cell (``cpu/several.cpp``).
+A further alignment costs one to two times the cells of the pair, computed one after the other (``cpu/several.cpp``);
+hits are worked on side by side.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Masks: what is scored as X, in queries and subjects, by every way to make a database; and how it is shown."""
 
+import gzip
 import json
 import re
 import shutil
@@ -270,3 +271,35 @@ def test_tantan_itself_masks_the_same(examples):
         assert len(plain) > 3000
         assert [place for place in plain if ours[place] != theirs[place]] == []
         assert sum(letter >= "a" for place in plain for letter in ours[place]) > 10_000
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("blastp") is None, reason="blastp is not installed")
+def test_blastp_scores_masked_queries_the_same(examples, tmp_path):
+    find = masking.tantan()
+    records = []
+    for query in read_queries(examples / "data" / "queries.fasta"):
+        third = len(query.codes) // 3
+        letters = masking.shown_letters(query.codes, [*find(query.codes), (third, third + 25)])
+        records.append(f">{query.identifier}\n{letters.tobytes().decode()}\n")
+    (tmp_path / "q.fasta").write_text("".join(records))
+    subjects = examples / "data" / "swissprot_sample.fasta.gz"
+    with gzip.open(subjects) as packed:
+        (tmp_path / "s.fasta").write_bytes(packed.read())
+    columns = "6 qseqid sseqid score evalue bitscore"
+    # lower case is X to it where masking is not soft
+    masks = ["-lcase_masking", "-soft_masking", "false", "-seg", "no", "-comp_based_stats", "0"]
+    found = subprocess.run(
+        ["blastp", "-query", "q.fasta", "-subject", "s.fasta", *masks, "-dbsize", "1289928", "-outfmt", columns]
+        + ["-max_hsps", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    ours = run("search", tmp_path / "q.fasta", subjects, "--query-mask", "lower", "--outfmt", columns, "--quiet")
+    theirs = {tuple(row.split("\t")[:2]): row.split("\t")[2:] for row in found.splitlines()}
+    own = {tuple(row.split("\t")[:2]): row.split("\t")[2:] for row in ours.splitlines()}
+    both = [pair for pair in theirs if pair in own]
+    assert len(both) > 100
+    assert [(pair, theirs[pair], own[pair]) for pair in both if theirs[pair] != own[pair]] == []
