@@ -41,4 +41,5 @@ cd "$work"
 # the interpreter is not built so, and never frees all it takes
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
     PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider -m 'not slow' tests/test_native.py \
-    tests/test_engines.py -k 'test_native or any_number or letter or refused or progress or checks'
+    tests/test_engines.py tests/test_several.py \
+    -k 'test_native or any_number or letter or refused or progress or checks or they_are_the_references'

@@ -289,9 +289,9 @@ def test_blastp_scores_masked_queries_the_same(examples, tmp_path):
     columns = "6 qseqid sseqid score evalue bitscore"
     # lower case is X to it where masking is not soft
     masks = ["-lcase_masking", "-soft_masking", "false", "-seg", "no", "-comp_based_stats", "0"]
+    sizes = ["-dbsize", "1289928", "-max_hsps", "1"]
     found = subprocess.run(
-        ["blastp", "-query", "q.fasta", "-subject", "s.fasta", *masks, "-dbsize", "1289928", "-outfmt", columns]
-        + ["-max_hsps", "1"],
+        ["blastp", "-query", "q.fasta", "-subject", "s.fasta", *masks, *sizes, "-outfmt", columns],
         cwd=tmp_path,
         capture_output=True,
         text=True,
