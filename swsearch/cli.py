@@ -38,6 +38,7 @@ from swsearch.cli_options import (
     OutputFormats,
     Outputs,
     Quiet,
+    StatisticsName,
     SubjectMaskName,
     Threads,
     Verbose,
@@ -122,7 +123,7 @@ def search_command(
     evalue: Annotated[
         float | None,
         typer.Option(
-            help="Largest E-value of a hit; fitted to the scores in global and semi-global mode.",
+            help="Largest E-value of a hit.",
             show_default="10",
             rich_help_panel=STATISTICS,
         ),
@@ -142,6 +143,14 @@ def search_command(
             rich_help_panel=STATISTICS,
         ),
     ] = None,
+    statistics: Annotated[
+        StatisticsName,
+        typer.Option(
+            help="What E-values come from: BLAST's constants (published), or a distribution fitted to the query's "
+            "scores with the whole database (fitted); auto is the first where it exists, else the second.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = StatisticsName.auto,
     min_score: Annotated[
         int | None, typer.Option(help="Least raw score of a hit.", show_default="none", rich_help_panel=FILTERS)
     ] = None,
@@ -204,11 +213,11 @@ def search_command(
     from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job import SearchJob, SearchOptions
+    from swsearch.methods import why_none
     from swsearch.outputs import open_reports, pair_outputs
     from swsearch.provenance import Execution, checksums
     from swsearch.report import kind_of
     from swsearch.results import RunInfo
-    from swsearch.statistics import why_no_statistics
 
     begun = time.monotonic()
     begun_at = datetime.now(UTC)
@@ -228,6 +237,7 @@ def search_command(
         max_hits,
         evalue,
         dbsize,
+        statistics.value,
         filters,
         max_alignments,
         query_mask.value,
@@ -260,7 +270,7 @@ def search_command(
         if verbose and note:
             say(f"swsearch: {note}")
         if job.method is None and not quiet:
-            say(f"swsearch: {why_no_statistics(options.scoring, options.mode)}")
+            say(f"swsearch: {why_none()}")
         run = RunInfo(
             __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
             job.method, options.threshold, max_hits,

@@ -50,6 +50,15 @@ class EngineName(StrEnum):
     reference = "reference"
 
 
+class StatisticsName(StrEnum):
+    """Values of --statistics."""
+
+    auto = "auto"
+    published = "published"
+    fitted = "fitted"
+    none = "none"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 

@@ -1,12 +1,17 @@
 """E-values from the scores themselves: a distribution fitted to a query's scores with the whole database.
 
-For global and semi-global alignment there are no published constants, but a search knows every subject's exact score.
-As ssearch36, ggsearch36 and glsearch36 do (Pearson, J. Mol. Biol. 276:71, 1998), the mean and the variance of
-unrelated subjects' scores are found as functions of log subject length, relatives of the query are left out by
-iteration, and a score's distance from the mean, in standard deviations, is its z-score. Unlike those programs, the
-mean is a broken line and not a straight one (a global score falls on either side of the query's length), and what
-z-scores are held to was chosen by measurement (``benchmarks/results/fitted_statistics.txt``):
+For most matrices and gap costs, and for global and semi-global alignment, there are no published constants, but a
+search knows every subject's exact score. As ssearch36, ggsearch36 and glsearch36 do (Pearson, J. Mol. Biol. 276:71,
+1998), the mean and the variance of unrelated subjects' scores are found as functions of log subject length,
+relatives of the query are left out by iteration, and a score's distance from the mean, in standard deviations, is
+its z-score. Unlike those programs, the mean is a broken line and not a straight one (a global score falls on either
+side of the query's length), and what z-scores are held to was chosen by measurement
+(``benchmarks/results/fitted_statistics.txt`` and ``calibration.txt``):
 
+- local: a Gumbel distribution, as theory has it. Its mean and variance are found by regression, and not lambda and K
+  by maximum likelihood, which takes all subjects for alike but for their length: a shuffled query has 0.06 chance
+  hits of E <= 0.01 with the former, 0.23 with the latter and 0.86 with published constants. High scores with subjects
+  of like composition weigh more in a variance;
 - semi-global, all four ends free: the best of many short overlaps, a Gumbel distribution;
 - global: Student's t with 31 degrees of freedom. With the normal distribution, ggsearch36's, three times as many
   chance hits as it says have E <= 1, and seven times as many E <= 0.1, among 20,000 subjects: the variance depends on
@@ -25,19 +30,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.distributions import Distribution, Gumbel, StudentT
+from swsearch.distributions import EULER, Distribution, Gumbel, StudentT
 from swsearch.regression import BrokenLine, Lengths, Sample
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Mode
 
 FloatArray = npt.NDArray[np.float64]
 LongArray = npt.NDArray[np.int64]
 
-DISTRIBUTIONS: dict[Mode, Distribution] = {"global": StudentT(31), "semiglobal": Gumbel()}
-"""What z-scores are held to, for the modes whose statistics are fitted."""
+DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT(31), "semiglobal": Gumbel()}
+"""What z-scores are held to."""
 
-STEPS: dict[Mode, float] = {"global": 0.15, "semiglobal": 0.5}
+STEPS: dict[Mode, float] = {"local": 0.5, "global": 0.15, "semiglobal": 0.5}
 """Distance of the broken line's knots, in log length. Around the query's length, where a knot is sure to be, the mean
-of global scores turns within a few tenths; that of semi-global scores hardly depends on length."""
+of global scores turns within a few tenths; that of local scores is nearly a straight line, that of semi-global scores
+hardly depends on length."""
 
 LEAST_SUBJECTS = 500
 """Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
@@ -69,7 +75,7 @@ class Fit:
 
     Parameters
     ----------
-    mode : {"global", "semiglobal"}
+    mode : {"local", "global", "semiglobal"}
         Which ends are free.
     gap_extend : int
         What each residue that one side has more costs at least, in global mode.
@@ -131,8 +137,22 @@ class FittedStatistics:
         """Named so in the output."""
         return self.fit.name
 
-    def bit_score(self, score: int) -> None:
-        """Return None: bits are a scale of Karlin-Altschul statistics, and there is none here."""
+    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
+        """Normalise raw scores of local mode, in bits; None in the other modes, where lambda and K have no meaning.
+
+        They are (lambda * score - ln K) / ln 2 with `karlin_altschul`'s lambda and K for the subject's length: where
+        the E-value is small, it is the number of subjects times the lengths of query and subject times 2**-bits.
+        """
+        if self.fit.mode != "local":
+            return None
+        lambda_, log_k = self._lambda_log_k(np.asarray(subject_lengths, dtype=np.int64))
+        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / math.log(2)
+        return bits
+
+    def karlin_altschul(self, subject_length: int) -> tuple[float, float]:
+        """Return what lambda (per matrix unit) and K would be for subjects of this length; local mode only."""
+        lambda_, log_k = self._lambda_log_k(np.array([subject_length], dtype=np.int64))
+        return float(lambda_[0]), math.exp(float(log_k[0]))
 
     def z_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
         """Count the standard deviations between scores and the mean of their subjects' length.
@@ -200,6 +220,9 @@ class FittedStatistics:
             {"length": round(math.exp(x)), "mean": mean - self._known(x), "standard_deviation": math.sqrt(variance)}
             for x, mean, variance in zip(self.log_lengths, self.means, self.variances, strict=True)
         ]
+        if self.fit.mode == "local":
+            for knot in knots:
+                knot["lambda"], knot["k"] = self.karlin_altschul(int(knot["length"]))
         return {
             "distribution": self.fit.distribution.name,
             "subjects": self.n_fitted + self.n_outliers,
@@ -211,10 +234,21 @@ class FittedStatistics:
         """Say in a line what was fitted, at the query's own length as an example."""
         here = np.array([max(self.query_length, 1)])
         mean, variance = (float(values[0]) for values in self._at(here))
+        constants = ""
+        if self.fit.mode == "local":
+            lambda_, k = self.karlin_altschul(int(here[0]))
+            constants = f", which is lambda {lambda_:.3f} and K {k:.2g},"
         return (
-            f"mean {mean:.1f}, standard deviation {math.sqrt(variance):.1f} for subjects of the query's length, by "
-            f"log length at {len(self.log_lengths)} knots; {self.n_outliers:,} outliers left out"
+            f"mean {mean:.1f}, standard deviation {math.sqrt(variance):.1f}{constants} for subjects of the query's "
+            f"length, by log length at {len(self.log_lengths)} knots; {self.n_outliers:,} outliers left out"
         )
+
+    def _lambda_log_k(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
+        """Return lambda and log K by subject length; like E-values, they take a score half a unit below it."""
+        mean, variance = self._at(lengths)
+        lambda_ = math.pi / np.sqrt(6 * variance)
+        log_area = math.log(self.query_length) + np.log(np.maximum(lengths, 1))
+        return lambda_, lambda_ * (mean + 0.5) - EULER - log_area
 
     def _known(self, log_length: float) -> int:
         return int(self.fit.adjust(0, round(math.exp(log_length)), self.query_length))
@@ -226,11 +260,6 @@ class FittedStatistics:
     def _at(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
         x = np.log(np.maximum(lengths, 1))
         return np.interp(x, self.log_lengths, self.means), np.interp(x, self.log_lengths, self.variances)
-
-
-def fit_for(scoring: Scoring, mode: Mode, n_subjects: int, residues: int) -> Fit | None:
-    """Return how a mode's statistics are fitted, or None for a mode whose statistics are not."""
-    return Fit(mode, scoring.gap_extend, n_subjects, residues) if mode in DISTRIBUTIONS else None
 
 
 def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayLike) -> FittedStatistics:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +12,10 @@ from swsearch.engines.base import available_processors
 from swsearch.fitted import FittedStatistics
 from swsearch.hit_alignments import HitSequences, align_together
 from swsearch.inputs import Query
+from swsearch.methods import HitNumbers, numbers_of
 from swsearch.results import Hit
 from swsearch.several import Further
-from swsearch.statistics import Statistics
+from swsearch.statistics import KarlinAltschul, Statistics
 
 if TYPE_CHECKING:
     from swsearch.job import SearchJob
@@ -37,14 +39,27 @@ class HitMaker:
         The query.
     statistics : Statistics or None
         What bit scores and E-values come from.
+    published : KarlinAltschul or None
+        What to report beside it.
     least_scores : ndarray, shape (longest subject + 1,), int64
-        Smallest score of a hit by subject length; looked at for further alignments alone.
+        Smallest score of a hit by subject length, as far as published statistics and filters say; looked at for
+        further alignments alone.
     """
 
     def __init__(
-        self, job: SearchJob, query: Query, statistics: Statistics | None, least_scores: npt.NDArray[np.int64]
+        self,
+        job: SearchJob,
+        query: Query,
+        statistics: Statistics | None,
+        published: KarlinAltschul | None,
+        least_scores: npt.NDArray[np.int64],
     ) -> None:
-        self._job, self._query, self._statistics, self._least_scores = job, query, statistics, least_scores
+        self._job, self._query, self._statistics, self._published = job, query, statistics, published
+        threshold = job.options.threshold
+        if job.options.max_alignments > 1 and isinstance(statistics, FittedStatistics) and threshold is not None:
+            fitted = statistics.least_scores(threshold, len(least_scores) - 1, job.effective_residues)
+            least_scores = np.maximum(least_scores, fitted)
+        self._least_scores = least_scores
 
     def hits(self, best: list[Candidate]) -> list[Hit]:
         """Return the hits of candidates, best first: as many as are asked for, of those that pass the filters."""
@@ -63,16 +78,9 @@ class HitMaker:
 
     def _make(self, best: list[Candidate]) -> list[Hit]:
         """Make hits whose alignments are found when asked for."""
-        query, statistics, database = self._query, self._statistics, self._job.database
+        query, database = self._query, self._job.database
         lengths = database.lengths[[subject for _, subject in best]] if best else np.zeros(0, dtype=np.int32)
-        evalues: list[float | None] = [None] * len(best)
-        z_scores: list[float | None] = [None] * len(best)
-        scores = [score for score, _ in best]
-        if isinstance(statistics, FittedStatistics):
-            z_scores = statistics.z_scores(scores, lengths).tolist()
-        if statistics is not None and best:
-            evalues = statistics.evalues(scores, len(query.codes), lengths, self._job.effective_residues).tolist()
-        further = [self._further(int(length)) for length in lengths]
+        numbers = self._numbers([score for score, _ in best], lengths)
         return [
             Hit(
                 query_id=query.identifier,
@@ -82,16 +90,16 @@ class HitMaker:
                 query_length=len(query.codes),
                 subject_length=int(length),
                 score=score,
-                bit_score=None if statistics is None else statistics.bit_score(score),
-                evalue=evalue,
                 _align=HitSequences(self._job, query, subject),
-                z_score=z_score,
-                _further=more,
+                _further=self._further(int(length)),
+                **vars(number),
             )
-            for (score, subject), length, evalue, z_score, more in zip(
-                best, lengths, evalues, z_scores, further, strict=True
-            )
+            for (score, subject), length, number in zip(best, lengths, numbers, strict=True)
         ]
+
+    def _numbers(self, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
+        residues = self._job.effective_residues
+        return numbers_of(self._statistics, self._published, scores, len(self._query.codes), lengths, residues)
 
     def _further(self, subject_length: int) -> Further | None:
         """Return what finds further alignments of a hit with a subject of this length, if they are asked for."""
@@ -99,6 +107,4 @@ class HitMaker:
         if options.max_alignments == 1:
             return None
         least = max(1, int(self._least_scores[subject_length]))
-        return Further(
-            options.max_alignments, least, options.filters, options.statistics, self._job.effective_residues
-        )
+        return Further(options.max_alignments, least, options.threshold, options.filters, self._numbers)

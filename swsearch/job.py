@@ -30,11 +30,12 @@ from swsearch.engines.base import (
 )
 from swsearch.errors import InputError, OptionError
 from swsearch.filters import HitFilters, allowed_subjects, named_ids
-from swsearch.fitted import DISTRIBUTIONS, Fit, FitError, FittedStatistics, fit_for, fit_scores
+from swsearch.fitted import Fit, FitError, FittedStatistics, fit_scores
 from swsearch.hits import HitMaker
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
 from swsearch.loaded import LoadedDatabase
 from swsearch.masking import Mask, check_mask, database_mask
+from swsearch.methods import StatisticsMethod, check_statistics, statistics_in_force, why_none
 from swsearch.ranking import TopHits, best_by_fit, best_of
 from swsearch.regression import Lengths
 from swsearch.results import Asked, SearchResult
@@ -46,7 +47,6 @@ from swsearch.statistics import (
     MinimumScores,
     Statistics,
     statistics_for,
-    why_no_statistics,
 )
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class SearchOptions:
         that turns out to allow no fit has no E-values, and so no limit either.
     dbsize : int or None
         Residues that E-values refer to, instead of the database's own.
+    statistics_method : {"auto", "published", "fitted", "none"}
+        What E-values come from; see `swsearch.methods`.
     filters : HitFilters
         What a hit must be like besides; `max_hits` counts those that are so.
     max_alignments : int
@@ -97,6 +99,7 @@ class SearchOptions:
     max_hits: int = DEFAULT_MAX_HITS
     evalue: float | None = None
     dbsize: int | None = None
+    statistics_method: StatisticsMethod = "auto"
     filters: HitFilters = field(default_factory=HitFilters)
     max_alignments: int = 1
     query_mask: Mask = "none"
@@ -117,18 +120,18 @@ class SearchOptions:
             raise OptionError("dbsize", self.dbsize, "a number of residues >= 1")
         if self.evalue is not None and not self.evalue > 0:
             raise OptionError("evalue", self.evalue, "a number > 0")
-        if self.evalue is not None and self.threshold is None:
-            raise InputError(f"evalue: {why_no_statistics(self.scoring, self.mode)}; leave the threshold out")
+        check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
 
     @property
     def statistics(self) -> KarlinAltschul | None:
         """Published statistics, where bit scores and E-values come from these."""
-        return statistics_for(self.scoring, self.mode)
+        published = statistics_in_force(self.statistics_method, self.scoring, self.mode) == "published"
+        return statistics_for(self.scoring, self.mode) if published else None
 
     @property
     def is_fitted(self) -> bool:
         """Whether statistics are fitted to each query's scores."""
-        return self.mode in DISTRIBUTIONS
+        return statistics_in_force(self.statistics_method, self.scoring, self.mode) == "fitted"
 
     @property
     def threshold(self) -> float | None:
@@ -204,8 +207,10 @@ class SearchJob:
 
     @cached_property
     def _fit(self) -> Fit | None:
-        database = self.database
-        return fit_for(self.options.scoring, self.options.mode, database.n_subjects, database.n_residues)
+        options, database = self.options, self.database
+        if not options.is_fitted:
+            return None
+        return Fit(options.mode, options.scoring.gap_extend, database.n_subjects, database.n_residues)
 
     @property
     def _most_queries(self) -> int | None:
@@ -266,8 +271,10 @@ class SearchJob:
                 finish()
         while pending:
             finish()
-        statistics = options.statistics
-        return [self._result(query, list(top), statistics) for query, top in zip(queries, tops, strict=True)]
+        return [
+            self._result(query, list(top), options.statistics, self._why_none)
+            for query, top in zip(queries, tops, strict=True)
+        ]
 
     def _run_fitted(self, queries: Sequence[Query], loaded: LoadedDatabase, fit: Fit) -> list[SearchResult]:
         """Score everything, fit, then look for hits: the E-value threshold is known only when all is scored."""
@@ -282,7 +289,7 @@ class SearchJob:
             try:
                 statistics = fit_scores(fit, len(query.codes), self._by_length, row)
             except FitError as error:
-                reason = f"no E-values: {error}; hits are ranked by score"
+                reason = why_none(str(error), self.published is not None)
             if statistics is not None:
                 assert options.threshold is not None
                 among = best_by_fit(row, lengths, statistics, options.threshold, self.effective_residues)
@@ -305,7 +312,8 @@ class SearchJob:
         for query, row in zip(queries, scores, strict=True):
             among = np.flatnonzero(row >= self._least_scores(len(query.codes))[lengths])
             best = best_of(row, self._passing(row, among), options.max_candidates)
-            results.append(self._with_distribution(self._result(query, best, options.statistics), row))
+            result = self._result(query, best, options.statistics, self._why_none)
+            results.append(self._with_distribution(result, row))
         return results
 
     def _passing(self, row: ScoreArray, among: IntArray) -> IntArray:
@@ -332,6 +340,16 @@ class SearchJob:
         lengths: npt.NDArray[np.int32] = np.flatnonzero(counts[1:]).astype(np.int32) + np.int32(1)
         return lengths
 
+    @property
+    def _why_none(self) -> str:
+        """Why no query has E-values, where that is known before the search."""
+        return "" if self.method is not None else why_none()
+
+    @cached_property
+    def published(self) -> KarlinAltschul | None:
+        """What is reported beside fitted E-values, where it exists."""
+        return statistics_for(self.options.scoring, self.options.mode) if self.options.is_fitted else None
+
     @cached_property
     def _minimum_scores(self) -> MinimumScores | None:
         statistics = self.options.statistics
@@ -353,7 +371,7 @@ class SearchJob:
         self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
     ) -> SearchResult:
         database = self.database
-        hits = HitMaker(self, query, statistics, self._least_scores(len(query.codes))).hits(best)
+        hits = HitMaker(self, query, statistics, self.published, self._least_scores(len(query.codes))).hits(best)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -437,6 +455,7 @@ def search(
     max_hits: int = DEFAULT_MAX_HITS,
     evalue: float | None = None,
     dbsize: int | None = None,
+    statistics: StatisticsMethod = "auto",
     min_score: int | None = None,
     min_identity: float | None = None,
     min_query_coverage: float | None = None,
@@ -472,6 +491,10 @@ def search(
         score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
+    statistics : {"auto", "published", "fitted", "none"}
+        What E-values come from: BLAST's published constants, or a distribution fitted to each query's scores with the
+        whole database. ``auto`` is the former where they exist (local mode, usual matrices and gap costs) and the
+        latter elsewhere. With ``fitted``, hits have ``evalue_published`` too where constants exist.
     min_score : int, optional
         Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
         are reported.
@@ -534,6 +557,7 @@ def search(
         max_hits,
         evalue,
         dbsize,
+        statistics,
         filters,
         max_alignments,
         query_mask,

@@ -36,7 +36,7 @@ class Hsp:
         The alignment.
     score : int
         Its score, matrix units.
-    bit_score, evalue, z_score : float or None
+    bit_score, evalue, z_score, evalue_published : float or None
         As of a `Hit`, for this score.
     """
 
@@ -45,6 +45,7 @@ class Hsp:
     bit_score: float | None
     evalue: float | None
     z_score: float | None = None
+    evalue_published: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,11 @@ class Hit:
     score : int
         Exact, matrix units.
     bit_score, evalue : float or None
-        None where there are no statistics; fitted statistics have no bit scores.
+        None where there are no statistics; in global and semi-global mode there are no bit scores.
     z_score : float or None
         Standard deviations above the mean score of unrelated subjects of this length, where statistics were fitted.
+    evalue_published : float or None
+        E-value by published statistics, where `evalue` is by fitted ones and both exist.
     """
 
     query_id: str
@@ -80,6 +83,7 @@ class Hit:
     evalue: float | None
     _align: Callable[[], PairAlignment] | None = field(default=None, repr=False, compare=False)
     z_score: float | None = None
+    evalue_published: float | None = None
     _further: Callable[[Hit], list[Hsp]] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -92,7 +96,7 @@ class Hit:
     @cached_property
     def hsps(self) -> list[Hsp]:
         """The alignments that are reported, the best first, which is the hit's own; found when first asked for."""
-        best = Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score)
+        best = Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score, self.evalue_published)
         return [best] if self._further is None else [best, *self._further(self)]
 
     @property
@@ -241,6 +245,8 @@ class SearchResult:
             "score": lambda hsp: hsp.score,
             "bit_score": lambda hsp: hsp.bit_score,
             "evalue": lambda hsp: hsp.evalue,
+            "z_score": lambda hsp: hsp.z_score,
+            "evalue_published": lambda hsp: hsp.evalue_published,
             "query_start": lambda hsp: hsp.pair.query_start,
             "query_end": lambda hsp: hsp.pair.query_end,
             "subject_start": lambda hsp: hsp.pair.subject_start,
@@ -263,7 +269,7 @@ class SearchResult:
         import pandas
 
         frame = pandas.DataFrame(self.to_columns())
-        return frame.astype({"bit_score": "float64", "evalue": "float64"})
+        return frame.astype(dict.fromkeys(("bit_score", "evalue", "z_score", "evalue_published"), "float64"))
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the hits as a pyarrow Table, one row an alignment; see `to_columns`."""
@@ -273,6 +279,7 @@ class SearchResult:
         types = {
             "query_id": pyarrow.string(), "subject_id": pyarrow.string(), "subject_description": pyarrow.string(),
             "bit_score": pyarrow.float64(), "evalue": pyarrow.float64(), "cigar": pyarrow.string(),
+            "z_score": pyarrow.float64(), "evalue_published": pyarrow.float64(),
         }  # fmt: skip
         columns = self.to_columns()
         schema = pyarrow.schema([(name, types.get(name, integers)) for name in columns])

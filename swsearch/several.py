@@ -9,6 +9,7 @@ hits are worked on side by side.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,8 @@ import numpy.typing as npt
 from swsearch import simd
 from swsearch.alignment import PairAlignment
 from swsearch.filters import HitFilters
+from swsearch.methods import HitNumbers
 from swsearch.results import Hit, Hsp
-from swsearch.statistics import KarlinAltschul
 
 
 def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
@@ -70,28 +71,30 @@ class Further:
     most : int
         Alignments of a hit, the best included.
     least : int
-        Score that reaches the E-value threshold and ``min_score``.
+        Scores below do not reach the E-value threshold or ``min_score``.
+    threshold : float or None
+        Largest E-value.
     filters : HitFilters
         What they must be like; of the ``most`` best, those that pass are shown.
-    statistics : KarlinAltschul or None
-        What bit scores and E-values come from.
-    residues : int
-        Database size that E-values refer to.
+    numbers : callable
+        Returns what statistics say of scores with subjects of some lengths.
     """
 
     most: int
     least: int
+    threshold: float | None
     filters: HitFilters
-    statistics: KarlinAltschul | None
-    residues: int
+    numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
 
     def __call__(self, hit: Hit) -> list[Hsp]:
         """Find them."""
         found = further_alignments(hit.pair, self.most - 1, self.least)
-        return [self._hsp(hit, pair) for pair in found if self.filters.passes(pair)]
+        numbers = self.numbers([pair.score for pair in found], np.full(len(found), hit.subject_length))
+        return [
+            Hsp(pair, pair.score, **vars(number))
+            for pair, number in zip(found, numbers, strict=True)
+            if self._reaches(number) and self.filters.passes(pair)
+        ]
 
-    def _hsp(self, hit: Hit, pair: PairAlignment) -> Hsp:
-        if self.statistics is None:
-            return Hsp(pair, pair.score, None, None)
-        evalues = self.statistics.evalues([pair.score], hit.query_length, [hit.subject_length], self.residues)
-        return Hsp(pair, pair.score, self.statistics.bit_score(pair.score), float(evalues[0]))
+    def _reaches(self, number: HitNumbers) -> bool:
+        return self.threshold is None or number.evalue is None or number.evalue <= self.threshold

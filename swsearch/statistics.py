@@ -2,8 +2,8 @@
 
 The constants are those of NCBI's blast_stat.c (public domain). The correction is that of Park, Sheetlin and Spouge
 (BMC Res. Notes 5:286, 2012), which blastp uses, so that for an equal score both values equal blastp's
-with ``-comp_based_stats 0``. Scoring systems without published constants get no E-value here: `why_no_statistics`
-says why. Statistics of global and semi-global alignment are fitted to each query's own scores, in `swsearch.fitted`;
+with ``-comp_based_stats 0``. Scoring systems without published constants have nothing here: `why_no_statistics` says
+why. What is fitted to each query's own scores instead is in `swsearch.fitted`, and `swsearch.methods` chooses;
 `Statistics` is what both kinds have in common.
 """
 
@@ -160,8 +160,8 @@ class Statistics(Protocol):
     def name(self) -> str:
         """As the output names it."""
 
-    def bit_score(self, score: int) -> float | None:
-        """Normalise a raw score, in bits; None where bits have no basis."""
+    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
+        """Normalise raw scores, in bits; None where bits have no basis."""
 
     def evalues(
         self,
@@ -213,6 +213,12 @@ class KarlinAltschul:
     def bit_score(self, score: int) -> float:
         """Normalise a raw score, in bits."""
         return (self.lambda_ * score - math.log(self.k)) / math.log(2)
+
+    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
+        """See `Statistics.bit_scores`; the subjects' lengths do not matter."""
+        raw = np.asarray(scores, dtype=np.float64)
+        bits: FloatArray = (self.lambda_ * raw - math.log(self.k)) / math.log(2)
+        return bits
 
     def evalues(
         self,

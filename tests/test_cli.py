@@ -199,7 +199,13 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
         (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
         (["search", "{q}", "{d}", "--evalue", "0"], 1, ["evalue: got 0.0"]),
-        (["search", "{q}", "{d}", "--evalue", "1", "--gap-open", "3"], 1, ["no E-values", "gap open 3"]),
+        (["search", "{q}", "{d}", "--statistics", "blast"], 1, ["--statistics", "'blast'", "'published'"]),
+        (
+            ["search", "{q}", "{d}", "--statistics", "published", "--gap-open", "3"],
+            1,
+            ["no statistics", "gap open 3"],
+        ),
+        (["search", "{q}", "{d}", "--statistics", "none", "--evalue", "1"], 1, ["evalue: got 1", "no E-values"]),
         (["search", "{q}", "{d}", "--threads", "0"], 1, ["threads: got 0"]),
         (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),
         (["search", "no.fasta", "{d}"], 1, ["no.fasta"]),
@@ -346,6 +352,24 @@ def test_global_and_semiglobal_say_what_was_fitted(queries, database, mode, name
     assert all(float(row[2]) <= 1e-5 for row in rows)
     assert {query: subject for query, subject, *_ in reversed(rows)}["P04637"] == "P04637"
     assert len(rows) > 50
+
+
+def test_fitted_statistics_of_local_mode_stand_beside_published_ones(queries, database):
+    columns = "6 qseqid sseqid evalue evalue_published bitscore zscore"
+    done = run("search", queries, database, "--statistics", "fitted", "--evalue", "1e-5", "--outfmt", columns)
+    assert done.returncode == 0
+    assert "swsearch: E-values: Gumbel distribution fitted to this database's 3,575 scores" in done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(rows) > 50
+    assert all(0 <= float(row[2]) <= 1e-5 and float(row[3]) < 1e-3 and float(row[5]) > 9 for row in rows)
+
+
+def test_no_statistics_are_none_where_none_are_asked_for(queries, database):
+    columns = "6 qseqid sseqid evalue bitscore score"
+    done = run("search", queries, database, "--statistics", "none", "--max-hits", "2", "--outfmt", columns)
+    assert done.returncode == 0
+    assert "swsearch: no E-values: none were asked for; hits are ranked by score" in done.stderr
+    assert [line.split("\t")[2:4] for line in done.stdout.splitlines()] == [["nan", "nan"]] * 10
 
 
 def test_a_database_too_small_for_a_fit_is_said_with_the_reason(queries):

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from swsearch import fitted
 from swsearch.distributions import Gumbel, StudentT
-from swsearch.fitted import Fit, FitError, fit_for, fit_scores
+from swsearch.fitted import Fit, FitError, fit_scores
 from swsearch.regression import BrokenLine, Lengths
-from swsearch.scoring import Scoring
 from swsearch.statistics import Statistics
 
 QUERY_LENGTH = 250
@@ -21,7 +20,7 @@ def made_up(mode, n=20_000, seed=5, slope=10.0, deviation=12.0):
     lengths = np.clip(np.exp(random.normal(5.8, 0.7, n)), 5, 30_000).astype(np.int32)
     mean = 20 + slope * np.log(lengths)
     spread = deviation * np.sqrt(np.log(lengths) / 5)
-    if mode == "semiglobal":
+    if mode != "global":
         uniform = random.uniform(1e-12, 1, n)
         noise = (-np.log(-np.log(uniform)) - 0.5772156649) * math.sqrt(6) / math.pi
     else:
@@ -35,7 +34,7 @@ def fitted_to(mode, lengths, scores, query_length=QUERY_LENGTH):
     return fit_scores(fit, query_length, Lengths(lengths), scores)
 
 
-@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_known_parameters_are_found(mode, seed):
     lengths, scores = made_up(mode, seed=seed)
@@ -48,7 +47,7 @@ def test_known_parameters_are_found(mode, seed):
     assert statistics.n_outliers < 20, seed
 
 
-@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
 def test_evalues_are_the_number_of_chance_hits(mode):
     found = {0.1: 0, 1.0: 0, 10.0: 0, 100.0: 0}
     searches = 60
@@ -62,7 +61,7 @@ def test_evalues_are_the_number_of_chance_hits(mode):
         assert abs(count - evalue * searches) < 4 * math.sqrt(evalue * searches) + 0.15 * evalue * searches, found
 
 
-@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
 @pytest.mark.parametrize("share", [0.001, 0.02, 0.08])
 def test_relatives_do_not_move_the_fit(mode, share):
     lengths, scores = made_up(mode)
@@ -115,7 +114,7 @@ def test_a_score_of_global_mode_falls_on_either_side_of_the_querys_length():
         ),
     ],
 )
-@pytest.mark.parametrize("mode", ["semiglobal", "global"])
+@pytest.mark.parametrize("mode", ["local", "semiglobal", "global"])
 def test_what_allows_no_fit_is_said(mode, lengths, scores, query_length, reason):
     if mode == "global":
         scores = scores - np.abs(lengths - query_length)
@@ -125,7 +124,7 @@ def test_what_allows_no_fit_is_said(mode, lengths, scores, query_length, reason)
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["global", "semiglobal"]),
+    st.sampled_from(["local", "global", "semiglobal"]),
     st.integers(0, 2**32 - 1),
     st.sampled_from([1, 2, 30, 3_000]),
     st.sampled_from([1, 40, 10_000]),
@@ -174,7 +173,7 @@ def test_what_is_said_of_a_fit():
     lengths, scores = made_up("semiglobal", n=3_000)
     statistics: Statistics = fitted_to("semiglobal", lengths, scores)
     assert statistics.name == "Gumbel distribution fitted to this database's 3,000 scores by log length"
-    assert statistics.bit_score(100) is None
+    assert statistics.bit_scores([100], [300]) is None
     parameters = statistics.parameters()
     assert parameters["distribution"] == "Gumbel distribution"
     knots = parameters["by_length"]
@@ -184,11 +183,57 @@ def test_what_is_said_of_a_fit():
     assert "outliers left out" in statistics.describe()
 
 
-def test_the_mode_chooses_the_distribution_and_local_mode_is_not_fitted():
-    assert fit_for(Scoring(), "local", 10, 100) is None
-    assert fit_for(Scoring(), "global", 10, 100).distribution == StudentT(31)
-    assert fit_for(Scoring(gap_extend=3), "semiglobal", 10, 100).distribution == Gumbel()
-    assert "Student's t distribution with 31 degrees of freedom" in fit_for(Scoring(), "global", 10, 100).name
+def test_the_mode_chooses_the_distribution():
+    assert Fit("local", 1, 10, 100).distribution == Fit("semiglobal", 3, 10, 100).distribution == Gumbel()
+    assert Fit("global", 1, 10, 100).distribution == StudentT(31)
+    assert "Student's t distribution with 31 degrees of freedom" in Fit("global", 1, 10, 100).name
+
+
+LAMBDA, K = 0.267, 0.041
+
+
+def chance_scores(n=20_000, seed=3, relatives=0):
+    """Local scores as theory has them: K m n exp(-lambda s) subjects reach a score s."""
+    random = np.random.default_rng(seed)
+    lengths = np.clip(np.exp(random.normal(5.8, 0.7, n)), 20, 30_000).astype(np.int32)
+    location = np.log(K * QUERY_LENGTH * lengths) / LAMBDA
+    scores = location - np.log(-np.log(random.uniform(1e-12, 1, n))) / LAMBDA
+    scores[:relatives] += random.uniform(50, 900, relatives)
+    return lengths, np.maximum(np.floor(scores), 0).astype(np.int32)
+
+
+@pytest.mark.parametrize("relatives", [0, 200, 2_000])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_lambda_and_k_of_chance_scores_are_found(seed, relatives):
+    lengths, scores = chance_scores(seed=seed, relatives=relatives)
+    statistics = fitted_to("local", lengths, scores)
+    assert statistics.n_outliers >= 0.9 * relatives
+    for length in (150, 300, 600):
+        lambda_, k = statistics.karlin_altschul(length)
+        assert lambda_ == pytest.approx(LAMBDA, rel=0.06), seed
+        # K goes with exp(lambda times the mean score): 6 % of lambda are a factor of 1.7
+        assert math.log(k) == pytest.approx(math.log(K), abs=0.55), seed
+    assert all({"lambda", "k"} <= knot.keys() for knot in statistics.parameters()["by_length"])
+    lambda_, k = statistics.karlin_altschul(QUERY_LENGTH)
+    assert f"which is lambda {lambda_:.3f} and K {k:.2g}, for subjects of the query's length" in statistics.describe()
+
+
+def test_bits_are_those_of_the_expected_number():
+    lengths, scores = chance_scores()
+    statistics = fitted_to("local", lengths, scores)
+    residues = int(lengths.sum())
+    for length in (60, 400, 4_000):
+        raw = np.arange(120, 1_500, 60)
+        bits = statistics.bit_scores(raw, np.full(len(raw), length))
+        lambda_, k = statistics.karlin_altschul(length)
+        assert bits == pytest.approx((lambda_ * raw - math.log(k)) / math.log(2))
+        evalues = statistics.evalues(raw, QUERY_LENGTH, np.full(len(raw), length), residues)
+        # where an E-value is small, it is subjects * m * n / 2 ** bits
+        small = evalues < 1e-3
+        assert small.sum() > 15
+        assert evalues[small] == pytest.approx(
+            len(lengths) * QUERY_LENGTH * length * 2.0 ** -bits[small], rel=1e-3, abs=1e-280
+        )
 
 
 def test_a_broken_line_is_that_of_least_squares():

@@ -1,8 +1,9 @@
-"""Searches whose statistics are fitted: global and semi-global mode."""
+"""Searches whose statistics are fitted: all modes, and local mode beside published statistics."""
 
 import gzip
 import io
 import json
+import math
 import pickle
 import shutil
 import subprocess
@@ -17,10 +18,11 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu import CpuEngine
 from swsearch.fitted import FittedStatistics
+from swsearch.report.numbers import evalue_text
 from swsearch.results import RunInfo
-from swsearch.scoring import Scoring
+from swsearch.scoring import Scoring, load_matrix
 
-MODES = ("global", "semiglobal")
+MODES = ("local", "global", "semiglobal")
 N_SUBJECTS = 520
 
 
@@ -52,7 +54,9 @@ def found(examples, sample):
     return {
         mode: {
             result.query_id: result
-            for result in swsearch.search(queries, sample, mode=mode, evalue=1e9, max_hits=10_000, engine="cpu")
+            for result in swsearch.search(
+                queries, sample, statistics="fitted", mode=mode, evalue=1e9, max_hits=10_000, engine="cpu"
+            )
         }
         for mode in MODES
     }
@@ -76,7 +80,9 @@ def test_every_engine_writes_the_same_bytes(small, gpu, mode):
     queries = [small.sequence(7), small.sequence(40) * 2, ("none", "")]
 
     def run(engine):
-        return text_of(swsearch.search(queries, small, mode=mode, engine=engine, evalue=50, max_hits=30))
+        return text_of(
+            swsearch.search(queries, small, statistics="fitted", mode=mode, engine=engine, evalue=50, max_hits=30)
+        )
 
     expected = run("reference")
     assert '"fit":' in expected
@@ -90,7 +96,9 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     queries = [small.sequence(k) for k in (7, 40, 99)]
 
     def run(**options):
-        return text_of(swsearch.search(queries, small, mode=mode, engine="cpu", evalue=50, **options))
+        return text_of(
+            swsearch.search(queries, small, statistics="fitted", mode=mode, engine="cpu", evalue=50, **options)
+        )
 
     expected = run(threads=1)
     assert run(threads=2) == expected
@@ -117,7 +125,9 @@ def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
 def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sample, found, mode):
     queries = examples / "data" / "queries.fasta"
     for evalue, max_hits in ((None, 500), (1e-3, 10_000), (200.0, 60)):
-        for result in swsearch.search(queries, sample, mode=mode, evalue=evalue, max_hits=max_hits, engine="cpu"):
+        for result in swsearch.search(
+            queries, sample, statistics="fitted", mode=mode, evalue=evalue, max_hits=max_hits, engine="cpu"
+        ):
             everything = found[mode][result.query_id].hits
             kept = [hit for hit in everything if hit.evalue <= (evalue or 10)][:max_hits]
             assert result.hits == kept
@@ -132,8 +142,12 @@ def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sam
 def test_hits_say_what_their_statistics_say(found, sample, mode):
     for result in found[mode].values():
         assert isinstance(result.statistics, FittedStatistics)
-        assert {hit.bit_score for hit in result.hits} == {None}
         scores, lengths = [hit.score for hit in result.hits], [hit.subject_length for hit in result.hits]
+        bits = [hit.bit_score for hit in result.hits]
+        if mode == "local":
+            assert bits == result.statistics.bit_scores(scores, lengths).tolist()
+        else:
+            assert set(bits) == {None}
         evalues = result.statistics.evalues(scores, result.query_length, lengths, sample.n_residues)
         assert [hit.evalue for hit in result.hits] == evalues.tolist()
         assert [hit.z_score for hit in result.hits] == result.statistics.z_scores(scores, lengths).tolist()
@@ -144,7 +158,9 @@ def test_hits_say_what_their_statistics_say(found, sample, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_dbsize_scales_evalues(examples, sample, found, mode):
     queries = examples / "data" / "queries.fasta"
-    ten = swsearch.search(queries, sample, mode=mode, dbsize=10 * sample.n_residues, engine="cpu")
+    ten = swsearch.search(
+        queries, sample, statistics="fitted", mode=mode, dbsize=10 * sample.n_residues, engine="cpu"
+    )
     for result in ten:
         own = {hit.subject_index: hit.evalue for hit in found[mode][result.query_id].hits}
         assert result.hits
@@ -165,10 +181,72 @@ def test_without_a_fit_hits_are_ranked_by_score_and_the_reason_is_given():
     assert "Statistics: none" in text_of([result], "0")
 
 
+def test_fitted_evalues_are_reported_beside_published_ones(examples, sample, found):
+    queries = examples / "data" / "queries.fasta"
+    published = swsearch.search(queries, sample, evalue=1e9, max_hits=10_000, engine="cpu")
+    for result in published:
+        beside = {hit.subject_index: hit for hit in found["local"][result.query_id].hits}
+        assert len(result.hits) > 1_000
+        for hit in result.hits:
+            assert hit.z_score is None
+            assert hit.evalue_published is None
+            assert beside[hit.subject_index].evalue_published == hit.evalue
+        if result.query_id == "P04637":  # its proline-rich parts find chance hits, to which published ones are blind
+            continue
+        chance = [(hit.evalue, beside[hit.subject_index].evalue) for hit in result.hits if 0.1 < hit.evalue < 100]
+        assert len(chance) > 20
+        assert np.abs(np.log([ours / theirs for ours, theirs in chance])).mean() < math.log(3), result.query_id
+
+
+@pytest.mark.parametrize("scoring", [Scoring(gap_open=13, gap_extend=3), Scoring(load_matrix("PAM30"), 13, 3)])
+def test_scoring_without_published_constants_is_fitted(examples, sample, scoring):
+    queries = examples / "data" / "queries.fasta"
+    for result in swsearch.search(queries, sample, scoring=scoring, engine="cpu"):
+        assert result.statistics.name.startswith("Gumbel")
+        assert result.hits[0].evalue < 1e-10
+        assert max(hit.evalue for hit in result.hits) <= 10
+        assert {hit.evalue_published for hit in result.hits} == {None}
+        # insulin and the like have about thirty relatives in the sample, p53 has fourteen
+        assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
+
+
+def test_a_fit_that_failed_names_published_statistics_where_there_are_some():
+    subjects = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP")]
+    (result,) = swsearch.search("MKVLAAGIVGWW", subjects, statistics="fitted", engine="cpu")
+    assert result.why_no_statistics.endswith("takes 500; 'published' statistics exist here; hits are ranked by score")
+    assert result.hits[0].evalue is None
+    assert result.hits[0].evalue_published == pytest.approx(0.0, abs=1e-3)
+    (result,) = swsearch.search("MKVLAAGIVGWW", subjects, mode="global", statistics="fitted", engine="cpu")
+    assert "published" not in result.why_no_statistics
+
+
+def test_local_formats_show_bits_and_both_evalues(examples, sample):
+    queries = examples / "data" / "queries.fasta"
+    results = list(swsearch.search(queries, sample, statistics="fitted", max_hits=3, engine="cpu"))
+    best = results[0].hits[0]
+    rows = text_of(results, "6 score bitscore zscore evalue evalue_published").splitlines()
+    numbers = [float(cell) for cell in rows[0].split("\t")]
+    # as printed: a bit score above 99.9 is cut, not rounded
+    assert numbers[:2] == [best.score, int(best.bit_score)]
+    assert numbers[2:] == pytest.approx([best.z_score, best.evalue, best.evalue_published], rel=0.01)
+    first = json.loads(text_of(results).splitlines()[0])
+    assert first["hits"][0]["bit_score"] == best.bit_score
+    assert first["hits"][0]["evalue_published"] == best.evalue_published
+    assert first["parameters"]["fit"]["by_length"][0].keys() >= {"lambda", "k"}
+    pairwise = text_of(results, "0")
+    assert f" Score = {int(best.bit_score)} bits ({best.score})," in pairwise
+    assert pairwise.count("(Bits)  Value") == 5
+    assert f",  Published Expect = {evalue_text(best.evalue_published)}\n" in pairwise
+    assert f'"published":{best.evalue_published!r}' in text_of(results, "html")
+    frame = results[0].to_pandas()
+    assert frame["z_score"].tolist() == [hit.z_score for hit in results[0].hits]
+    assert frame["evalue_published"].dtype == "float64"
+
+
 @pytest.mark.parametrize(("mode", "name"), [("global", "Student's t distribution"), ("semiglobal", "Gumbel")])
 def test_every_format_names_the_statistics(examples, sample, mode, name):
     queries = examples / "data" / "queries.fasta"
-    results = list(swsearch.search(queries, sample, mode=mode, max_hits=3, engine="cpu"))
+    results = list(swsearch.search(queries, sample, statistics="fitted", mode=mode, max_hits=3, engine="cpu"))
     commented = text_of(results, "7")
     assert commented.count(f"# Note: E-values: {name}") == commented.count("# Note: fit: mean ") == 5
     assert [len(query) for query in SearchIO.parse(io.StringIO(commented), "blast-tab", comments=True)] == [3] * 5

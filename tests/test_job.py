@@ -167,10 +167,14 @@ def test_missing_subjects_are_a_database_error(subjects):
         ({"evalue": 0.0}, "evalue: got 0.0"),
         ({"evalue": float("nan")}, "evalue: got nan"),
         ({"dbsize": 0}, "dbsize: got 0"),
+        ({"statistics": "guessed"}, "statistics: got 'guessed', expected one of auto, published, fitted, none"),
         (
-            {"evalue": 1.0, "scoring": Scoring(gap_open=3)},
-            "evalue: no E-values: no statistics are published for BLOSUM62, gap open 3",
+            {"statistics": "published", "scoring": Scoring(gap_open=3)},
+            "statistics: no statistics are published for BLOSUM62, gap open 3.*; use 'auto' or 'fitted'",
         ),
+        ({"statistics": "published", "mode": "global"}, "statistics: no statistics are published for global"),
+        ({"statistics": "none", "evalue": 1.0}, "evalue: got 1 with statistics 'none', which has no E-values"),
+        ({"statistics": "none", "dbsize": 9, "mode": "global"}, "dbsize: got 9 with statistics 'none'"),
         ({"engine": "tpu"}, "engine: got 'tpu'"),
     ],
 )
@@ -180,10 +184,15 @@ def test_arguments_are_checked_before_the_search_begins(options, message, databa
 
 
 def test_without_statistics_there_are_no_numbers(database):
-    result = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
-    assert result.statistics is None
-    assert {(hit.bit_score, hit.evalue) for hit in result.hits} == {(None, None)}
-    assert SearchOptions(Scoring(gap_open=3)).threshold is None
+    unfitted = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
+    assert "too few to fit" in unfitted.why_no_statistics
+    unasked = only(swsearch.search("MKVLAAGIVGWW", database, statistics="none"))
+    assert unasked.why_no_statistics == "no E-values: none were asked for; hits are ranked by score"
+    for result in (unfitted, unasked):
+        assert result.statistics is None
+        assert {(hit.bit_score, hit.evalue) for hit in result.hits} == {(None, None)}
+    assert SearchOptions(Scoring(), statistics_method="none").threshold is None
+    assert SearchOptions(Scoring(gap_open=3)).threshold == 10
 
 
 def test_hits_outlive_the_search_and_survive_pickling():

@@ -79,6 +79,7 @@ COLUMNS: dict[str, TypedColumn] = {
         TypedColumn("bit_score", "float64", lambda place, hit, hsp: hsp.bit_score, False),
         TypedColumn("evalue", "float64", lambda place, hit, hsp: hsp.evalue, False),
         TypedColumn("z_score", "float64", lambda place, hit, hsp: hsp.z_score, False),
+        TypedColumn("evalue_published", "float64", lambda place, hit, hsp: hsp.evalue_published, False),
         TypedColumn("query_start", "int64", lambda place, hit, hsp: hsp.pair.query_start),
         TypedColumn("query_end", "int64", lambda place, hit, hsp: hsp.pair.query_end),
         TypedColumn("subject_start", "int64", lambda place, hit, hsp: hsp.pair.subject_start),

@@ -1,7 +1,7 @@
 """The columns of tables: for each its name, the name that comment lines give it, and how a hit fills it.
 
-Names and values are BLAST's, so that whatever reads blastp's tables reads these; ``cigar`` and ``subject_index``
-are ours.
+Names and values are BLAST's, so that whatever reads blastp's tables reads these; ``cigar``, ``subject_index``,
+``zscore`` and ``evalue_published`` are ours.
 """
 
 from __future__ import annotations
@@ -176,6 +176,13 @@ def _known_columns() -> list[Column]:
         Column("score", "score", lambda row: str(row.scored.score), False),
         Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.scored.bit_score), False),
         Column("evalue", "evalue", lambda row: numbers.evalue_table(row.scored.evalue), False),
+        Column("zscore", "z-score", lambda row: numbers.z_score_text(row.scored.z_score), False),
+        Column(
+            "evalue_published",
+            "published evalue",
+            lambda row: numbers.evalue_table(row.scored.evalue_published),
+            False,
+        ),
         Column("qstart", "q. start", lambda row: str(row.query_span[0])),
         Column("qend", "q. end", lambda row: str(row.query_span[1])),
         Column("sstart", "s. start", lambda row: str(row.subject_span[0])),

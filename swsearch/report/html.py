@@ -186,6 +186,8 @@ def _hsp_data(hsp: Hsp, query: Any) -> dict[str, Any]:
         "bits": _number(hsp.bit_score),
         "evalue": _number(hsp.evalue),
     }
+    if hsp.evalue_published is not None:
+        data["published"] = _number(hsp.evalue_published)
     if pair.query is not query and not np.array_equal(pair.query, query):
         data["query"] = decode(pair.query)
     return data

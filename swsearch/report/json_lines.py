@@ -22,10 +22,11 @@ class JsonLinesWriter(Writer):
     included: ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full
     precision; they and ``statistics`` are null where there are no statistics. Where statistics were fitted,
     ``parameters`` has ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores
-    at the lengths between which they are interpolated), a hit has ``z_score``, and bit scores are null; where they
-    could not be, ``no_statistics`` says why. Where several alignments a hit were asked for, ``further_alignments`` of
-    a hit holds those behind the best, which is the hit's own, with the same keys. Headers are as they were, merged
-    ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
+    at the lengths between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and
+    ``evalue_published`` where there are published statistics too; bit scores are null outside local mode. Where there
+    are no statistics, ``no_statistics`` says why. Where several alignments a hit were asked for,
+    ``further_alignments`` of a hit holds those behind the best, which is the hit's own, with the same keys. Headers
+    are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -99,6 +100,7 @@ def _alignment_object(hsp: Hsp) -> dict[str, Any]:
         "bit_score": _number(hsp.bit_score),
         "evalue": _number(hsp.evalue),
         **({} if hsp.z_score is None else {"z_score": _number(hsp.z_score)}),
+        **({} if hsp.evalue_published is None else {"evalue_published": _number(hsp.evalue_published)}),
         "query_start": int(pair.query_start),
         "query_end": int(pair.query_end),
         "subject_start": int(pair.subject_start),

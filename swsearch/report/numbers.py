@@ -47,6 +47,11 @@ def bit_score_text(bit_score: float | None) -> str:
     return f"{bit_score:4.1f}"
 
 
+def z_score_text(z_score: float | None) -> str:
+    """Return a z-score with one decimal."""
+    return NO_NUMBER if z_score is None else f"{z_score:.1f}"
+
+
 def percentage(part: int, whole: int, decimals: int) -> str:
     """Return a percentage as blastp's tables print it; 0 of nothing is 0."""
     return f"{100.0 * part / whole if whole else 0.0:.{decimals}f}"

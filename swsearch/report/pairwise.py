@@ -22,10 +22,10 @@ TITLE_WIDTH = 68
 class PairwiseWriter(Writer):
     """A report for reading; coordinates count from 1 and include the end.
 
-    Fitted statistics (global and semi-global alignment) have no bits, so raw scores stand in their place, and a note
-    with each query says what was fitted. Without statistics (other matrices or gap costs, databases too small for a
-    fit) raw scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns
-    shows the number of the residue before it.
+    Fitted statistics of global and semi-global alignment have no bits, so raw scores stand in their place; a note
+    with each query says what was fitted. Without statistics (none asked for, databases too small for a fit) raw
+    scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns shows the
+    number of the residue before it.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -99,7 +99,7 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
     if result.statistics is None:
         yield f"{'':{width}}Score"
         yield f"{'Best sequences:':{width}}(Raw)"
-    elif isinstance(result.statistics, FittedStatistics):
+    elif result.hits[0].bit_score is None:
         yield f"{'':{width}}Score     E"
         yield f"{'Sequences producing significant alignments:':{width}}(Raw)  Value"
     else:
@@ -135,14 +135,16 @@ def _alignment_lines(hsp: Hsp, statistics: Statistics | None) -> Iterator[str]:
     def share(part: int) -> str:
         return f"{part}/{length} ({numbers.whole_percentage(part, length)}%)"
 
+    published = numbers.evalue_text(hsp.evalue_published)
+    beside = "" if hsp.evalue_published is None else f",  Published Expect = {published}"
     if statistics is None:
         yield f" Score = {hsp.score}"
     elif hsp.bit_score is None:
-        z_score = numbers.NO_NUMBER if hsp.z_score is None else f"{hsp.z_score:.1f}"
+        z_score = numbers.z_score_text(hsp.z_score)
         yield f" Score = {hsp.score},  Z-score = {z_score},  Expect = {numbers.evalue_text(hsp.evalue)}"
     else:
         bits, evalue = numbers.bit_score_text(hsp.bit_score), numbers.evalue_text(hsp.evalue)
-        yield f" Score = {bits} bits ({hsp.score}),  Expect = {evalue}"
+        yield f" Score = {bits} bits ({hsp.score}),  Expect = {evalue}{beside}"
     yield (f" Identities = {share(pair.identities)}, Positives = {share(pair.positives)}, Gaps = {share(pair.gaps)}")
     yield ""
     yield from _blocks(pair.rows(), pair.query_start, pair.subject_start, max(pair.query_end, pair.subject_end))

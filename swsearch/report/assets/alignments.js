@@ -141,6 +141,7 @@ function hitDetail(hit, data, positive, width) {
     const words = [
       hsp.bits === null ? `Score ${hsp.score}` : `Score ${bitsText(hsp.bits)} bits (${hsp.score})`,
       hsp.evalue === null ? null : `E-value ${evalueText(hsp.evalue)}`,
+      hsp.published === undefined ? null : `by published statistics ${evalueText(hsp.published)}`,
       `identities ${share(hsp.identities)}`, `positives ${share(hsp.positives)}`, `gaps ${share(m.gaps)}`,
       `query ${m.query.join("-")}`, `subject ${m.subject.join("-")}`,
     ];
