@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from cases import make_chunk
 from hypothesis import given, settings
@@ -303,3 +304,28 @@ def test_blastp_scores_masked_queries_the_same(examples, tmp_path):
     both = [pair for pair in theirs if pair in own]
     assert len(both) > 100
     assert [(pair, theirs[pair], own[pair]) for pair in both if theirs[pair] != own[pair]] == []
+
+
+def test_every_format_says_what_was_masked_and_shows_the_letters(tmp_path):
+    (tmp_path / "q.fasta").write_text(f">q\n{QUERY[:15].lower()}{QUERY[15:]}\n")
+    (tmp_path / "s.fasta").write_text(f">s\n{QUERY}\n")
+    names = [f"hits.{ending}" for ending in ("xml", "json", "jsonl", "html", "sam", "parquet", "tsv")]
+    outputs = [part for name in names for part in ("-o", tmp_path / name)]
+    run("search", tmp_path / "q.fasta", tmp_path / "s.fasta", "--query-mask", "lower", *outputs, "--quiet")
+    text = {name[5:]: (tmp_path / name).read_bytes().decode("utf-8", "replace") for name in names}
+    row = QUERY[:15].lower() + QUERY[15:]
+    hit = json.loads(text["jsonl"])["hits"][0]
+    row = row[hit["query_start"] : hit["query_end"]]
+    assert hit["query_row"] == row
+    assert "<Parameters_filter>query_mask lower</Parameters_filter>" in text["xml"]
+    assert f"<Hsp_qseq>{row}</Hsp_qseq>" in text["xml"]
+    found = json.loads(text["json"])["BlastOutput2"][0]["report"]
+    assert found["params"]["filter"] == "query_mask lower"
+    assert found["results"]["search"]["hits"][0]["hsps"][0]["qseq"] == row
+    assert "<dd>query_mask lower</dd>" in text["html"]
+    assert f'"sequence":"{QUERY[:15].lower()}{QUERY[15:]}"' in text["html"]
+    assert f'"subject":"{QUERY[hit["subject_start"] : hit["subject_end"]]}"' in text["html"]
+    assert "; query_mask lower;" in text["sam"]
+    assert f"\t{QUERY}\t" in text["sam"]
+    about = json.loads(pyarrow.parquet.read_schema(tmp_path / "hits.parquet").metadata[b"swsearch"])
+    assert about["parameters"]["query_mask"] == "lower"

@@ -73,3 +73,11 @@ def test_every_number_in_a_table_stands_in_the_results(table, files):
     unknown, count = unknown_numbers(" ".join(cells), files)
     assert count > 8
     assert not unknown
+
+
+def test_what_exact_buys_stands_in_the_results():
+    paragraph = re.search(r"\*\*What does exact buy\?\*\*(.*?)\n\n", README, re.DOTALL)[1]
+    said = re.sub(r"\(benchmarks/[^)]*\)|E <= \d+|MMseqs2", "", paragraph)
+    unknown, count = unknown_numbers(said, ["sensitivity", "exactness"])
+    assert count > 6
+    assert not unknown

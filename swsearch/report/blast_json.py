@@ -64,7 +64,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
             "expect": _number(run.evalue),
             "gap_open": scoring.gap_open,
             "gap_extend": scoring.gap_extend,
-            "filter": blast_terms.UNFILTERED,
+            "filter": blast_terms.filtering(run),
         },
         "results": {"search": search},
     }

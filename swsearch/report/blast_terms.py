@@ -47,6 +47,12 @@ class SearchStatistics(NamedTuple):
     entropy: float
 
 
+def filtering(run: RunInfo) -> str:
+    """Return what was masked, in blastp's place for it: ``query_mask tantan``."""
+    masks = {name: mask for name, mask in run.asked.items() if name in ("query_mask", "subject_mask")}
+    return headers.asked(masks) or UNFILTERED
+
+
 def version(run: RunInfo) -> str:
     """Return program and version; Biopython looks for three numbers with dots."""
     return f"swsearch {run.version}"

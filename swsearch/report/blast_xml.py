@@ -93,7 +93,7 @@ class BlastXmlWriter(Writer):
             "expect": run.evalue,
             "gap-open": scoring.gap_open,
             "gap-extend": scoring.gap_extend,
-            "filter": blast_terms.UNFILTERED,
+            "filter": blast_terms.filtering(run),
         }
         self._put(
             [

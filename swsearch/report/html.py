@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from swsearch.alphabet import ByteArray
 from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
@@ -145,20 +146,19 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
-    query = result.hits[0].pair.query if result.hits else None
-    decode = result.scoring.matrix.alphabet.decode
+    query = _letters(result.hits[0].pair.shown[0]) if result.hits else ""
     return {
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
         "length": int(result.query_length),
         "note": headers.one_line(note),
-        "sequence": "" if query is None else decode(query),
+        "sequence": query,
         "hits": [_hit_data(hit, query) for hit in result.hits],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
     }
 
 
-def _hit_data(hit: Hit, query: Any) -> dict[str, Any]:
+def _hit_data(hit: Hit, query: str) -> dict[str, Any]:
     return {
         "id": headers.identifier(hit.subject_id),
         "titles": headers.titles(hit.subject_id, hit.subject_description),
@@ -171,15 +171,18 @@ def _hit_data(hit: Hit, query: Any) -> dict[str, Any]:
     }
 
 
-def _hsp_data(hsp: Hsp, query: Any) -> dict[str, Any]:
-    """Return an alignment without what the page can work out: rows and middle line follow from these."""
+def _hsp_data(hsp: Hsp, query: str) -> dict[str, Any]:
+    """Return an alignment without what the page can work out: rows and middle line follow from these.
+
+    Masked residues are in lower case; a page shows them so and scores them as X.
+    """
     pair = hsp.pair
-    decode = pair.scoring.matrix.alphabet.decode
+    of_query, of_subject = pair.shown
     data: dict[str, Any] = {
         "q": int(pair.query_start),
         "s": int(pair.subject_start),
         "cigar": pair.cigar_string,
-        "subject": decode(pair.subject[pair.subject_start : pair.subject_end]),
+        "subject": _letters(of_subject[pair.subject_start : pair.subject_end]),
         "identities": pair.identities,
         "positives": pair.positives,
         "score": int(hsp.score),
@@ -188,9 +191,13 @@ def _hsp_data(hsp: Hsp, query: Any) -> dict[str, Any]:
     }
     if hsp.evalue_published is not None:
         data["published"] = _number(hsp.evalue_published)
-    if pair.query is not query and not np.array_equal(pair.query, query):
-        data["query"] = decode(pair.query)
+    if (letters := _letters(of_query)) != query:
+        data["query"] = letters
     return data
+
+
+def _letters(shown: ByteArray) -> str:
+    return shown.tobytes().decode("ascii")
 
 
 def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:
@@ -234,6 +241,8 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Hits reported", f"at most {run.max_hits:,} a query{_threshold(run.evalue)}"),
         ("Statistics", "none" if statistics is None else statistics.name + values),
     ]
+    if run.asked:
+        rows.append(("Options", headers.asked(run.asked)))
     return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]
 
 

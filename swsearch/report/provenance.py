@@ -19,7 +19,8 @@ def provenance(run: RunInfo) -> dict[str, Any]:
     -------
     dict
         ``program``, ``version``; ``database`` (name, subjects, residues, and the sources that it was built from, with
-        their SHA-256); ``parameters`` (mode, matrix, gap_open, gap_extend, evalue, max_hits, effective_residues);
+        their SHA-256); ``parameters`` (mode, matrix, gap_open, gap_extend, evalue, max_hits, effective_residues,
+        and what was asked for besides: masks, filters, max_alignments);
         ``statistics`` (name and parameters), or null.
     """
     scoring, statistics = run.scoring, run.statistics
@@ -44,6 +45,7 @@ def provenance(run: RunInfo) -> dict[str, Any]:
             "evalue": run.evalue,
             "max_hits": run.max_hits,
             "effective_residues": run.effective_residues or run.database_residues,
+            **run.asked,
         },
         "statistics": described,
     }

@@ -51,9 +51,10 @@ class SamWriter(Writer):
     def begin(self, run: RunInfo) -> None:
         """Take note of how the search was made, for the header."""
         threshold = "" if run.evalue is None else f"; E <= {run.evalue:g}"
+        asked = f"; {headers.asked(run.asked)}" if run.asked else ""
         how = (
             f"search of {run.database_name}, {run.database_subjects} subjects, {run.database_residues} residues; "
-            f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query; "
+            f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query{asked}; "
             "protein sequences, of which BAM and what reads SAM as it does keep no letters"
         )
         self._lines = tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115
@@ -68,7 +69,7 @@ class SamWriter(Writer):
             reference = self._reference(hit)
             for hsp in hit.hsps:
                 pair = hsp.pair
-                letters = "*" if flag else pair.scoring.matrix.alphabet.decode(pair.query).replace("*", "X")
+                letters = "*" if flag else pair.shown[0].tobytes().decode("ascii").upper().replace("*", "X")
                 if pair_sam.has_pairs(pair):
                     self._lines.write(pair_sam.mapped_line(pair, read, reference, flag, letters, *score_tags(hsp)))
                 else:

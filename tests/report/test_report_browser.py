@@ -156,10 +156,15 @@ def test_filtering(opened: Any, found: list[Any]) -> None:
     assert not one(driver, ".filters button[title]").is_enabled()
 
 
-def test_alignments_are_those_of_the_pairwise_rows(opened: Any, found: list[Any]) -> None:
-    driver = opened(report("html", *found))
-    for place in (0, len(found[0].hits) - 1):
-        hit = found[0].hits[place]
+@pytest.mark.parametrize("options", [{}, {"query_mask": "tantan", "subject_mask": "tantan", "statistics": "fitted"}])
+def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, options: Any) -> None:
+    subjects = examples / "data" / "swissprot_sample.fasta.gz"
+    *_, result = swsearch.search(examples / "data" / "queries.fasta", subjects, engine="cpu", **options)
+    driver = opened(report("html", result))
+    shown = result.hits[0].pair.query_row()
+    assert shown.isupper() != bool(options)
+    for place in (0, len(result.hits) - 1):
+        hit = result.hits[place]
         button = all_of(driver, ".open-hit")[place]
         driver.execute_script("arguments[0].scrollIntoView()", button)
         button.click()
@@ -173,6 +178,9 @@ def test_alignments_are_those_of_the_pairwise_rows(opened: Any, found: list[Any]
         bottom = "".join(line[prefix:end] for line, end in zip(lines[2::3], ends[2::3], strict=True))
         middle = "".join(line[prefix:] for line in lines[1::3])
         assert (top, middle, bottom) == hit.pair.rows()
+        said = one(driver, "tr.detail").text
+        assert f"identities {hit.identities}/" in said
+        assert ("by published statistics" in said) == bool(options)
         assert lines[0].split()[1] == str(hit.pair.query_start + 1)
         assert lines[-3].split()[-1] == str(hit.pair.query_end)
         assert lines[-1].split()[-1] == str(hit.pair.subject_end)

@@ -36,7 +36,8 @@ function runsOf(cigar) {
 
 /**
  * The three rows of an alignment and the kind of each column: m same, p alike (scores above 0), x other, g gap.
- * I consumes the query, D the subject; the subject's letters are the aligned ones alone.
+ * I consumes the query, D the subject; the subject's letters are the aligned ones alone. Lower case is masked: it is
+ * the same letter, but scores above 0 with none.
  */
 function rowsOf(hsp, sequence, positive) {
   const query = hsp.query || sequence;
@@ -46,7 +47,8 @@ function rowsOf(hsp, sequence, positive) {
     const b = operation === "I" ? "-".repeat(n) : hsp.subject.slice(s, s + n);
     if (operation === "M") {
       for (let k = 0; k < n; k++) {
-        const kind = a[k] === b[k] ? "m" : (positive[a[k]] || "").includes(b[k]) ? "p" : "x";
+        const same = a[k].toUpperCase() === b[k].toUpperCase();
+        const kind = same ? "m" : (positive[a[k]] || "").includes(b[k]) ? "p" : "x";
         kinds += kind;
         middle += kind === "m" ? a[k] : kind === "p" ? "+" : " ";
       }
