@@ -54,8 +54,8 @@ class SamWriter(Writer):
         asked = f"; {headers.asked(run.asked)}" if run.asked else ""
         how = (
             f"search of {run.database_name}, {run.database_subjects} subjects, {run.database_residues} residues; "
-            f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query{asked}; "
-            "protein sequences, of which BAM and what reads SAM as it does keep no letters"
+            f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query"
+            f"{asked}; protein sequences, of which BAM and what reads SAM as it does keep no letters"
         )
         self._lines = tempfile.SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")  # noqa: SIM115
         self._how = f"VN:{run.version}\tDS:{headers.one_line(how)}"
