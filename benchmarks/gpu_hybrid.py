@@ -43,8 +43,9 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Candidates, ChunkPlan, Engine, LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.cpu import CpuEngine
 from swsearch.inputs import Query, read_queries
-from swsearch.job import SearchJob, SearchOptions, prepare
+from swsearch.job import SearchJob, prepare
 from swsearch.scoring import Mode
+from swsearch.search_options import SearchOptions
 
 SHARES = [0.0, 0.01, 0.02, 0.03, 0.05]
 """What the CPU takes, unless --shares says otherwise."""

@@ -23,8 +23,9 @@ from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
 from swsearch.inputs import Query
-from swsearch.job import SearchJob, SearchOptions
+from swsearch.job import SearchJob
 from swsearch.loaded import LoadedDatabase
+from swsearch.search_options import SearchOptions
 
 MAX_HITS = 10
 """Hits of a query, as in the command."""

@@ -212,12 +212,13 @@ def search_command(
     from swsearch.fitted import Fit
     from swsearch.hit_alignments import align_hits, aligner_for
     from swsearch.inputs import open_subjects, read_queries
-    from swsearch.job import SearchJob, SearchOptions
+    from swsearch.job import SearchJob
     from swsearch.methods import why_none
     from swsearch.outputs import open_reports, pair_outputs
     from swsearch.provenance import Execution, checksums
     from swsearch.report import kind_of
     from swsearch.results import RunInfo
+    from swsearch.search_options import SearchOptions
 
     begun = time.monotonic()
     begun_at = datetime.now(UTC)

@@ -21,6 +21,7 @@ from swsearch.fitted import FittedStatistics
 from swsearch.report.numbers import evalue_text
 from swsearch.results import RunInfo
 from swsearch.scoring import Scoring, load_matrix
+from swsearch.search_options import SearchOptions
 
 MODES = ("local", "global", "semiglobal")
 N_SUBJECTS = 520
@@ -114,10 +115,10 @@ def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
     monkeypatch.setattr(job, "FIT_MEMORY", 2 * 8 * small.n_subjects)
     queries = swsearch.inputs.read_queries([small.sequence(k) for k in range(5)], PROTEIN)
     with CpuEngine(1) as engine:
-        options = job.SearchOptions(Scoring(), "global")
+        options = SearchOptions(Scoring(), "global")
         batches = list(job.SearchJob(queries, small, engine, options).batches())
         assert [len(batch) for batch in batches] == [2, 2, 1]
-        local = list(job.SearchJob(queries, small, engine, job.SearchOptions(Scoring())).batches())
+        local = list(job.SearchJob(queries, small, engine, SearchOptions(Scoring())).batches())
         assert [len(batch) for batch in local] == [5]
 
 

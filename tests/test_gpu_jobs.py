@@ -14,6 +14,7 @@ from swsearch.engines.gpu import launch, memory, queries, slot
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.memory import MIB
 from swsearch.scoring import MODES, Scoring, load_matrix
+from swsearch.search_options import SearchOptions
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
@@ -289,7 +290,7 @@ def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatc
     for resident in (True, False):
         Small(monkeypatch, CHUNK, resident)
         read = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN)
-        searching = job.SearchJob(read, database, gpu, job.SearchOptions(Scoring()))
+        searching = job.SearchJob(read, database, gpu, SearchOptions(Scoring()))
         first, second = ([result.hits for result in searching.results()] for _ in range(2))
         assert first == second
         monkeypatch.undo()

@@ -11,8 +11,9 @@ from swsearch.engines.cpu import CpuEngine
 from swsearch.errors import EngineError
 from swsearch.hit_alignments import GPU_WORTH_HITS, align_hits, aligner_for
 from swsearch.inputs import Query
-from swsearch.job import SearchJob, SearchOptions
+from swsearch.job import SearchJob
 from swsearch.scoring import Scoring
+from swsearch.search_options import SearchOptions
 
 
 @pytest.fixture(scope="module")

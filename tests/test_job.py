@@ -17,8 +17,8 @@ from swsearch.engines.cpu import CpuEngine
 from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.hit_alignments import align_hits
 from swsearch.inputs import read_queries
-from swsearch.job import SearchOptions
 from swsearch.scoring import MODES, Scoring, load_matrix
+from swsearch.search_options import SearchOptions
 
 SUBJECTS = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("c", "MKVLAAGIVGWW"), ("d", ""), ("e", "MKVAAGIVGW")]
 

@@ -14,10 +14,13 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
-from swsearch.job import SearchJob, SearchOptions
+from swsearch.job import SearchJob
 from swsearch.loaded import LoadedDatabase
+from swsearch.methods import StatisticsMethod
 from swsearch.pairs import PairAligner
 from swsearch.scoring import Mode
+from swsearch.search_options import SearchOptions
+from swsearch.statistics import statistics_for
 from swsearch.study.problem import Pair, protein_scoring, random_pair
 from swsearch.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
 
@@ -35,7 +38,11 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
     database = Database.from_records((f"s{n}", PROTEIN.decode(one)) for n, one in enumerate(timer.subjects))
     with GpuEngine(device=device) as engine, database:
         queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
-        job = SearchJob(queries, database, engine, SearchOptions(scoring, max_hits=MAX_HITS, evalue=None))
+        # hits above a threshold where that is known beforehand, not fitted after all is scored
+        method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
+        job = SearchJob(
+            queries, database, engine, SearchOptions(scoring, max_hits=MAX_HITS, statistics_method=method)
+        )
         loaded = LoadedDatabase(engine, database, job.plan)
         try:
             for query in queries:
