@@ -40,9 +40,11 @@ CONTENDERS = [
     Contender("ssearch36-62", "ssearch36 BLOSUM62 11/1", "ssearch36", "-s BP62 -f -11 -g -1"),
     Contender("ours-62-fitted", "swsearch BLOSUM62 11/1, fitted", "swsearch", "--statistics fitted"),
     Contender(
-        "ours-50-fitted", "swsearch BLOSUM50 10/2, fitted", "swsearch",
+        "ours-50-fitted",
+        "swsearch BLOSUM50 10/2, fitted",
+        "swsearch",
         "--matrix BLOSUM50 --gap-open 10 --gap-extend 2 --statistics fitted",
-    ),  # fmt: skip
+    ),
     Contender("ours-50", "swsearch BLOSUM50 13/2", "swsearch", "--matrix BLOSUM50 --gap-open 13 --gap-extend 2"),
     Contender("ours-50-12", "swsearch BLOSUM50 12/2", "swsearch", "--matrix BLOSUM50 --gap-open 12 --gap-extend 2"),
     Contender("ours-45", "swsearch BLOSUM45 14/2", "swsearch", "--matrix BLOSUM45 --gap-open 14 --gap-extend 2"),

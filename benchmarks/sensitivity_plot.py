@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator, PercentFormatter
 
@@ -21,45 +22,74 @@ COLOURS = {
 }  # fmt: skip
 """By the first word of a name; they also differ for the colour-blind."""
 
-DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (7, 3)))
-"""Of the contenders of one colour, in turn."""
+SETTINGS = mpl.color_sequences["Dark2"]
+"""Of swsearch's settings, in turn; the first has swsearch's colour."""
 
 FIRST, MOST = 5, 10.0
 """The plot begins at so many wrong hits of all queries, fewer being chance, and ends at so many a query."""
 
 
-def draw(results: dict[str, Any]) -> Figure:
-    """Return the figure."""
-    about = results["about"]
+Points = list[list[float]]
+"""Wrong hits a query, and coverage."""
+
+
+def _program(name: str) -> str:
+    return name.partition(" ")[0]
+
+
+def style_of(name: str, place: int, of_settings: bool) -> dict[str, Any]:
+    """Return how a line looks: the place is that among its program's lines of the panel."""
+    colour = COLOURS.get(_program(name), "0.4")
+    if place == 0:
+        return {"color": colour, "lw": 2.2}
+    if of_settings:
+        return {
+            "color": SETTINGS[(place - 1) % len(SETTINGS)],
+            "ls": "--" if place > len(SETTINGS) else "-",
+            "lw": 1.1,
+        }
+    return {"color": colour, "ls": "--", "lw": 1.1}
+
+
+def draw_panel(axes: Axes, curves: dict[str, Points], title: str, begin: float) -> None:
+    """Draw some of the curves."""
     used: dict[str, int] = {}
+    for name, points in curves.items():
+        program = _program(name)
+        place = used[program] = used.get(program, -1) + 1
+        style = style_of(name, place, len({_program(each) for each in curves}) == 1)
+        axes.plot([errors for errors, _ in points], [coverage for _, coverage in points], label=name, **style)
+    axes.set_xscale("log")
+    axes.set_xlim(begin, MOST)
+    axes.set_title(title, fontsize=10.5, loc="left")
+    axes.yaxis.set_major_locator(MultipleLocator(0.02))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_xlabel("wrong hits (another fold) a query")
+    axes.grid(True, color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, fontsize=8, frameon=False)
+
+
+def draw(results: dict[str, Any]) -> Figure:
+    """Return the figure: programs on the left, swsearch's settings on the right."""
+    about = results["about"]
+    curves: dict[str, Points] = results["curves"]
+    begin = FIRST * about["least"]
+    ours = {name: points for name, points in curves.items() if _program(name) == "swsearch"}
+    peers = {name: points for name, points in curves.items() if name not in list(ours)[1:]}
+    shown = [coverage for points in curves.values() for errors, coverage in points if begin <= errors <= MOST]
     with plt.rc_context({"font.size": 10}):
-        figure, axes = plt.subplots(figsize=(8.4, 6.2), layout="constrained")
-        begin = FIRST * about["least"]
-        shown: list[float] = []
-        for name, points in results["curves"].items():
-            shown += [coverage for errors, coverage in points if begin <= errors <= MOST]
-            program = name.split()[0]
-            place = used[program] = used.get(program, -1) + 1
-            axes.plot(
-                [errors for errors, _ in points], [coverage for _, coverage in points],
-                color=COLOURS.get(program, "0.4"), ls=DASHES[place % len(DASHES)],
-                lw=2.2 if place == 0 else 1.1, label=name,
-            )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_xlim(begin, MOST)
-        axes.set_ylim(min(shown, default=0.0) * 0.97, max(shown, default=1.0) * 1.03)
-        axes.yaxis.set_major_locator(MultipleLocator(0.02))
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_xlabel("wrong hits (another fold) a query, as the E-value threshold grows")
-        axes.set_ylabel("share of a query's superfamily found, mean")
-        axes.set_title(
-            f"SCOPe 40: {about['queries']:,} of {about['domains']:,} domains against all, {about['date'][:10]}",
-            fontsize=10.5, loc="left",
+        figure, panels = plt.subplots(1, 2, figsize=(10.5, 6), sharey=True, layout="constrained")
+        draw_panel(panels[0], peers, "programs", begin)
+        draw_panel(panels[1], ours, "swsearch's settings", begin)
+        panels[0].set_ylim(min(shown, default=0.0) * 0.97, max(shown, default=1.0) * 1.03)
+        panels[0].set_ylabel("share of a query's superfamily found, mean")
+        figure.suptitle(
+            f"SCOPe 40: {about['queries']:,} of {about['domains']:,} domains against all, as the E-value threshold "
+            f"grows, {about['date'][:10]}",
+            fontsize=10.5, x=0.01, ha="left",
         )  # fmt: skip
-        axes.grid(True, color="0.9", lw=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        figure.legend(loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
     return figure
 
 
