@@ -4,14 +4,16 @@ For most matrices and gap costs, and for global and semi-global alignment, there
 search knows every subject's exact score. As ssearch36, ggsearch36 and glsearch36 do (Pearson, J. Mol. Biol. 276:71,
 1998), the mean and the variance of unrelated subjects' scores are found as functions of log subject length,
 relatives of the query are left out by iteration, and a score's distance from the mean, in standard deviations, is
-its z-score. Unlike those programs, the mean is a broken line and not a straight one (a global score falls on either
-side of the query's length), and what z-scores are held to was chosen by measurement
-(``benchmarks/results/fitted_statistics.txt`` and ``calibration.txt``):
+its z-score. What z-scores are held to was chosen by measurement (``benchmarks/results/fitted_statistics.txt`` and
+``calibration.txt``), and but for local mode the mean is a broken line, not a straight one as in those programs: a
+global score falls on either side of the query's length.
 
-- local: a Gumbel distribution, as theory has it. Its mean and variance are found by regression, and not lambda and K
-  by maximum likelihood, which takes all subjects for alike but for their length: a shuffled query has 0.06 chance
-  hits of E <= 0.01 with the former, 0.23 with the latter and 0.86 with published constants. High scores with subjects
-  of like composition weigh more in a variance;
+- local: a Gumbel distribution whose mean grows in proportion to log length, as theory has it. Scores of short
+  subjects vary less but their tail falls no faster, and a variance that was measured at few subjects is mostly noise,
+  which would put some that are no relatives ahead: the variance of a length counts where it is above that of all.
+  Mean and variance are found by regression, and not lambda and K by maximum likelihood, which takes all subjects for
+  alike but for their length and lets several times as many chance hits have a small E-value (``calibration.txt``).
+  High scores with subjects of like composition weigh more in a variance;
 - semi-global, all four ends free: the best of many short overlaps, a Gumbel distribution;
 - global: Student's t with 31 degrees of freedom. With the normal distribution, ggsearch36's, three times as many
   chance hits as it says have E <= 1, and seven times as many E <= 0.1, among 20,000 subjects: the variance depends on
@@ -42,8 +44,8 @@ DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT
 
 STEPS: dict[Mode, float] = {"local": 0.5, "global": 0.15, "semiglobal": 0.5}
 """Distance of the broken line's knots, in log length. Around the query's length, where a knot is sure to be, the mean
-of global scores turns within a few tenths; that of local scores is nearly a straight line, that of semi-global scores
-hardly depends on length."""
+of global scores turns within a few tenths; that of semi-global scores hardly depends on length, and that of local
+scores is straight, so that knots are those of the variance."""
 
 LEAST_SUBJECTS = 500
 """Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
@@ -295,6 +297,9 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
     sample = Sample(fit.adjust(scores, lengths.all, query_length), lengths)
     knots = lengths.knots(STEPS[fit.mode], LEAST_BETWEEN, math.log(query_length) if fit.mode == "global" else None)
     line = BrokenLine(lengths.log, knots)
+    is_local = fit.mode == "local"
+    mean_knots = knots[[0, -1]] if is_local and len(knots) > 1 else knots
+    mean_line = BrokenLine(lengths.log, mean_knots)
     reach = fit.distribution.upper(OUTLIER / lengths.n)
     means, variances = sample.start(line)
     outliers = sample.outside(means, variances, reach)
@@ -305,16 +310,18 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
                 "scores can be fitted; search a database that is not mostly relatives of the query"
             )
         counts, sums, squares = sample.without(outliers)
-        at_knots = line.fit(counts / variances, sums / variances)
-        means = line.at(at_knots)
+        at_mean_knots = mean_line.fit(counts / variances, sums / variances)
+        means = mean_line.at(at_mean_knots)
         spread = line.box_means(counts, squares - 2 * means * sums + counts * means**2)
         variances = line.at(spread)
-        if float((counts * variances).sum() / counts.sum()) < LEAST_VARIANCE:
+        pooled = float((counts * variances).sum() / counts.sum())
+        if pooled < LEAST_VARIANCE:
             raise FitError("nearly all subjects score the same")
-        spread = np.maximum(spread, LEAST_VARIANCE)
+        spread = np.maximum(spread, pooled if is_local else LEAST_VARIANCE)
         variances = line.at(spread)
         before, outliers = outliers, sample.outside(means, variances, reach)
         if np.array_equal(before, outliers):
             break
+    at_knots = np.interp(knots, mean_knots, at_mean_knots)
     knot_values = (tuple(values.tolist()) for values in (knots, at_knots, spread))
     return FittedStatistics(fit, query_length, lengths.n - len(before), len(before), *knot_values)

@@ -67,7 +67,12 @@ class SearchOptions:
         if self.max_alignments < 1:
             raise OptionError("max_alignments", self.max_alignments, "an integer >= 1")
         if self.max_alignments > 1 and self.mode != "local":
-            raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", "only local alignments may be several")
+            raise OptionError(
+                "max_alignments",
+                self.max_alignments,
+                f"1 in {self.mode} mode",
+                "only local alignments may be several",
+            )
         if self.max_hits < 1:
             raise OptionError("max_hits", self.max_hits, "an integer >= 1")
         if self.dbsize is not None and self.dbsize < 1:

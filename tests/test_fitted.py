@@ -43,7 +43,10 @@ def test_known_parameters_are_found(mode, seed):
     mean = 20 + 10 * np.log(at) - (np.abs(at - QUERY_LENGTH) if mode == "global" else 0)
     deviation = 12 * np.sqrt(np.log(at) / 5)
     assert statistics.z_scores(np.rint(mean), at) == pytest.approx(np.zeros(5), abs=0.2), seed
-    assert statistics.z_scores(np.rint(mean + 3 * deviation), at) == pytest.approx(np.full(5, 3.0), abs=0.3), seed
+    # in local mode a length's variance counts where it is above that of all, whose mean log length is 5.8
+    counted = np.maximum(deviation, 12 * math.sqrt(5.8 / 5)) if mode == "local" else deviation
+    z_scores = statistics.z_scores(np.rint(mean + 3 * deviation), at)
+    assert z_scores == pytest.approx(3 * deviation / counted, abs=0.3), seed
     assert statistics.n_outliers < 20, seed
 
 
@@ -234,6 +237,17 @@ def test_bits_are_those_of_the_expected_number():
         assert evalues[small] == pytest.approx(
             len(lengths) * QUERY_LENGTH * length * 2.0 ** -bits[small], rel=1e-3, abs=1e-280
         )
+
+
+def test_the_mean_of_local_scores_is_straight_and_short_subjects_vary_as_all_do():
+    lengths, scores = made_up("local")
+    statistics = fitted_to("local", lengths, scores)
+    x, means = np.array(statistics.log_lengths), np.array(statistics.means)
+    assert len(x) > 5
+    assert means == pytest.approx(means[0] + (means[-1] - means[0]) * (x - x[0]) / (x[-1] - x[0]))
+    pooled = min(statistics.variances)
+    assert pooled == pytest.approx(144 * 5.8 / 5, rel=0.05)
+    assert statistics.variances[0] == pooled < max(statistics.variances[2:-2])
 
 
 def test_a_broken_line_is_that_of_least_squares():

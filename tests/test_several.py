@@ -131,7 +131,10 @@ def test_without_statistics_any_score_will_do():
     ("options", "message"),
     [
         ({"max_alignments": 0}, "max_alignments: got 0, expected an integer >= 1"),
-        ({"mode": "global", "evalue": None}, "max_alignments: got 9, expected 1 in global mode; only local alignments may be several"),
+        (
+            {"mode": "global", "evalue": None},
+            "max_alignments: got 9, expected 1 in global mode; only local alignments may be several",
+        ),
     ],
 )
 def test_bad_arguments(options, message):
