@@ -117,8 +117,8 @@ OutputFormats = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FMT",
-        help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 BLAST JSON, json "
-        "(a line a query), sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses columns. With several "
+        help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 BLAST JSON, html, "
+        "json (a line a query), sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses columns. With several "
         "outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,
@@ -129,9 +129,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about t
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
 
 
-def _percentage(text: str) -> Any:
+def _percentage(text: str, *names: str) -> Any:
     """Make an option for a percentage of alignments."""
-    return typer.Option(metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
+    return typer.Option(*names, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
 
 
 MinIdentity = Annotated[
@@ -141,5 +141,10 @@ MinIdentity = Annotated[
         "memory: 16 bytes for each subject that reaches the E-value threshold."
     ),
 ]
-MinQueryCoverage = Annotated[float | None, _percentage("Least part of the query from first to last aligned residue.")]
+MinQueryCoverage = Annotated[
+    float | None,
+    _percentage(
+        "Least part of the query from first to last aligned residue.", "--min-query-coverage", "--min-coverage"
+    ),
+]
 MinSubjectCoverage = Annotated[float | None, _percentage("The same of the subject.")]
