@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from xml.sax.saxutils import escape
+from html import escape  # xml.sax.saxutils imports all of urllib
 
 from swsearch.report import blast_terms, headers
 from swsearch.report.base import Writer
@@ -167,5 +167,5 @@ def _element(indent: str, name: str, value: Value) -> str:
 
 def _escaped(text: str) -> str:
     """Escape a text as blastp does, quotes included, and what is not ASCII besides."""
-    safe = escape(_NEVER.sub("\ufffd", text), {'"': "&quot;", "'": "&apos;"})
+    safe = escape(_NEVER.sub("\ufffd", text), quote=False).replace('"', "&quot;").replace("'", "&apos;")
     return safe.encode("ascii", "xmlcharrefreplace").decode("ascii")
