@@ -150,7 +150,7 @@ def draw(rows: list[Row], path: Path, title: str) -> None:
 def main() -> None:
     parser = arguments(__doc__)
     parser.set_defaults(first=1000)
-    parser.add_argument("--others", type=int, default=200, help="queries but for the first scoring, %(default)s")
+    parser.add_argument("--others", type=int, default=1000, help="queries but for the first scoring, %(default)s")
     parser.add_argument("--engine", default="cpu", help="what scores, default %(default)s")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where scores are kept, or found")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw expected against found")
@@ -165,7 +165,7 @@ def main() -> None:
     columns = ["scoring", "queries", "statistics", "searches", *(f"E <= {level:g}" for level in SHOWN)]
     what = (
         f"{len(subjects):,} subjects, {residues(subjects):,} residues; {options.first:,} queries, "
-        f"{residues(queries['shuffled']):,} residues, {options.others} but for the first scoring; seed {SEED}"
+        f"{residues(queries['shuffled']):,} residues, {options.others:,} but for the first scoring; seed {SEED}"
     )
     lines = [
         f"benchmarks/calibration.py, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
