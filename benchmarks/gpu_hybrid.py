@@ -120,7 +120,7 @@ class Hybrid:
         options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS)
         job = SearchJob(queries, database, gpu, options)
         self._thresholds = Thresholds(
-            [job._least_scores(len(query.codes)) for query in queries], [None] * len(queries)
+            [job.least_scores(len(query.codes)) for query in queries], [None] * len(queries)
         )
         self._groups = {engine: prepare(engine, queries, options.scoring, MODE) for engine in (gpu, cpu)}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from swsearch.inputs import Query
 from swsearch.methods import HitNumbers, numbers_of
 from swsearch.results import Hit
 from swsearch.several import Further
-from swsearch.statistics import KarlinAltschul, Statistics
+from swsearch.statistics import Statistics
 
 if TYPE_CHECKING:
     from swsearch.job import SearchJob
@@ -39,27 +40,10 @@ class HitMaker:
         The query.
     statistics : Statistics or None
         What bit scores and E-values come from.
-    published : KarlinAltschul or None
-        What to report beside it.
-    least_scores : ndarray, shape (longest subject + 1,), int64
-        Smallest score of a hit by subject length, as far as published statistics and filters say; looked at for
-        further alignments alone.
     """
 
-    def __init__(
-        self,
-        job: SearchJob,
-        query: Query,
-        statistics: Statistics | None,
-        published: KarlinAltschul | None,
-        least_scores: npt.NDArray[np.int64],
-    ) -> None:
-        self._job, self._query, self._statistics, self._published = job, query, statistics, published
-        threshold = job.options.threshold
-        if job.options.max_alignments > 1 and isinstance(statistics, FittedStatistics) and threshold is not None:
-            fitted = statistics.least_scores(threshold, len(least_scores) - 1, job.effective_residues)
-            least_scores = np.maximum(least_scores, fitted)
-        self._least_scores = least_scores
+    def __init__(self, job: SearchJob, query: Query, statistics: Statistics | None) -> None:
+        self._job, self._query, self._statistics = job, query, statistics
 
     def hits(self, best: list[Candidate]) -> list[Hit]:
         """Return the hits of candidates, best first: as many as are asked for, of those that pass the filters."""
@@ -99,7 +83,16 @@ class HitMaker:
 
     def _numbers(self, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
         residues = self._job.effective_residues
-        return numbers_of(self._statistics, self._published, scores, len(self._query.codes), lengths, residues)
+        return numbers_of(self._statistics, self._job.published, scores, len(self._query.codes), lengths, residues)
+
+    @cached_property
+    def _least_scores(self) -> npt.NDArray[np.int64]:
+        """Smallest score of a further alignment by subject length, or less: its E-value has the last word."""
+        job, statistics, threshold = self._job, self._statistics, self._job.options.threshold
+        least = job.least_scores(len(self._query.codes))
+        if isinstance(statistics, FittedStatistics) and threshold is not None:
+            least = np.maximum(least, statistics.least_scores(threshold, len(least) - 1, job.effective_residues))
+        return least
 
     def _further(self, subject_length: int) -> Further | None:
         """Return what finds further alignments of a hit with a subject of this length, if they are asked for."""

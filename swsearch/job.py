@@ -166,7 +166,7 @@ class SearchJob:
         if options.distribution:
             return self._run_counted(queries, loaded)
         tops = [
-            TopHits(self._least_scores(len(query.codes)), options.max_candidates, self._allowed) for query in queries
+            TopHits(self.least_scores(len(query.codes)), options.max_candidates, self._allowed) for query in queries
         ]
         group = prepare(self.engine, queries, options.scoring, options.mode)
         pending: list[tuple[LoadedChunk, Pending]] = []
@@ -192,11 +192,8 @@ class SearchJob:
     def _run_fitted(self, queries: Sequence[Query], loaded: LoadedDatabase, fit: Fit) -> list[SearchResult]:
         """Score everything, fit, then look for hits: the E-value threshold is known only when all is scored."""
         options, lengths = self.options, self._by_length.all
-        group = prepare(self.engine, queries, options.scoring, options.mode)
-        scores = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
-        _score_all(self.engine, group, loaded, scores, self.progress)
         results = []
-        for query, row in zip(queries, scores, strict=True):
+        for query, row in zip(queries, self._all_scores(queries, loaded), strict=True):
             statistics: FittedStatistics | None = None
             reason = ""
             try:
@@ -218,16 +215,20 @@ class SearchJob:
     def _run_counted(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Score everything and keep how it is distributed; the hits are those that `Engine.find` finds."""
         options, lengths = self.options, self.database.lengths
-        scores = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
-        group = prepare(self.engine, queries, options.scoring, options.mode)
-        _score_all(self.engine, group, loaded, scores, self.progress)
         results = []
-        for query, row in zip(queries, scores, strict=True):
-            among = np.flatnonzero(row >= self._least_scores(len(query.codes))[lengths])
+        for query, row in zip(queries, self._all_scores(queries, loaded), strict=True):
+            among = np.flatnonzero(row >= self.least_scores(len(query.codes))[lengths])
             best = best_of(row, self._passing(row, among), options.max_candidates)
             result = self._result(query, best, options.statistics, self._why_none)
             results.append(self._with_distribution(result, row))
         return results
+
+    def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
+        """Return the scores of some of the queries with every subject, in input order."""
+        group = prepare(self.engine, queries, self.options.scoring, self.options.mode)
+        scores: ScoreArray = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
+        _score_all(self.engine, group, loaded, scores, self.progress)
+        return scores
 
     def _passing(self, row: ScoreArray, among: IntArray) -> IntArray:
         """Return those of some subjects that the filters by score and identifier let pass."""
@@ -268,7 +269,7 @@ class SearchJob:
         statistics = self.options.statistics
         return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None
 
-    def _least_scores(self, query_length: int) -> npt.NDArray[np.int64]:
+    def least_scores(self, query_length: int) -> npt.NDArray[np.int64]:
         """Tabulate the smallest score of a hit by subject length: the E-value threshold, exactly."""
         lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
         longest = int(lengths[-1]) if len(lengths) else 0
@@ -284,7 +285,7 @@ class SearchJob:
         self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
     ) -> SearchResult:
         database = self.database
-        hits = HitMaker(self, query, statistics, self.published, self._least_scores(len(query.codes))).hits(best)
+        hits = HitMaker(self, query, statistics).hits(best)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,

@@ -75,7 +75,7 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
 
 
 def _format_of(path: str | None) -> str:
-    if path is None or path == "-" or not _is_regular(path):
+    if path is None or is_stdout(path) or not _is_regular(path):
         return DEFAULT_FORMAT
     kind = report.kind_of_file(path)
     if kind is not None:
@@ -107,7 +107,7 @@ def _check_places(outputs: Sequence[Output]) -> None:
 
 def _check_extension(output: Output) -> None:
     """Refuse one format under another's extension: it would be read wrongly, or not at all."""
-    if output.path is None or output.path == "-" or not _is_regular(output.path):
+    if output.path is None or is_stdout(output.path) or not _is_regular(output.path):
         return
     meant, kind = report.kind_of_file(output.path), report.kind_of(output.outfmt)
     compressed = PurePath(output.path).suffix.lower() in _COMPRESSED

@@ -75,8 +75,6 @@ def checksums(queries: str, database: Database) -> tuple[Checksum, ...]:
     block = read_user_block(name) if Path(name).is_file() and is_database(name) else None
     if block is not None and block.sha256:
         found.append(Checksum("database", name, block.sha256))
-    for segment in database.info()["segments"]:
-        for source in segment["sources"]:
-            if source.get("sha256"):
-                found.append(Checksum("built from", source["path"], source["sha256"]))
+    sources = (source for source in database.sources() if source.get("sha256"))
+    found += [Checksum("built from", source["path"], source["sha256"]) for source in sources]
     return tuple(found)

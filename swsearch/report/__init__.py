@@ -5,14 +5,13 @@ A format is added by writing a `Writer` in a module of its own and by a line in 
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import IO, Any
 
 from swsearch.errors import OptionError
 from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
-from swsearch.report.base import BinaryWriter, Writer
+from swsearch.report.base import BinaryWriter, Writer, did_you_mean
 from swsearch.report.blast_json import BlastJsonWriter
 from swsearch.report.blast_xml import BlastXmlWriter
 from swsearch.report.html import HtmlWriter
@@ -83,8 +82,7 @@ def kind_of(outfmt: str) -> Kind:
     name = (outfmt.split() or [""])[0]
     key = FORMATS.get(name.lower())
     if key is None:
-        close = difflib.get_close_matches(name.lower(), FORMATS, n=2)
-        remedy = f"did you mean {' or '.join(close)}?" if close else ""
+        remedy = did_you_mean(name.lower(), FORMATS, 2)
         raise OptionError("outfmt", outfmt, f"one of {', '.join(FORMATS)}", remedy)
     return _BY_KEY[key]
 

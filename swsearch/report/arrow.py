@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -11,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from swsearch.errors import InputError, OptionError
 from swsearch.report import headers
-from swsearch.report.base import BinaryWriter
+from swsearch.report.base import BinaryWriter, did_you_mean
 from swsearch.report.provenance import provenance
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 
@@ -218,8 +217,7 @@ def _choose(names: list[str], outfmt: str) -> list[TypedColumn]:
     chosen: dict[str, TypedColumn] = {}
     for name in names:
         if name not in COLUMNS:
-            close = difflib.get_close_matches(name.lower(), COLUMNS, n=3)
-            remedy = f"did you mean {' or '.join(close)}?" if close else ""
+            remedy = did_you_mean(name.lower(), COLUMNS, 3)
             raise OptionError("outfmt", outfmt, f"columns out of {', '.join(COLUMNS)}, not {name!r}", remedy)
         chosen.setdefault(name, COLUMNS[name])
     return list(chosen.values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import IO, Any, ClassVar
 
 from swsearch.errors import OptionError
@@ -71,3 +73,9 @@ class BinaryWriter(Writer):
     """Base of formats whose stream takes bytes."""
 
     binary: ClassVar[bool] = True
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int) -> str:
+    """Return the remedy for an unknown name: the names that are like it, at most so many; empty if none is."""
+    close = difflib.get_close_matches(name, list(known), n=most)
+    return f"did you mean {' or '.join(close)}?" if close else ""

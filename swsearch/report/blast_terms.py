@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.results import RunInfo, SearchResult
 from swsearch.statistics import KarlinAltschul
@@ -84,8 +83,4 @@ def message(result: SearchResult) -> str:
         parts.append("Sequence contains no data")
     if not result.hits:
         parts.append("No hits found")
-    if result.statistics is None:
-        parts.append(headers.one_line(result.why_no_statistics))
-    elif isinstance(result.statistics, FittedStatistics):
-        parts.append(f"E-values: {result.statistics.name}; {result.statistics.describe()}")
-    return "; ".join(parts)
+    return "; ".join(filter(None, [*parts, headers.statistics_note(result)]))

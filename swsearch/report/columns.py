@@ -6,14 +6,14 @@ Names and values are BLAST's, so that whatever reads blastp's tables reads these
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from swsearch.alignment import PairAlignment, btop_of_rows
 from swsearch.errors import OptionError
-from swsearch.report import headers, numbers
+from swsearch.report import blast_terms, headers, numbers
+from swsearch.report.base import did_you_mean
 from swsearch.results import Hit, Hsp, SearchResult
 
 STANDARD = (
@@ -243,8 +243,7 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
         elif name.startswith("delim="):
             raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are separated by tabs, 10 by commas")
         else:
-            close = difflib.get_close_matches(name.lower(), [*COLUMNS, "std"], n=3)
-            remedy = f"did you mean {' or '.join(close)}?" if close else ""
+            remedy = did_you_mean(name.lower(), [*COLUMNS, "std"], 3)
             raise OptionError("outfmt", outfmt, f"columns out of std, {', '.join(COLUMNS)}, not {name!r}", remedy)
     return list(chosen.values())
 
@@ -253,7 +252,7 @@ def table_rows(result: SearchResult, columns: list[Column]) -> Iterable[list[str
     """Fill the columns for each alignment of a result, one hit at a time."""
     query = (
         headers.identifier(result.query_id),
-        headers.one_line(f"{result.query_id} {result.query_description}").strip() or headers.MISSING,
+        blast_terms.query_title(result) or headers.MISSING,
     )
     texts = [column.text for column in columns]
     for hit in result.hits:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from swsearch.results import Asked
+from swsearch.fitted import FittedStatistics
+from swsearch.results import Asked, SearchResult
 
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
@@ -49,6 +50,15 @@ def titles(identifier: str, description: str) -> list[str]:
 def asked(asked: Asked) -> str:
     """Return in a line what a search was asked for besides: ``min_identity 90, query_mask tantan``."""
     return one_line(", ".join(f"{name} {value}" for name, value in asked.items()))
+
+
+def statistics_note(result: SearchResult) -> str:
+    """Return in a line why a query has no E-values, or what was fitted to its scores; empty for published ones."""
+    if result.statistics is None:
+        return one_line(result.why_no_statistics)
+    if isinstance(result.statistics, FittedStatistics):
+        return f"E-values: {result.statistics.name}; {result.statistics.describe()}"
+    return ""
 
 
 def entries(identifier: str, description: str) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -22,8 +21,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from swsearch.alphabet import ByteArray
-from swsearch.fitted import FittedStatistics
-from swsearch.report import headers
+from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 from swsearch.score_distribution import ScoreDistribution
@@ -88,7 +86,7 @@ class HtmlWriter(Writer):
                 "hits": len(result.hits),
                 "best": headers.identifier(best.subject_id) if best else "",
                 "score": int(best.score) if best else None,
-                "evalue": _number(best.evalue) if best else None,
+                "evalue": numbers.finite(best.evalue) if best else None,
             }
         )
 
@@ -138,11 +136,8 @@ def _data(identifier: str, value: dict[str, Any]) -> str:
 
 def _query_data(result: SearchResult) -> dict[str, Any]:
     statistics = result.statistics
-    if statistics is None:
-        note = result.why_no_statistics
-    elif isinstance(statistics, FittedStatistics):
-        note = f"E-values: {statistics.name}; {statistics.describe()}"
-    else:
+    note = headers.statistics_note(result)
+    if statistics is not None and not note:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
@@ -164,9 +159,9 @@ def _hit_data(hit: Hit, query: str) -> dict[str, Any]:
         "titles": headers.titles(hit.subject_id, hit.subject_description),
         "length": int(hit.subject_length),
         "score": int(hit.score),
-        "bits": _number(hit.bit_score),
-        "evalue": _number(hit.evalue),
-        "z": _number(hit.z_score),
+        "bits": numbers.finite(hit.bit_score),
+        "evalue": numbers.finite(hit.evalue),
+        "z": numbers.finite(hit.z_score),
         "hsps": [_hsp_data(hsp, query) for hsp in hit.hsps],
     }
 
@@ -186,11 +181,11 @@ def _hsp_data(hsp: Hsp, query: str) -> dict[str, Any]:
         "identities": pair.identities,
         "positives": pair.positives,
         "score": int(hsp.score),
-        "bits": _number(hsp.bit_score),
-        "evalue": _number(hsp.evalue),
+        "bits": numbers.finite(hsp.bit_score),
+        "evalue": numbers.finite(hsp.evalue),
     }
     if hsp.evalue_published is not None:
-        data["published"] = _number(hsp.evalue_published)
+        data["published"] = numbers.finite(hsp.evalue_published)
     if (letters := _letters(of_query)) != query:
         data["query"] = letters
     return data
@@ -268,8 +263,3 @@ def _execution(run: RunInfo) -> list[tuple[str, str]]:
 def _definitions(identifier: str, heading: str, rows: list[tuple[str, str]]) -> str:
     items = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>\n" for name, value in rows)
     return f'<section id="{identifier}" class="facts">\n<h2>{heading}</h2>\n<dl>\n{items}</dl>\n</section>\n'
-
-
-def _number(value: float | None) -> float | None:
-    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
-    return float(value) if value is not None and math.isfinite(value) else None

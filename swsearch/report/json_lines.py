@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, TextIO
 
 from swsearch.fitted import FittedStatistics
-from swsearch.report import headers
+from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 
@@ -97,10 +96,10 @@ def _alignment_object(hsp: Hsp) -> dict[str, Any]:
     query_row, midline, subject_row = pair.rows()
     return {
         "score": int(hsp.score),
-        "bit_score": _number(hsp.bit_score),
-        "evalue": _number(hsp.evalue),
-        **({} if hsp.z_score is None else {"z_score": _number(hsp.z_score)}),
-        **({} if hsp.evalue_published is None else {"evalue_published": _number(hsp.evalue_published)}),
+        "bit_score": numbers.finite(hsp.bit_score),
+        "evalue": numbers.finite(hsp.evalue),
+        **({} if hsp.z_score is None else {"z_score": numbers.finite(hsp.z_score)}),
+        **({} if hsp.evalue_published is None else {"evalue_published": numbers.finite(hsp.evalue_published)}),
         "query_start": int(pair.query_start),
         "query_end": int(pair.query_end),
         "subject_start": int(pair.subject_start),
@@ -116,8 +115,3 @@ def _alignment_object(hsp: Hsp) -> dict[str, Any]:
         "subject_row": subject_row,
         "midline": midline,
     }
-
-
-def _number(value: float | None) -> float | None:
-    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
-    return float(value) if value is not None and math.isfinite(value) else None

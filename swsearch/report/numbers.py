@@ -63,3 +63,8 @@ def whole_percentage(part: int, whole: int) -> int:
         return 0
     rounded = (200 * part + whole) // (2 * whole)
     return 99 if rounded == 100 and part < whole else rounded
+
+
+def finite(value: float | None) -> float | None:
+    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
+    return float(value) if value is not None and math.isfinite(value) else None

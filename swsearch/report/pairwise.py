@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
-from swsearch.fitted import Fit, FittedStatistics
+from swsearch.fitted import Fit
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
@@ -83,14 +83,10 @@ def _query_heading(result: SearchResult) -> Iterator[str]:
     yield from _wrapped(f"Query= {title}")
     yield ""
     yield f"Length={result.query_length}"
-    if result.statistics is None:
+    if note := headers.statistics_note(result):
         yield ""
-        yield from _wrapped(f"Note: {headers.one_line(result.why_no_statistics)}")
-        return
-    if isinstance(result.statistics, FittedStatistics):
-        yield ""
-        yield from _wrapped(f"Note: E-values: {result.statistics.name}; {result.statistics.describe()}")
-    if result.effective_residues != result.database_residues:
+        yield from _wrapped(f"Note: {note}")
+    if result.statistics is not None and result.effective_residues != result.database_residues:
         yield f"E-values refer to a database of {result.effective_residues:,} letters"
 
 
