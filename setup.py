@@ -10,8 +10,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 ROOT = Path(__file__).resolve().parent
-SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*.cpp"))
-HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*.hpp"))
+SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*/*.cpp"))
+HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*/*.hpp"))
 
 # one binary for this Python and every later one; interpreters without the GIL have no stable ABI yet
 STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B0000", "cp311")
@@ -58,7 +58,7 @@ class BuildExtension(build_ext):
 
     def copy_extensions_to_source(self) -> None:
         """Take what is left of earlier builds away: a file for one version of Python would be found first."""
-        for path in (ROOT / "swsearch").glob("_simd.*.so"):
+        for path in (ROOT / "swsearch" / "engines" / "cpu").glob("_simd.*.so"):
             path.unlink()
         super().copy_extensions_to_source()
 
@@ -68,10 +68,11 @@ setup(
     options={"bdist_wheel": {"py_limited_api": STABLE_ABI[1]}} if STABLE_ABI else {},
     ext_modules=[
         Extension(
-            "swsearch._simd",
+            "swsearch.engines.cpu._simd",
             SOURCES,
             depends=HEADERS,
             language="c++",
+            include_dirs=["cpu"],
             extra_compile_args=FLAGS,
             extra_link_args=["-pthread"],
             define_macros=[("Py_LIMITED_API", STABLE_ABI[0])] if STABLE_ABI else [],

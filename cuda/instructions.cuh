@@ -1,4 +1,4 @@
-// instructions.cuh: what CUDA C++ has no function for, as inline PTX. tests/host_cuda/shim.h gives the same functions
+// instructions.cuh: what CUDA C++ has no function for, as inline PTX. tests/support/host_cuda/shim.h gives the same functions
 // in C++, so that kernels run where there is no GPU; it defines the guard, so that this file is left out there.
 #ifndef SWSEARCH_INSTRUCTIONS_CUH
 #define SWSEARCH_INSTRUCTIONS_CUH

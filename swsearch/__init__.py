@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.engines.pair_base import align
     from swsearch.errors import SwsearchError
-    from swsearch.job import score, search
-    from swsearch.pairs import align
+    from swsearch.job.job import score, search
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
@@ -38,10 +38,10 @@ _HOMES = {
     "Scoring": "swsearch.scoring",
     "SearchResult": "swsearch.results",
     "SwsearchError": "swsearch.errors",
-    "align": "swsearch.pairs",
+    "align": "swsearch.engines.pair_base",
     "dna_matrix": "swsearch.scoring",
-    "score": "swsearch.job",
-    "search": "swsearch.job",
+    "score": "swsearch.job.job",
+    "search": "swsearch.job.job",
 }
 
 _CHECKOUT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; Ctrl-C is quiet from the first moment on, while modules are still being imported."""
     try:
-        from swsearch.cli import main as run
+        from swsearch.cli.main import main as run
 
         run()
     except KeyboardInterrupt:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from swsearch import native
 from swsearch.alphabet import ByteArray
+from swsearch.engines.cpu import tracing
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring
 
@@ -222,7 +222,7 @@ def align_codes(
     mode: Mode = "local",
     *,
     ends: Ends | None = None,
-    memory: int = native.DEFAULT_MEMORY,
+    memory: int = tracing.DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
@@ -253,7 +253,7 @@ def align_codes(
     MemoryLimitError
         If the pair cannot be aligned within ``memory``.
     InputError
-        If scores could be beyond what is computed with; see `swsearch.native.trace`.
+        If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
     """
-    score, i, j, cigar = native.trace(query, subject, scoring, mode, memory, ends, threads)
+    score, i, j, cigar = tracing.trace(query, subject, scoring, mode, memory, ends, threads)
     return PairAlignment(query, subject, scoring, score, i, j, cigar)

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from swsearch.alignment import PairAlignment
-from swsearch.fitted import Fit
 from swsearch.scoring import Mode, Scoring
-from swsearch.statistics import KarlinAltschul, Statistics, why_no_statistics
+from swsearch.statistics.fitted import Fit
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, why_no_statistics
 
 if TYPE_CHECKING:
     import pandas
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
     from matplotlib.axes import Axes
 
-    from swsearch.provenance import Checksum, Execution
-    from swsearch.score_distribution import ScoreDistribution
+    from swsearch.run_info import Checksum, Execution
+    from swsearch.statistics.observed import ScoreDistribution
 
 
 Asked = dict[str, int | float | str]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
-from fake_gpu import fake_engine
 from hypothesis import HealthCheck, settings
 
-from swsearch.engines.cpu import CpuEngine
+from support.fake_gpu import fake_engine
+from swsearch.engines.cpu.engine import CpuEngine
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))  # for benchmarks; last, so that the swsearch that is installed is what is tested
 
 settings.register_profile(
     "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=60

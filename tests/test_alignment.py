@@ -1,14 +1,14 @@
 import numpy as np
-import numpy_traceback as traceback
 import pytest
-from cases import any_codes, modes, modes_with_ends, scorings
 from hypothesis import given, settings
 
+from support import numpy_traceback as traceback
+from support.cases import any_codes, modes, modes_with_ends, scorings
 from swsearch import reference
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
+from swsearch.engines.pair_base import align
 from swsearch.errors import InputError, OptionError
-from swsearch.pairs import align
 from swsearch.scoring import Scoring, dna_matrix
 
 

@@ -1,8 +1,8 @@
 import numpy as np
-from cases import any_codes, make_chunk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.cases import any_codes, make_chunk
 from swsearch.alphabet import PAD
 from swsearch.blocks import COLUMN_MULTIPLE, deinterleave
 

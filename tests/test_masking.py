@@ -10,19 +10,19 @@ import sys
 import numpy as np
 import pyarrow.parquet
 import pytest
-from cases import make_chunk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import swsearch
+from support.cases import make_chunk
 from swsearch import masking, reference
 from swsearch.alphabet import PROTEIN
-from swsearch.cli import app
+from swsearch.cli.main import app
 from swsearch.db import append_database, stored, verify_database
 from swsearch.errors import DatabaseDamageError, InputError, OptionError
-from swsearch.hit_alignments import align_hits
 from swsearch.inputs import read_queries
+from swsearch.job.hit_alignments import align_hits
 from swsearch.scoring import Scoring
 
 QUERY = "MKVLTHEDWRNQYCFGIPSW" + "A" * 14 + "DTRHCENWVQYGFKLSPIMW"

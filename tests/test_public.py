@@ -34,7 +34,7 @@ def test_help_needs_none_of_the_heavy_modules():
 
 
 def test_the_functions_are_not_hidden_by_modules():
-    from swsearch import alignment, job  # noqa: F401
+    from swsearch.job import job  # noqa: F401
 
     assert callable(swsearch.search)
     assert callable(swsearch.align)

@@ -3,10 +3,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from cases import any_codes, modes, modes_with_ends, scorings
 from hypothesis import given, settings
-from pair_checks import biopython_aligner, biopython_score
 
+from support.cases import any_codes, modes, modes_with_ends, scorings
+from support.pair_checks import biopython_aligner, biopython_score
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.scoring import Ends, Scoring

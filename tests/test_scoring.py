@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from Bio.Align import substitution_matrices
-from cases import scorings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.cases import scorings
 from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.scoring import (

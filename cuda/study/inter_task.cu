@@ -5,7 +5,7 @@
 // Traffic: a tile of 16 cells loads 4 words of the query profile through the read-only cache; H and E of its last
 //          column are 4 words out and 4 words in, in shared memory (SWSEARCH_SHARED: short queries) or global memory.
 //          40 or 48 registers (sm_90, NVRTC 13.5, November 2026).
-// Limits:  local mode; scores up to 32,767 (swsearch/study/inter_task.py bounds them beforehand); with
+// Limits:  local mode; scores up to 32,767 (swsearch/bench/study/inter_task.py bounds them beforehand); with
 //          SWSEARCH_SHARED 4 bytes of shared memory a query row and thread.
 // Why:     the seed for short queries against CUDASW++ 2.0's form: the same tiles, another home for the buffer.
 #include "study.cuh"

@@ -1,7 +1,7 @@
 """What pages take from the code when the site is built, so that they cannot say something else.
 
 A line ``<!-- generated: NAME -->`` of a page becomes what the function of that name in `PARTS` returns, as Markdown.
-tests/test_docs.py calls the same functions.
+tests/docs/test_docs.py calls the same functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def commands() -> str:
         If a command, an argument or an option has no help.
     """
     made = subprocess.run(
-        [sys.executable, "-m", "typer", "swsearch.cli", "utils", "docs", "--name", "swsearch"],
+        [sys.executable, "-m", "typer", "swsearch.cli.main", "utils", "docs", "--name", "swsearch"],
         capture_output=True,
         text=True,
         check=True,
@@ -89,7 +89,7 @@ def alignment(column: Any) -> str:
 
 def statistics() -> str:
     """List the gap costs with statistics, by matrix."""
-    from swsearch.statistics import supported_gap_costs, supported_matrices
+    from swsearch.statistics.karlin_altschul import supported_gap_costs, supported_matrices
 
     rows = [
         (name, ", ".join(f"{gap_open}/{extend}" for gap_open, extend in supported_gap_costs(name)))

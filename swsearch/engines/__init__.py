@@ -121,7 +121,7 @@ def pycuda_is_installed() -> bool:
 
 
 def _create_cpu(threads: int | None) -> Engine:
-    from swsearch.engines.cpu import CpuEngine
+    from swsearch.engines.cpu.engine import CpuEngine
 
     return CpuEngine(threads)
 

@@ -26,7 +26,7 @@ class Writer(ABC):
     needs_distribution : bool
         True when results are to keep how the whole database scores (`SearchOptions.distribution`).
     needs_checksums : bool
-        True when the run is to name the checksums of its files (`swsearch.provenance`).
+        True when the run is to name the checksums of its files (`swsearch.run_info`).
     """
 
     needs_alignments: bool = True

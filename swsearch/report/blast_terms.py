@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from swsearch.report import headers
 from swsearch.results import RunInfo, SearchResult
-from swsearch.statistics import KarlinAltschul
+from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 PROGRAM = "blastp"
 """What kind of search it is, proteins with proteins: readers know frames and units by it. diamond says so too."""

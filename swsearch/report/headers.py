@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from swsearch.fitted import FittedStatistics
 from swsearch.results import Asked, SearchResult
+from swsearch.statistics.fitted import FittedStatistics
 
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""

@@ -24,8 +24,8 @@ from swsearch.alphabet import ByteArray
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
-from swsearch.score_distribution import ScoreDistribution
 from swsearch.scoring import Scoring
+from swsearch.statistics.observed import ScoreDistribution
 
 SCRIPTS = ("alignments.js", "pictures.js", "table.js", "report.js")
 """What makes up the page's script, in this order."""

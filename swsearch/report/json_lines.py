@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, TextIO
 
-from swsearch.fitted import FittedStatistics
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.statistics.fitted import FittedStatistics
 
 
 class JsonLinesWriter(Writer):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swsearch import pair_sam
-from swsearch.report import headers
+from swsearch.report import headers, sam_lines
 from swsearch.report.base import Writer
 from swsearch.report.sam import score_tags
 from swsearch.results import RunInfo, SearchResult
@@ -26,7 +25,7 @@ class PafWriter(Writer):
         for hit in result.hits:
             subject = headers.identifier(hit.subject_id)
             for hsp in hit.hsps:
-                self._stream.write(pair_sam.paf_line(hsp.pair, query, subject, rank, *score_tags(hsp)))
+                self._stream.write(sam_lines.paf_line(hsp.pair, query, subject, rank, *score_tags(hsp)))
                 rank = "tp:A:S"
 
     def end(self) -> None:

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
-from swsearch.fitted import Fit
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
-from swsearch.statistics import KarlinAltschul, Statistics
+from swsearch.statistics.fitted import Fit
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
 BLOCK = 60
 """Alignment columns a line."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from swsearch.report import headers
 from swsearch.results import RunInfo
-from swsearch.statistics import KarlinAltschul
+from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 
 def provenance(run: RunInfo) -> dict[str, Any]:

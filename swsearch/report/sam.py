@@ -1,4 +1,4 @@
-"""SAM of a search: the query is the read, the subject the reference; what `swsearch.pair_sam` says of SAM holds.
+"""SAM of a search: the query is the read, the subject the reference; see also `swsearch.report.sam_lines`.
 
 Tags are those of BLAST's own SAM (``blastn -outfmt 17``): AS (raw score), EV (E-value), NM (differences), PI (per
 cent identity) and BS (bit score). diamond has the raw score in ZR, the bit score in AS and the E-value in ZE. What
@@ -13,8 +13,7 @@ import shutil
 import tempfile
 from typing import IO, Any
 
-from swsearch import pair_sam
-from swsearch.report import headers, numbers
+from swsearch.report import headers, numbers, sam_lines
 from swsearch.report.base import Writer
 from swsearch.results import Hit, Hsp, RunInfo, SearchResult
 
@@ -70,11 +69,11 @@ class SamWriter(Writer):
             for hsp in hit.hsps:
                 pair = hsp.pair
                 letters = "*" if flag else pair.shown[0].tobytes().decode("ascii").upper().replace("*", "X")
-                if pair_sam.has_pairs(pair):
-                    self._lines.write(pair_sam.mapped_line(pair, read, reference, flag, letters, *score_tags(hsp)))
+                if sam_lines.has_pairs(pair):
+                    self._lines.write(sam_lines.mapped_line(pair, read, reference, flag, letters, *score_tags(hsp)))
                 else:
-                    self._lines.write(pair_sam.unmapped_line(read, flag, letters, f"AS:i:{hsp.score}"))
-                flag = pair_sam.SECONDARY
+                    self._lines.write(sam_lines.unmapped_line(read, flag, letters, f"AS:i:{hsp.score}"))
+                flag = sam_lines.SECONDARY
 
     def end(self) -> None:
         """Write the header, and what was kept."""

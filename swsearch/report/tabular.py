@@ -6,11 +6,11 @@ import csv
 from collections.abc import Iterator
 from typing import IO, Any
 
-from swsearch.fitted import FittedStatistics
 from swsearch.report import headers
 from swsearch.report.base import Writer
 from swsearch.report.columns import Column, choose_columns, table_rows
 from swsearch.results import RunInfo, SearchResult
+from swsearch.statistics.fitted import FittedStatistics
 
 
 class TabularWriter(Writer):

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 FAIR_SHARE = 0.5
 """Most columns of a job of the inter-task kernel, as a share of what each multiprocessor does on average: longer
 subjects would still be running when everything else is done, and go to the wavefront kernel (with 64,000 subjects
-that takes a ninth less time; H200, benchmarks/gpu_variants.py, November 2026)."""
+that takes a ninth less time; H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_SHARE = 6
 """One in so many multiprocessors at least takes the wavefront kernel where it runs beside the inter-task kernel: a
-twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/gpu_variants.py, November 2026)."""
+twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py, November
+2026)."""
 
 WAVEFRONT_COST = 1.2
 """Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,440 over 5,315
-GCUPS, benchmarks/gpu_variants.py, November 2026)."""
+GCUPS, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LONE_JOB = 0.65
 """Time of a column of a job that has a multiprocessor for itself, over one among others."""

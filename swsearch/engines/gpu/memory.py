@@ -28,7 +28,7 @@ are few jobs, and the longest take a while on some of the device, so that it nee
 LONG_COLUMNS = 3_072
 """Subjects from this length on go to the wavefront kernel: as a job of the inter-task kernel they would take
 longer than a block's fair share of the scan. On Swiss-Prot 2,048 to 6,144 do equally well (H200,
-benchmarks/gpu_variants.py, November 2026)."""
+benchmarks/speed/gpu_variants.py, November 2026)."""
 
 TILE_PADDING = 512
 """Bytes behind the last tile of a chunk: the kernel fetches one tile ahead."""

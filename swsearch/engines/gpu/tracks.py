@@ -28,7 +28,8 @@ from swsearch.scoring import PAD_SCORE, Mode, Profile
 Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
 QUERY_PAIR_GAIN = 1.16
-"""Throughput of two queries a lane over one, strips of 24 rows (H200, benchmarks/gpu_variants.py, November 2026)."""
+"""Throughput of two queries a lane over one, strips of 24 rows (H200, November 2026,
+benchmarks/speed/gpu_variants.py)."""
 
 
 STRIP = np.dtype([("query", "<i4", 2), ("row", "<i4", 2), ("last", "<i4", 2), ("unused", "<i4", 2)])

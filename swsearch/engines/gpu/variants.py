@@ -31,7 +31,7 @@ QUEUE = 64
 BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range(8, 25, 2))}
 """Strip heights by queries a lane. Higher strips have less overhead a row (24 rows: 5,315 GCUPS, 8 rows: 4,820), but
 more than 24 rows of H and E do not fit 128 registers; a height that divides the query well leaves the least padding
-to be computed. H200, benchmarks/gpu_variants.py, November 2026."""
+to be computed. H200, benchmarks/speed/gpu_variants.py, November 2026."""
 
 EMULATED_ROWS = 16
 """Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which
@@ -42,7 +42,7 @@ OTHER_MODES_ROWS = (8, 16, 24)
 
 STRIP_OVERHEAD = 1.4
 """What a strip costs beside its rows (letters, boundaries, waiting), in rows: from 24 rows to 8 throughput falls by a
-tenth (H200, benchmarks/gpu_variants.py, November 2026)."""
+tenth (H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_ROWS = (4, 8, 12, 16)
 """Rows a lane of the wavefront kernel; a pass is 32 times that."""

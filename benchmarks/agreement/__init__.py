@@ -1,0 +1,1 @@
+"""Whether it says what the peers say."""

@@ -1,0 +1,137 @@
+"""Turns, and the whole commands that `cpu.py` times. No report belongs here."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.support.common import command, need, swsearch
+from benchmarks.support.peers import GAPS
+
+TOP = 10
+"""Hits with alignments a query, of every program."""
+
+
+@dataclass
+class Timing:
+    """Seconds of one contender's turns, and of the processors in them (all threads and child processes)."""
+
+    wall: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """Median wall seconds."""
+        return statistics.median(self.wall)
+
+    def spread(self) -> str:
+        """Format the shortest and the longest turn."""
+        return f"{min(self.wall):.2f} - {max(self.wall):.2f}"
+
+
+def processor_seconds() -> float:
+    """Return the processor seconds of this process, its threads and its finished child processes so far."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def take_turn(timing: Timing, work: Callable[[], Any]) -> Any:
+    """Time a call, and return what it returned."""
+    busy, begun = processor_seconds(), time.perf_counter()
+    result = work()
+    timing.wall.append(time.perf_counter() - begun)
+    timing.busy.append(processor_seconds() - busy)
+    return result
+
+
+def say(text: str) -> None:
+    """Tell people how far the benchmark is."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def of_threads(threads: int) -> str:
+    """Format a number of threads."""
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def search(queries: Path, subjects: Path, threads: int) -> str:
+    """Search with swsearch's command, and return its output."""
+    return swsearch(
+        "search", queries, subjects, "--max-hits", TOP, "--engine", "cpu", "--threads", threads, "--quiet"
+    )
+
+
+@dataclass
+class Files:
+    """What the commands search: FASTA files, and databases that were made of them before."""
+
+    queries: Path
+    subjects: Path
+    folder: Path
+
+    def prepare(self) -> None:
+        """Make every program's database."""
+        need("makeblastdb", "blastp", "diamond", "ssearch36", "mmseqs")
+        swsearch("db", "build", self.subjects, "-o", self.database, "--quiet")
+        command("makeblastdb", "-in", self.subjects, "-dbtype", "prot", "-out", self.folder / "blastp")
+        command("diamond", "makedb", "--in", self.subjects, "-d", self.folder / "diamond", "--quiet")
+        command("mmseqs", "createdb", self.subjects, self.folder / "mmseqs", "-v", 1)
+
+    @property
+    def database(self) -> Path:
+        """Database of swsearch."""
+        return self.folder / "s.h5"
+
+    def blastp(self, threads: int, *options: object) -> str:
+        """Search with blastp."""
+        return command(
+            "blastp", "-query", self.queries, "-db", self.folder / "blastp", "-matrix", "BLOSUM62", *GAPS,
+            "-max_target_seqs", TOP, "-num_threads", threads, "-outfmt", 6, *options,
+        )  # fmt: skip
+
+    def diamond(self, threads: int) -> str:
+        """Search with diamond's exact mode."""
+        return command(
+            "diamond", "blastp", "--swipe", "-q", self.queries, "-d", self.folder / "diamond", "-p", threads, "-k",
+            TOP, "-e", 10, "--comp-based-stats", 0, "--masking", 0, "--quiet",
+        )  # fmt: skip
+
+    def ssearch36(self, threads: int) -> str:
+        """Search with ssearch36."""
+        return command(
+            "ssearch36", "-q", "-T", threads, "-s", "BP62", "-f", -11, "-g", -1, "-m", 8, "-b", TOP, "-d", TOP,
+            self.queries, self.subjects,
+        )  # fmt: skip
+
+    def mmseqs(self, threads: int) -> str:
+        """Search with mmseqs2 at its highest sensitivity; it would take up what an earlier run left."""
+        shutil.rmtree(self.folder / "mmseqs-tmp", ignore_errors=True)
+        return command(
+            "mmseqs", "easy-search", self.queries, self.folder / "mmseqs", self.folder / "mmseqs.tsv",
+            self.folder / "mmseqs-tmp", "-s", 7.5, "-e", 10, "--threads", threads, "-v", 1,
+        )  # fmt: skip
+
+
+EXACT, SCORES, HEURISTIC = "exact", "exact, scores only", "heuristic"
+
+Programs = dict[str, tuple[str, Callable[[], object]]]
+"""What each contender does, and its turn; swsearch's own come first."""
+
+
+def programs(files: Files, threads: int) -> Programs:
+    """Return the whole commands that are compared."""
+    return {
+        "swsearch, database": (EXACT, lambda: search(files.queries, files.database, threads)),
+        "diamond --swipe": (EXACT, lambda: files.diamond(threads)),
+        "ssearch36": (EXACT, lambda: files.ssearch36(threads)),
+        "blastp": (HEURISTIC, lambda: files.blastp(threads)),
+        "blastp -comp_based_stats 0": (HEURISTIC, lambda: files.blastp(threads, "-comp_based_stats", 0)),
+        "mmseqs easy-search -s 7.5": (HEURISTIC, lambda: files.mmseqs(threads)),
+    }

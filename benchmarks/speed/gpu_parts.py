@@ -1,0 +1,356 @@
+"""What `gpu.py` measures, one function a part; each returns plain numbers for the results file."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+import swsearch
+from swsearch import Database, Scoring
+from swsearch.alphabet import PAD, PROTEIN
+from swsearch.engines import create_engine
+from swsearch.engines.base import Engine
+from swsearch.inputs import Query
+from swsearch.job.job import SearchJob
+from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.options import SearchOptions
+
+MAX_HITS = 10
+"""Hits of a query, as in the command."""
+
+STREAMED_MEMORY = 100 << 20
+"""GPU memory where the database does not fit."""
+
+SHORT_LENGTHS = (8, 15, 30, 60)
+SHORT_AT_ONCE = 200
+"""Peptides of part ``short``."""
+
+EQUAL_SUBJECTS, EQUAL_LENGTH = 200_000, 512
+EQUAL_QUERIES = (384, 1_000)
+"""Sizes of part ``equal``."""
+
+LOAD_RUNS = 3
+"""Fresh engines of part ``load``."""
+
+SEED = 2026
+
+
+class Seconds(NamedTuple):
+    """What a call took: kernels by the GPU's clock, and the call by the wall's."""
+
+    kernel: float
+    wall: float
+
+
+@dataclass
+class Bench:
+    """What is measured with what.
+
+    Parameters
+    ----------
+    database_path, queries_path : Path
+        As given.
+    database : Database
+        Open.
+    queries : list of Query
+        All of the file.
+    engine_name : str
+        ``gpu``; others are for trying the scripts.
+    runs : int
+        Timed runs of each.
+    """
+
+    database_path: Path
+    queries_path: Path
+    database: Database
+    queries: list[Query]
+    engine_name: str
+    runs: int
+
+    def engine(self, memory: int | None = None) -> Engine:
+        """Make a fresh engine."""
+        if self.engine_name != "gpu":
+            return create_engine(self.engine_name)
+        from swsearch.engines.gpu.engine import GpuEngine
+
+        return GpuEngine(memory=memory)
+
+
+def kernel_seconds(engine: Engine) -> float | None:
+    """Return how long kernels have run so far; None for an engine without kernels."""
+    usage = getattr(engine, "usage", None)
+    return None if usage is None else float(usage.kernel_seconds)
+
+
+def seconds_of(engine: Engine, work: Callable[[], object]) -> Seconds:
+    """Time a call; an engine without kernels counts as computing all the time."""
+    before = kernel_seconds(engine)
+    begun = time.perf_counter()
+    work()
+    wall = time.perf_counter() - begun
+    after = kernel_seconds(engine)
+    return Seconds(wall if before is None or after is None else after - before, wall)
+
+
+class Scan:
+    """A job whose database is read once, when it is first run, and stays on the device if it can.
+
+    Parameters
+    ----------
+    engine : Engine
+        Open; what it held before is given up.
+    database : Database
+        Open.
+    queries : sequence of Query
+        Any that will be asked for.
+    """
+
+    def __init__(self, engine: Engine, database: Database, queries: Sequence[Query]) -> None:
+        self.engine = engine
+        self.job = SearchJob(queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+        self._loaded = LoadedDatabase(engine, database, self.job.plan)
+
+    def run(self, queries: Sequence[Query]) -> Seconds:
+        """Score some queries as one group."""
+        return seconds_of(self.engine, lambda: self.job.run_group(queries, self._loaded))
+
+    def close(self) -> None:
+        """Give the database back."""
+        self._loaded.close()
+
+
+@contextmanager
+def scanning(bench: Bench, database: Database, queries: Sequence[Query]) -> Iterator[Scan]:
+    """Open a fresh engine for some queries."""
+    with bench.engine() as engine:
+        scan = Scan(engine, database, queries)
+        try:
+            yield scan
+        finally:
+            scan.close()
+
+
+def measured(runs: Sequence[Seconds], query_residues: int, residues: int) -> dict[str, Any]:
+    """Return medians, every run, and GCUPS by the medians."""
+    kernel, wall = (statistics.median(getattr(run, name) for run in runs) for name in ("kernel", "wall"))
+    cells = query_residues * residues
+    return {
+        "kernel_seconds": kernel,
+        "wall_seconds": wall,
+        "gcups": cells / kernel / 1e9,
+        "wall_gcups": cells / wall / 1e9,
+        "computing": kernel / wall,
+        "kernel_runs": [run.kernel for run in runs],
+        "wall_runs": [run.wall for run in runs],
+    }
+
+
+def rows_of(queries: Sequence[Query]) -> int:
+    """Count the residues of queries."""
+    return sum(len(query.codes) for query in queries)
+
+
+def singles(bench: Bench) -> dict[str, Any]:
+    """Time each query alone, in turn."""
+    runs: dict[int, list[Seconds]] = {number: [] for number in range(len(bench.queries))}
+    with scanning(bench, bench.database, bench.queries) as scan:
+        for turn in range(bench.runs + 1):
+            for number, query in enumerate(bench.queries):
+                taken = scan.run([query])
+                if turn:
+                    runs[number].append(taken)
+    residues = bench.database.n_residues
+    return {
+        "queries": [
+            {
+                "id": query.identifier,
+                "length": len(query.codes),
+                **measured(runs[number], len(query.codes), residues),
+            }
+            for number, query in enumerate(bench.queries)
+        ]
+    }
+
+
+def batch(bench: Bench) -> dict[str, Any]:
+    """Time all queries as one group."""
+    with scanning(bench, bench.database, bench.queries) as scan:
+        scan.run(bench.queries)
+        runs = [scan.run(bench.queries) for _ in range(bench.runs)]
+    return measured(runs, rows_of(bench.queries), bench.database.n_residues)
+
+
+def short(bench: Bench) -> dict[str, Any]:
+    """Time peptides cut from the queries, one at a time and many at once."""
+    generator = np.random.default_rng(SEED)
+    joined = np.concatenate([query.codes for query in bench.queries])
+    peptides = {}
+    for length in SHORT_LENGTHS:
+        starts = generator.integers(0, len(joined) - length, SHORT_AT_ONCE).tolist()
+        peptides[length] = [
+            Query(f"peptide_{length}_{number}", "", joined[start : start + length])
+            for number, start in enumerate(starts)
+        ]
+    found = []
+    with scanning(bench, bench.database, peptides[SHORT_LENGTHS[-1]]) as scan:
+        for length in SHORT_LENGTHS:
+            for queries in (peptides[length][:1], peptides[length]):
+                scan.run(queries)
+                runs = [scan.run(queries) for _ in range(bench.runs)]
+                figures = measured(runs, rows_of(queries), bench.database.n_residues)
+                found.append({"length": length, "at_once": len(queries), **figures})
+    return {"queries": found}
+
+
+def load(bench: Bench) -> dict[str, Any]:
+    """Time the way from opening the file to all residues on the device."""
+    turns = []
+    for _ in range(LOAD_RUNS + 1):
+        begun = time.perf_counter()
+        with bench.engine() as engine:
+            marks = [begun, time.perf_counter()]
+            with Database.open(bench.database_path) as database:
+                marks.append(time.perf_counter())
+                job = SearchJob(bench.queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+                loaded = LoadedDatabase(engine, database, job.plan)
+                marks.append(time.perf_counter())
+                for chunk in loaded:
+                    if not job.plan.keep:
+                        loaded.done(chunk)
+                if bench.engine_name == "gpu":
+                    engine.synchronize()
+                marks.append(time.perf_counter())
+                loaded.close()
+        turns.append(np.diff(marks).tolist())
+    names = ("engine_seconds", "open_seconds", "plan_seconds", "copy_seconds")
+    counted = [dict(zip(names, turn, strict=True)) for turn in turns[1:]]
+    totals = [turn["open_seconds"] + turn["plan_seconds"] + turn["copy_seconds"] for turn in counted]
+    medians = {name: statistics.median(turn[name] for turn in counted) for name in names}
+    return {"seconds": statistics.median(totals), "total_runs": totals, **medians}
+
+
+def command(bench: Bench) -> dict[str, Any]:
+    """Time the whole command as a process of its own."""
+    paths = [str(Path(swsearch.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with tempfile.TemporaryDirectory(prefix="swsearch-gpu-") as folder:
+        output = Path(folder) / "hits.tsv"
+        line = [
+            sys.executable, "-m", "swsearch", "search", str(bench.queries_path), str(bench.database_path),
+            "--engine", bench.engine_name, "--max-hits", str(MAX_HITS), "--outfmt", "6", "-o", str(output),
+        ]  # fmt: skip
+
+        def run(*more: str) -> tuple[float, str]:
+            begun = time.perf_counter()
+            done = subprocess.run([*line, *more], capture_output=True, text=True, check=False, env=environment)
+            taken = time.perf_counter() - begun
+            if done.returncode:
+                sys.exit(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+            return taken, done.stderr
+
+        run("--quiet")
+        runs = [run("--quiet")[0] for _ in range(bench.runs)]
+        said = run("--verbose")[1].replace(str(bench.database_path), bench.database_path.name)
+        n_hits = len(output.read_text().splitlines())
+    return {"seconds": statistics.median(runs), "runs": runs, "hits": n_hits, "verbose": said.splitlines()}
+
+
+def streamed(bench: Bench) -> dict[str, Any]:
+    """Time the batch with little memory beside the resident one; both read the database from the page cache."""
+    memories = {"resident": None, "streamed": STREAMED_MEMORY}
+    runs: dict[str, list[Seconds]] = {name: [] for name in memories}
+    notes = {}
+    with bench.engine() as resident, bench.engine(STREAMED_MEMORY) as small:
+        for turn in range(bench.runs + 1):
+            for name, engine in zip(memories, (resident, small), strict=True):
+                scan = Scan(engine, bench.database, bench.queries)
+                taken = scan.run(bench.queries)
+                scan.close()
+                notes[name] = scan.job.plan.note
+                if turn:
+                    runs[name].append(taken)
+    rows, residues = rows_of(bench.queries), bench.database.n_residues
+    figures = {name: {**measured(runs[name], rows, residues), "plan": notes[name]} for name in memories}
+    ratios = {
+        which: statistics.median(
+            getattr(a, which) / getattr(b, which) for a, b in zip(runs["resident"], runs["streamed"], strict=True)
+        )
+        for which in ("kernel", "wall")
+    }
+    return {"memory": STREAMED_MEMORY, **figures, "kernel_speed": ratios["kernel"], "wall_speed": ratios["wall"]}
+
+
+def composition(database: Database) -> npt.NDArray[np.float64]:
+    """Return the share of each of the 20 amino acids."""
+    counts = np.zeros(256, dtype=np.int64)
+    for chunk in database.chunks(64 << 20):
+        counts += np.bincount(chunk.residues.reshape(-1), minlength=256)
+    assert PAD >= 20
+    shares: npt.NDArray[np.float64] = counts[:20] / counts[:20].sum()
+    return shares
+
+
+def equal(bench: Bench) -> dict[str, Any]:
+    """Time queries against made-up subjects of one length, so that none waits for a longer one."""
+    generator = np.random.default_rng(SEED)
+    bounds = np.round(np.cumsum(composition(bench.database)) * 65_536).astype(np.int64)
+    codes = np.repeat(np.arange(20, dtype=np.uint8), np.diff(bounds, prepend=0))
+    letters = np.frombuffer(PROTEIN.letters.encode(), dtype=np.uint8)[codes]
+
+    def draw(n: int) -> npt.NDArray[np.intp]:
+        return generator.integers(0, len(codes), n).astype(np.intp)
+
+    n_subjects = EQUAL_SUBJECTS if bench.engine_name == "gpu" else EQUAL_SUBJECTS // 100
+    subjects = (
+        (f"equal_{number}", letters[draw(EQUAL_LENGTH)].tobytes().decode("ascii")) for number in range(n_subjects)
+    )
+    queries = [Query(f"query_{length}", "", codes[draw(length)]) for length in EQUAL_QUERIES]
+    found = []
+    with Database.from_records(subjects) as database, scanning(bench, database, queries) as scan:
+        for query in queries:
+            scan.run([query])
+            runs = [scan.run([query]) for _ in range(bench.runs)]
+            figures = measured(runs, len(query.codes), database.n_residues)
+            found.append({"length": len(query.codes), "at_once": 1, **figures})
+        scan.run(queries)
+        runs = [scan.run(queries) for _ in range(bench.runs)]
+        figures = measured(runs, rows_of(queries), database.n_residues)
+        found.append({"length": rows_of(queries), "at_once": len(queries), **figures})
+    return {"subjects": n_subjects, "subject_length": EQUAL_LENGTH, "queries": found}
+
+
+def memory(bench: Bench) -> dict[str, Any]:
+    """Return what the engine plans, and so allocates, for the batch."""
+    found: dict[str, Any] = {}
+    for name, limit in (("resident", None), ("streamed", STREAMED_MEMORY)):
+        with bench.engine(limit) as engine:
+            job = SearchJob(bench.queries, bench.database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+            note = job.plan.note
+            plan = getattr(engine, "memory_plan", None)
+            found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": note}
+    return found
+
+
+PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    "singles": singles,
+    "batch": batch,
+    "load": load,
+    "command": command,
+    "streamed": streamed,
+    "short": short,
+    "equal": equal,
+    "memory": memory,
+}
+"""In the order in which they are measured: the headline first."""

@@ -1,0 +1,254 @@
+"""What each kernel variant reaches on this GPU, and what the table's measured constants are based on.
+
+    python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
+
+Subjects are random, with the lengths of a real database (an int32 array, such as `Database.lengths` saved by numpy)
+or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans,
+by the device's clock, counted on real residues.
+
+Parts: ``rows`` (each strip height, one and two queries a lane), ``queries`` (what the table chooses for the standard
+lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32 bits),
+``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.speed.gpu_current import fingerprint
+from swsearch.blocks import LANES, Chunk, block_columns
+from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
+from swsearch.engines.gpu import launch, memory, queries, tracks, variants
+from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.scoring import Mode, Scoring
+
+COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.91,
+                        9.65, 5.80, 2.41, 3.86, 4.74, 6.65, 5.36, 1.10, 2.92, 6.86])  # fmt: skip
+"""Swiss-Prot's amino acids, per cent, in the order of the codes (ARNDCQEGHILKMFPSTWYV)."""
+
+STANDARD = (
+    144,
+    189,
+    222,
+    375,
+    464,
+    567,
+    657,
+    729,
+    850,
+    1000,
+    1500,
+    2005,
+    2504,
+    3005,
+    3564,
+    4061,
+    4548,
+    4743,
+    5147,
+    5478,
+)
+"""Lengths of the 20 queries of the CUDASW++ papers."""
+
+
+def random_chunks(lengths: npt.NDArray[np.int32], chunk_bytes: int) -> list[Chunk]:
+    """Make chunks of random subjects as a database does."""
+    generator = np.random.default_rng(1)
+    letters = generator.choice(20, 1 << 24, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8)
+    ordered = np.sort(lengths)[::-1].astype(np.int32)
+    columns = block_columns(ordered)
+    edges = [0]
+    while edges[-1] < len(columns):
+        total = np.cumsum(columns[edges[-1] :]) * LANES
+        edges.append(edges[-1] + max(1, int(np.searchsorted(total, chunk_bytes, side="right"))))
+    chunks = []
+    for first, last in pairwise(edges):
+        offsets = np.concatenate(([0], np.cumsum(columns[first:last]))).astype(np.int64)
+        own = ordered[first * LANES : last * LANES]
+        start = int(generator.integers(0, 1 << 20))
+        residues = np.resize(letters[start:], int(offsets[-1]) * LANES).reshape(-1, LANES)
+        padded = np.zeros((last - first) * LANES, dtype=np.int64)
+        padded[: len(own)] = own
+        within = np.arange(len(residues)) - np.repeat(offsets[:-1], np.diff(offsets))
+        residues[within[:, None] >= np.repeat(padded.reshape(-1, LANES), np.diff(offsets), axis=0)] = 31
+        chunks.append(Chunk(residues, offsets, own, np.arange(first * LANES, first * LANES + len(own))))
+    return chunks
+
+
+class Bench:
+    """A database on the device, and the scans over it."""
+
+    def __init__(self, lengths: npt.NDArray[np.int32]) -> None:
+        self.engine = GpuEngine()
+        self.scoring = Scoring()
+        self.residues = int(lengths.sum(dtype=np.int64))
+        self.lengths = lengths
+        self.generator = np.random.default_rng(2)
+        self.chunks: list[LoadedChunk] = []
+        self.load(lengths)
+
+    def load(self, lengths: npt.NDArray[np.int32]) -> None:
+        """Replace the database."""
+        for loaded in self.chunks:
+            self.engine.release(loaded)
+        self.residues = int(lengths.sum(dtype=np.int64))
+        chunks = random_chunks(lengths, memory.CHUNK_BYTES)
+        total = sum(chunk.residues.nbytes for chunk in chunks)
+        self.engine.plan(Workload(total, lengths, [[1000] * 256]))
+        self.chunks = self.engine.merge([self.engine.load(chunk) for chunk in chunks])
+
+    def scan(self, query_lengths: Sequence[int], mode: Mode = "local", repeats: int = 3) -> float:
+        """Return the best kernel time of some scans, seconds."""
+        codes = [
+            self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths
+        ]
+        group = self.engine.prepare([self.scoring.profile(code) for code in codes], self.scoring, mode)
+        n = len(codes)
+        longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
+        thresholds = Thresholds([np.full(longest + 1, 100)] * n, [None] * n)
+        best = float("inf")
+        for _ in range(repeats + 1):
+            usage = self.engine.usage
+            usage.spans.clear()
+            pending: list[Pending] = []
+            for loaded in self.chunks:
+                pending.append(self.engine.find(group, loaded, thresholds))
+                if len(pending) > 1:
+                    pending.pop(0).wait()
+            for each in pending:
+                each.wait()
+            best = min(best, usage.kernel_seconds)
+        return best
+
+    def show(self, label: str, query_lengths: Sequence[int], mode: Mode = "local") -> None:
+        """Time and print one line."""
+        seconds = self.scan(query_lengths, mode)
+        cells = sum(query_lengths) * self.residues
+        print(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS", flush=True)
+
+
+@contextmanager
+def replaced(module: Any, **values: Any) -> Iterator[None]:
+    """Give a module other values for a while."""
+    before = {name: getattr(module, name) for name in values}
+    for name, value in values.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+def one_variant(variant: variants.BatchVariant) -> Any:
+    """Make every query take one variant."""
+
+    def plan(profiles: Any, chosen: Any, mode: Mode, most: int) -> list[tracks.Batch]:
+        if variant.queries == 1:
+            return [tracks.single_track(profiles, chosen, variant)]
+        lengths = {query: len(profiles[query]) for query in chosen}
+        return [tracks.two_tracks(profiles, tracks.split_tracks(lengths, variant.rows), variant)]
+
+    return replaced(queries, plan_batches=plan)
+
+
+def measure_rows(bench: Bench) -> None:
+    """Each strip height, for queries that it divides."""
+    for variant in variants.batch_variants():
+        if variant.mode != "local":
+            continue
+        with one_variant(variant):
+            for strips in (8, 16, 64):
+                label = f"rows {variant.rows}, {variant.queries} a lane, {strips} strips"
+                bench.show(label, [variant.rows * strips] * variant.queries)
+
+
+def measure_queries(bench: Bench) -> None:
+    """Time what the table chooses."""
+    for length in STANDARD:
+        variant = variants.choose_single(length, "local", 24)
+        bench.show(f"query {length} (rows {variant.rows})", [length])
+    bench.show("20 queries", STANDARD)
+    for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):
+        bench.show(f"{n} x {length} residues", [length] * n)
+
+
+def measure_long(bench: Bench) -> None:
+    """From which length on subjects go to the wavefront kernel, and how much of the device it takes."""
+    for columns in (1024, 1536, 2048, 3072, 4608, 6144):
+        for share in (4, 6, 12):
+            with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
+                for length in (144, 375, 3005):
+                    bench.show(f"long {columns}, share 1/{share}, query {length}", [length])
+
+
+def measure_wavefront(bench: Bench) -> None:
+    """Time the wavefront kernel alone."""
+    for rows in variants.WAVEFRONT_ROWS:
+        for bits in (16, 32):
+            with (
+                replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
+                replaced(launch, FAIR_SHARE=0),
+                replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
+            ):
+                bench.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
+                bench.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
+
+
+def measure_small(bench: Bench) -> None:
+    """How many subjects the inter-task kernel needs."""
+    for n in (2_000, 8_000, 16_000, 32_000, 64_000):
+        bench.load(np.random.default_rng(3).choice(bench.lengths, n))
+        for length in (144, 375, 1000):
+            for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
+                with replaced(launch, FAIR_SHARE=jobs):
+                    bench.show(f"{n} subjects, {name}, query {length}", [length])
+    bench.load(bench.lengths)
+
+
+def measure_modes(bench: Bench) -> None:
+    """Global and semi-global."""
+    modes: tuple[Mode, ...] = ("global", "semiglobal")
+    for mode in modes:
+        for lengths in ([375], [1000], [375, 464, 567, 657]):
+            bench.show(f"{mode} {lengths}", lengths, mode)
+
+
+PARTS = {
+    "rows": measure_rows, "queries": measure_queries, "long": measure_long, "wavefront": measure_wavefront,
+    "small": measure_small, "modes": measure_modes,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lengths", help="int32 array of subject lengths (.npy)")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
+    arguments = parser.parse_args()
+    if arguments.lengths:
+        lengths = np.load(arguments.lengths).astype(np.int32)
+    else:
+        drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
+        lengths = np.clip(drawn, 20, 35_000).astype(np.int32)
+    bench = Bench(lengths)
+    stamp = fingerprint()
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    print(f"benchmarks/speed/gpu_variants.py, {date}; {bench.engine.description}")
+    print(f"kernels {stamp.kernels}\nengine  {stamp.engine}")
+    print(f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}")
+    for part in arguments.only.split(","):
+        print(f"-- {part}")
+        PARTS[part](bench)
+
+
+if __name__ == "__main__":
+    main()

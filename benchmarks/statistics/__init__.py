@@ -1,0 +1,1 @@
+"""Whether E-values are true, and what is found."""

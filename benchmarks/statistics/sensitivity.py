@@ -1,0 +1,200 @@
+"""How many relatives a search finds before its errors: SCOPe's domains against each other, beside the peers.
+
+Of the 14,323 domains of SCOPe 2.07, no two of which are more than 40 % identical, --queries are searched against all,
+evenly spaced over the classification, or each (0). `sensitivity_measures.py` says what counts as right and wrong, and
+where the measures come from. A contender's hits are ranked by its own E-values; equal ones by score, then in the
+order in which it prints them. The subjects are shuffled, so that the order of the file is of no help.
+
+`CONTENDERS` is the table of programs and settings; a line adds one. Each is run with a threshold far beyond what it
+would be used with (--evalue), so that its list does not end before its errors. Seconds stand beside it: one run.
+
+Needs: ncbi-blast+, diamond-aligner, mmseqs2, fasta3 (what is not installed is skipped), pandas; matplotlib for the
+plot. Raw tables stay in --work, and only what is missing or asked otherwise is measured again. With every domain as a
+query a contender takes 6.8 Tcells.
+Run:   python -m benchmarks.statistics.sensitivity --subjects scop40.fasta.xz --work FOLDER [--queries 0] [--out FILE]
+--out also writes the curves (.json) and, with matplotlib, the plot (.svg) beside the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.statistics.sensitivity_measures import (
+    Curve,
+    Labels,
+    curve_of,
+    judged,
+    read_scope,
+    sensitivity,
+    thinned,
+)
+from benchmarks.support.common import Records, finish, heading, residues, table, write
+from benchmarks.support.contenders import Bench, Contender, Run, run_all, times_line, versions_needed
+
+CONTENDERS = [
+    Contender("ours-62", "swsearch BLOSUM62 11/1", "swsearch"),
+    Contender("blastp", "blastp", "blastp"),
+    Contender("blastp-0", "blastp -comp_based_stats 0", "blastp", "-comp_based_stats 0"),
+    Contender("diamond", "diamond very-sensitive", "diamond", "--very-sensitive"),
+    Contender("mmseqs", "mmseqs2 -s 7.5", "mmseqs", "-s 7.5"),
+    Contender("ssearch36", "ssearch36 BLOSUM50 10/2", "ssearch36"),
+    Contender("ssearch36-62", "ssearch36 BLOSUM62 11/1", "ssearch36", "-s BP62 -f -11 -g -1"),
+    Contender("ours-62-fitted", "swsearch BLOSUM62 11/1, fitted", "swsearch", "--statistics fitted"),
+    Contender(
+        "ours-50-fitted",
+        "swsearch BLOSUM50 10/2, fitted",
+        "swsearch",
+        "--matrix BLOSUM50 --gap-open 10 --gap-extend 2 --statistics fitted",
+    ),
+    Contender("ours-50", "swsearch BLOSUM50 13/2", "swsearch", "--matrix BLOSUM50 --gap-open 13 --gap-extend 2"),
+    Contender("ours-50-12", "swsearch BLOSUM50 12/2", "swsearch", "--matrix BLOSUM50 --gap-open 12 --gap-extend 2"),
+    Contender("ours-45", "swsearch BLOSUM45 14/2", "swsearch", "--matrix BLOSUM45 --gap-open 14 --gap-extend 2"),
+    Contender("ours-80", "swsearch BLOSUM80 10/1", "swsearch", "--matrix BLOSUM80 --gap-open 10 --gap-extend 1"),
+    Contender("ours-250", "swsearch PAM250 14/2", "swsearch", "--matrix PAM250 --gap-open 14 --gap-extend 2"),
+    Contender("ours-semi", "swsearch semiglobal BLOSUM62 11/1", "swsearch", "--mode semiglobal"),
+    Contender("ours-global", "swsearch global BLOSUM62 11/1", "swsearch", "--mode global"),
+]
+"""The first is what the others are compared with; gap costs as swsearch counts them."""
+
+WRONGS = (1, 5)
+"""Up to which wrong hit sensitivity is measured."""
+
+ERRORS = (0.01, 0.1, 1.0)
+"""Wrong hits a query at which coverage is read off the curve."""
+
+SEED = 7
+"""Of the order of the subjects."""
+
+POINTS = 100
+"""Points of a curve that are written for the plot."""
+
+
+def chosen(n_domains: int, wanted: int) -> npt.NDArray[np.int64]:
+    """Return the places of the queries, evenly spaced; 0 takes each domain."""
+    if not 0 < wanted < n_domains:
+        return np.arange(n_domains)
+    return np.arange(wanted) * n_domains // wanted
+
+
+def prepare(
+    folder: Path, domains: Records, queries: npt.NDArray[np.int64], evalue: float, threads: int
+) -> tuple[Bench, int]:
+    """Write the queries and the shuffled subjects; return where, and the queries' residues."""
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = [(f"q{place}", domains[place][1]) for place in queries]
+    subjects = [(f"s{place}", letters) for place, (_, letters) in enumerate(domains)]
+    random.Random(SEED).shuffle(subjects)
+    files = write(folder / "queries.fasta", asked), write(folder / "subjects.fasta", subjects)
+    return Bench(folder, *files, evalue, threads), residues(asked)
+
+
+def apart(values: npt.NDArray[np.float64], first: npt.NDArray[np.float64]) -> str:
+    """Format the mean difference of the same queries, and its standard error."""
+    difference = values - first
+    if not difference.any():
+        return ""
+    return f"{difference.mean():+.2%} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.2%}"
+
+
+def measure(
+    runs: Sequence[Run], queries: npt.NDArray[np.int64], labels: Labels
+) -> tuple[list[list[str]], dict[str, Curve]]:
+    """Return a row of the table for each contender, and the curves by name."""
+    rows, curves = [], {}
+    firsts: dict[int, npt.NDArray[np.float64]] = {}
+    for run in runs:
+        hits = judged(run.table(), labels)
+        curve = curves[run.contender.name] = curve_of(hits, queries, labels)
+        found = {k: sensitivity(hits, queries, labels, k) for k in WRONGS}
+        firsts = firsts or found
+        wrong = hits.groupby("query")["wrong"].sum().reindex(queries, fill_value=0)
+        short = float((wrong < max(WRONGS)).mean())
+        rows.append([
+            run.contender.name, run.contender.kind, *(f"{found[k].mean():.2%}" for k in WRONGS),
+            apart(found[1], firsts[1]), f"{short:.1%}",
+            *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
+            f"{curve.errors_at(1.0):.2f}", f"{run.seconds:.1f}", f"{run.busy:.1f}",
+        ])  # fmt: skip
+    return rows, curves
+
+
+def draw(stored: Path) -> None:
+    """Draw the plot beside the results, if that can be done here."""
+    try:
+        from benchmarks.statistics.sensitivity_plot import save
+    except ImportError:
+        print(
+            "no plot: matplotlib is not installed; "
+            f"python -m benchmarks.statistics.sensitivity_plot {stored} -o FILE makes it"
+        )
+        return
+    save(stored, stored.with_suffix(".svg"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--subjects", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
+    parser.add_argument("--queries", type=int, default=0, metavar="N", help="so many; 0, the default: each domain")
+    parser.add_argument(
+        "--evalue", type=float, default=100.0, help="threshold of every contender, default %(default)g"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="of every contender, default %(default)s")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps raw tables")
+    parser.add_argument("--only", action="append", choices=[one.key for one in CONTENDERS], help="default: all")
+    parser.add_argument("--note", default="", help="a sentence for the report, such as what else ran")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the report here")
+    options = parser.parse_args()
+
+    domains, labels = read_scope(options.subjects)
+    queries = chosen(len(domains), options.queries)
+    bench, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
+    contenders = [one for one in CONTENDERS if not options.only or one.key in options.only]
+    runs, skipped = run_all(bench, contenders)
+    if not runs:
+        sys.exit("nothing could be run; benchmarks/README.md names the packages")
+    rows, curves = measure(runs, queries, labels)
+    relatives = labels.relatives()[queries]
+    heads = [
+        "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, against the first row",
+        f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits a query" for errors in ERRORS),
+        "wrong hits a query, E <= 1", "wall s", "processor s",
+    ]  # fmt: skip
+    lines = [
+        *heading(__file__, ["pandas", *versions_needed(contenders)]),
+        f"{options.subjects.name}: {len(domains):,} domains, {residues(domains):,} residues, "
+        f"{labels.fold.max() + 1:,} folds, {labels.superfamily.max() + 1:,} superfamilies",
+        f"{len(queries):,} queries, {asked:,} residues, {(relatives > 0).sum():,} of them with relatives "
+        f"({relatives.sum():,} pairs); {asked * residues(domains) / 1e9:,.0f} Gcells; E <= {options.evalue:g}",
+        f"{times_line(runs, options.threads)} {options.note}".strip(), *skipped, "",
+        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
+        "relatives (percentage points ± standard error of the difference over these queries); and up to the E-value",
+        "at which there are so many wrong hits a query, queries weighted equally (empty where lists have fewer):", "",
+        *table(heads, rows),
+    ]  # fmt: skip
+    finish(lines, options.out)
+    if options.out:
+        least = 1 / len(queries)
+        about = {
+            "queries": len(queries), "domains": len(domains), "date": max(run.date for run in runs),
+            "least": least, "subjects": options.subjects.name,
+        }  # fmt: skip
+        small = {name: thinned(curve, POINTS, least) for name, curve in curves.items()}
+        points = {
+            name: [[float(f"{x:.6g}"), float(f"{y:.6g}")] for x, y in zip(one.errors, one.coverage, strict=True)]
+            for name, one in small.items()
+        }
+        stored = options.out.with_suffix(".json")
+        stored.write_text(json.dumps({"about": about, "curves": points}) + "\n", encoding="utf-8")
+        draw(stored)
+
+
+if __name__ == "__main__":
+    main()

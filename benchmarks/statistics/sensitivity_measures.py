@@ -1,0 +1,193 @@
+"""What `sensitivity.py` counts: SCOPe's labels, right and wrong hits, sensitivity and the curve. Nothing runs here.
+
+A hit is right if query and subject are of the same superfamily, wrong if they are of different folds, and not counted
+if they share the fold only, where SCOPe does not say whether they are related; nor is the query itself.
+
+The sensitivity up to the k-th wrong hit is the measure by which MMseqs2 (Steinegger and Söding, Nat. Biotechnol. 35,
+1026, 2017) and Foldseek (van Kempen et al., Nat. Biotechnol. 42, 243, 2024) compare searches of SCOP, with k = 1. The
+curve of coverage against errors per query is that of Brenner, Chothia and Hubbard (PNAS 95, 6073, 1998), but that
+every query has the same weight, whatever the size of its superfamily.
+"""
+
+from __future__ import annotations
+
+import lzma
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from benchmarks.support.common import Records
+
+RIGHT, WRONG, UNCOUNTED = 1, -1, 0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """SCOPe's classes of the domains, as numbers.
+
+    Parameters
+    ----------
+    superfamily, fold : ndarray, shape (n_domains,), int64
+        The same number for the same class.
+    """
+
+    superfamily: npt.NDArray[np.int64]
+    fold: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> Labels:
+        """Make numbers of names such as ``a.1.1.2``: class, fold, superfamily, family."""
+        parts = [name.split(".") for name in names]
+        codes = [pd.factorize(pd.Series([".".join(one[:n]) for one in parts]))[0].astype(np.int64) for n in (3, 2)]
+        return cls(codes[0], codes[1])
+
+    def relatives(self) -> npt.NDArray[np.int64]:
+        """Count the other domains of each domain's superfamily, shape (n_domains,)."""
+        return np.asarray(np.bincount(self.superfamily)[self.superfamily] - 1)
+
+
+def read_scope(path: Path) -> tuple[Records, Labels]:
+    """Read SCOPe's FASTA, plain or xz; the second word of a header is the domain's class."""
+    from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+    if not path.is_file():
+        sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
+    records, names = [], []
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as stream:
+        for title, letters in SimpleFastaParser(stream):
+            words = title.split()
+            if len(words) < 2 or words[1].count(".") != 3:
+                sys.exit(f"{path}: {title[:60]!r}: expected class.fold.superfamily.family as the second word")
+            records.append((words[0], letters.upper()))
+            names.append(words[1])
+    return records, Labels.of(names)
+
+
+def judged(hits: pd.DataFrame, labels: Labels) -> pd.DataFrame:
+    """Say of each hit whether it is right.
+
+    Parameters
+    ----------
+    hits : DataFrame
+        ``query`` and ``subject``: places of the domains; hits of a query from the best to the worst.
+    labels : Labels
+        Of all domains.
+
+    Returns
+    -------
+    DataFrame
+        The same without the queries themselves; ``right`` and ``wrong`` are new, ``wrong_before`` is the number of
+        better hits of the query that are wrong.
+    """
+    query, subject = hits["query"].to_numpy(), hits["subject"].to_numpy()
+    right = labels.superfamily[query] == labels.superfamily[subject]
+    wrong = labels.fold[query] != labels.fold[subject]
+    rows = hits.assign(right=right, wrong=wrong)[query != subject].reset_index(drop=True)
+    before = rows.groupby("query")["wrong"].cumsum() - rows["wrong"]
+    return rows.assign(wrong_before=before)
+
+
+def sensitivity(
+    rows: pd.DataFrame, queries: npt.NDArray[np.int64], labels: Labels, k: int
+) -> npt.NDArray[np.float64]:
+    """Return the fraction of its superfamily that each query finds before its k-th wrong hit.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What `judged` returns.
+    queries : ndarray of int64
+        Places of the queries; those without relatives are left out.
+    labels : Labels
+        Of all domains.
+    k : int
+        From 1. A list that ends before its k-th wrong hit counts as a whole.
+
+    Returns
+    -------
+    ndarray, float64
+        One value a query that has relatives, in their order.
+    """
+    relatives = labels.relatives()
+    found = rows[rows["right"] & (rows["wrong_before"] < k)].groupby("query").size()
+    asked = queries[relatives[queries] > 0]
+    return np.asarray(found.reindex(asked, fill_value=0).to_numpy() / relatives[asked])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Coverage against errors, as the E-value threshold grows.
+
+    Parameters
+    ----------
+    evalue : ndarray, shape (n,)
+        The thresholds, ascending.
+    errors : ndarray, shape (n,)
+        Wrong hits a query up to there.
+    coverage : ndarray, shape (n,)
+        Mean fraction of its superfamily that a query finds up to there.
+    """
+
+    evalue: npt.NDArray[np.float64]
+    errors: npt.NDArray[np.float64]
+    coverage: npt.NDArray[np.float64]
+
+    def coverage_at(self, errors: float) -> float:
+        """Return the largest coverage with at most that many wrong hits a query."""
+        place = int(np.searchsorted(self.errors, errors, side="right"))
+        return float(self.coverage[place - 1]) if place else 0.0
+
+    def errors_at(self, evalue: float) -> float:
+        """Return the wrong hits a query up to an E-value."""
+        place = int(np.searchsorted(self.evalue, evalue, side="right"))
+        return float(self.errors[place - 1]) if place else 0.0
+
+    def complete(self) -> float:
+        """Return the wrong hits a query of the whole list, where the curve ends."""
+        return float(self.errors[-1]) if len(self.errors) else 0.0
+
+
+def curve_of(rows: pd.DataFrame, queries: npt.NDArray[np.int64], labels: Labels) -> Curve:
+    """Return the curve over all queries; hits of the same E-value are one step.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What `judged` returns.
+    queries : ndarray of int64
+        Places of all queries. Those without relatives have wrong hits, too.
+    labels : Labels
+        Of all domains.
+    """
+    relatives = labels.relatives()
+    asked = int((relatives[queries] > 0).sum())
+    ordered = rows.sort_values("evalue", kind="stable")
+    weight = np.where(ordered["right"], 1 / np.maximum(1, relatives[ordered["query"].to_numpy()]), 0.0)
+    evalue = ordered["evalue"].to_numpy()
+    last = np.append(evalue[1:] != evalue[:-1], True)[: len(evalue)]
+    errors = ordered["wrong"].to_numpy().cumsum() / max(1, len(queries))
+    return Curve(evalue[last], errors[last], weight.cumsum()[last] / max(1, asked))
+
+
+def thinned(curve: Curve, points: int, least: float) -> Curve:
+    """Keep as many points as a plot with a logarithmic axis needs.
+
+    Parameters
+    ----------
+    curve : Curve
+        Of thousands of points.
+    points : int
+        How many to keep.
+    least : float
+        Wrong hits a query at which the plot begins.
+    """
+    if not len(curve.errors):
+        return curve
+    wanted = np.geomspace(least, max(curve.complete(), least), points)
+    places = np.unique(np.maximum(0, np.searchsorted(curve.errors, wanted, side="right") - 1))
+    return Curve(curve.evalue[places], curve.errors[places], curve.coverage[places])

@@ -1,0 +1,197 @@
+"""What the benchmark scripts share: arguments, FASTA, the peers' spelling of a scoring system, reports.
+
+No measurement belongs here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path("/usr/share/doc/mmseqs2/example-data")
+"""Where Debian's mmseqs2-examples puts its data."""
+
+SUBJECTS = EXAMPLES / "DB.fasta.gz"
+"""20,000 proteins, 9,055,569 residues."""
+
+QUERIES = EXAMPLES / "QUERY.fasta.gz"
+"""500 queries; the first twenty are taken unless ``--first`` says otherwise."""
+
+Records = list[tuple[str, str]]
+"""(identifier, upper-case residues)."""
+
+_VERSIONS: dict[str, tuple[list[str], str]] = {
+    "blastp": (["blastp", "-version"], r"blastp: (\S+)"),
+    "diamond": (["diamond", "version"], r"version (\S+)"),
+    "mmseqs": (["mmseqs", "version"], r"(\S+)"),
+    "ssearch36": (["ssearch36"], r"version: (\S+)"),
+}
+
+
+def arguments(documentation: str, *, files: bool = True) -> argparse.ArgumentParser:
+    """Make a parser that knows ``--out`` and, unless told otherwise, the two sequence files.
+
+    Parameters
+    ----------
+    documentation : str
+        The script's docstring.
+    files : bool
+        Whether the script searches.
+    """
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", "--output", type=Path, metavar="FILE", help="also write the report here")
+    if files:
+        parser.add_argument("--queries", type=Path, default=QUERIES, help="FASTA, default %(default)s")
+        parser.add_argument("--subjects", type=Path, default=SUBJECTS, help="FASTA, default %(default)s")
+        parser.add_argument("--first", type=int, default=20, help="queries to take, default %(default)s")
+    return parser
+
+
+def read(path: Path, first: int | None = None) -> Records:
+    """Read a FASTA file, plain or gzipped, independently of swsearch."""
+    from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+    if not path.is_file():
+        sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
+        parsed = SimpleFastaParser(stream)  # type: ignore[no-untyped-call]
+        records = [(title.split(maxsplit=1)[0], letters.upper()) for title, letters in parsed]
+    return records[:first]
+
+
+def write(path: Path, records: Iterable[tuple[str, str]]) -> Path:
+    """Write a plain FASTA file, which every peer reads."""
+    path.write_text("".join(f">{name}\n{letters}\n" for name, letters in records))
+    return path
+
+
+def numbered(records: Records, prefix: str) -> Records:
+    """Rename records s0, s1, ...: unique, short, and nothing that a peer would take apart."""
+    return [(f"{prefix}{place}", letters) for place, (_, letters) in enumerate(records)]
+
+
+def residues(records: Records) -> int:
+    """Count the residues."""
+    return sum(len(letters) for _, letters in records)
+
+
+def need(*programs: str) -> None:
+    """Exit unless the programs are installed."""
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        sys.exit(f"not installed: {', '.join(missing)}; benchmarks/README.md names the packages")
+
+
+def command(*parts: object) -> str:
+    """Run a program to its end and return what it printed; exit with its message if it fails."""
+    line = [str(part) for part in parts]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def swsearch(*parts: object) -> str:
+    """Run swsearch's command line in a process of its own."""
+    return command(sys.executable, "-m", "swsearch", *parts)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return the wall seconds of a call."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def blosum62(rows: Any = None) -> Any:
+    """Return a matrix over swsearch's 27 letters for the parasail package; `PARASAIL_GAPS` go with it.
+
+    Parameters
+    ----------
+    rows : array_like, shape (n, n), optional
+        Scores by code; swsearch's BLOSUM62 by default.
+    """
+    import parasail
+
+    from swsearch import Scoring
+
+    matrix = Scoring().matrix
+    letters, scores = matrix.alphabet.letters, matrix.scores if rows is None else rows
+    assert letters[-1] == "*"  # parasail adds it itself, as the last letter
+    made = parasail.matrix_create(letters[:-1], 1, -1, case_sensitive=True)
+    for i in range(len(letters)):
+        for j in range(len(letters)):
+            made.set_value(i, j, int(scores[i, j]))
+    return made
+
+
+PARASAIL_GAPS = (12, 1)
+"""Our 11/1: parasail and pyopal charge open + (k - 1) * extend."""
+
+
+def machine() -> str:
+    """Return the processor's name and the number of processors."""
+    model = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return f"{model}, {os.cpu_count()} processors"
+
+
+def version_of(name: str) -> str:
+    """Return the version of a program or a Python package."""
+    if name in _VERSIONS:
+        line, pattern = _VERSIONS[name]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        found = re.search(pattern, done.stdout + done.stderr)
+        return f"{name} {found.group(1).rstrip(',') if found else '(unknown version)'}"
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return f"{name} (checkout)"
+
+
+def heading(script: str, names: Sequence[str]) -> list[str]:
+    """Return the first lines of a report: script, date, machine, versions."""
+    versions = ", ".join([f"Python {platform.python_version()}", *map(version_of, ["swsearch", *names])])
+    return [
+        f"{'/'.join(Path(script).parts[-3:])}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+        f"{machine()}; {platform.system()} {platform.release()}",
+        versions,
+    ]
+
+
+def data_line(queries: Records, subjects: Records, options: argparse.Namespace) -> str:
+    """Say what was searched."""
+    return (
+        f"{options.queries.name}: {len(queries)} queries, {residues(queries):,} residues; "
+        f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; "
+        f"{residues(queries) * residues(subjects) / 1e9:.1f} Gcells"
+    )
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return a markdown table's lines."""
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return lines + [f"| {' | '.join(str(cell) for cell in row)} |" for row in rows]
+
+
+def finish(lines: Iterable[str], out: Path | None) -> None:
+    """Print a report and, if asked, write it to a file."""
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)

@@ -1,0 +1,33 @@
+// scan_avx2: the scan's kernels for x86-64 with AVX2.
+#include "search/scan.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+
+namespace swsearch {
+namespace avx2 {
+#define SWSEARCH_NAME "avx2"
+#include "isa/vector.hpp"
+#include "isa/vector_avx2.hpp"
+#include "search/scan_kernel.hpp"
+#include "search/striped_kernel.hpp"
+#include "search/kernel_table.hpp"
+}  // namespace avx2
+}  // namespace swsearch
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace swsearch {
+const ScanKernels& avx2_scan() { return avx2::kScanKernels; }
+}  // namespace swsearch
+#endif

@@ -1,0 +1,34 @@
+// scan_avx512vbmi: the scan's kernels for x86-64 with AVX-512 VBMI.
+#include "search/scan.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi")
+#endif
+
+namespace swsearch {
+namespace avx512vbmi {
+#define SWSEARCH_NAME "avx512vbmi"
+#define SWSEARCH_VBMI
+#include "isa/vector.hpp"
+#include "isa/vector_avx512.hpp"
+#include "search/scan_kernel.hpp"
+#include "search/striped_kernel.hpp"
+#include "search/kernel_table.hpp"
+}  // namespace avx512vbmi
+}  // namespace swsearch
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace swsearch {
+const ScanKernels& avx512vbmi_scan() { return avx512vbmi::kScanKernels; }
+}  // namespace swsearch
+#endif

@@ -1,0 +1,78 @@
+// module: what the files of bindings share. Each module_*.cpp defines functions that are listed in module.cpp.
+//
+// The stable ABI of Python 3.11 (setup.py defines Py_LIMITED_API) lets one binary serve every later version.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "isa/instructions.hpp"
+#include "module/interruption.hpp"
+
+namespace swsearch {
+
+// A bytes-like argument, for the formats y* and w*; let go of at the end of its scope.
+struct Buffer {
+  Py_buffer view{};
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { PyBuffer_Release(&view); }
+
+  Py_ssize_t size() const { return view.len; }  // bytes
+  const uint8_t* data() const { return static_cast<const uint8_t*>(view.buf); }
+  // Its items as another type, of which it holds count<T>(); numpy aligns them.
+  template <class T>
+  T* items() const {
+    return static_cast<T*>(view.buf);
+  }
+  template <class T>
+  Py_ssize_t count() const {
+    return view.len / static_cast<Py_ssize_t>(sizeof(T));
+  }
+};
+
+// Whether every code is below a limit.
+bool all_below(const Buffer& codes, int limit);
+
+// An AskToStop that runs Python's signal handlers, without the GIL held. Once it has said yes, Python's exception
+// is set, and the function has to return null.
+bool asked_to_stop();
+
+// Do work without the GIL. False if it threw; then Python's exception is set.
+template <class Work>
+bool without_gil(Work&& work) {
+  enum { kFine, kInterrupted, kNoMemory, kFailed } outcome = kFine;
+  Py_BEGIN_ALLOW_THREADS;
+  try {
+    std::forward<Work>(work)();
+  } catch (const Interrupted&) {
+    outcome = kInterrupted;  // asked_to_stop has set it
+  } catch (const std::bad_alloc&) {
+    outcome = kNoMemory;
+  } catch (const std::exception&) {
+    outcome = kFailed;
+  }
+  Py_END_ALLOW_THREADS;
+  if (outcome == kNoMemory) PyErr_NoMemory();
+  if (outcome == kFailed) PyErr_SetString(PyExc_RuntimeError, "swsearch.engines.cpu._simd failed; please report this");
+  return outcome == kFine;
+}
+
+// Find an instruction set by its name; if it is not available, set ValueError and return false.
+bool instructions_of(const char* name, Instructions& found);
+
+// module_pairs.cpp
+PyObject* py_align(PyObject*, PyObject* arguments);
+PyObject* py_align_many(PyObject*, PyObject* arguments);
+PyObject* py_align_again(PyObject*, PyObject* arguments);
+
+// module_search.cpp
+PyObject* py_search(PyObject*, PyObject* arguments);
+
+}  // namespace swsearch

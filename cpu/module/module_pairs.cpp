@@ -1,0 +1,208 @@
+// module_pairs: the bindings that swsearch/engines/cpu/tracing.py calls.
+#include "module/module.hpp"
+
+#include <cstring>
+
+#include "pairs/many.hpp"
+#include "pairs/further.hpp"
+
+namespace swsearch {
+
+namespace {
+
+PyObject* cigar_of(const Aligned& aligned) {
+  PyObject* cigar = PyTuple_New(static_cast<Py_ssize_t>(aligned.cigar.size()));
+  if (cigar == nullptr) return nullptr;
+  Py_ssize_t place = 0;
+  for (const auto& [length, operation] : aligned.cigar) {
+    PyObject* run = Py_BuildValue("(LC)", static_cast<long long>(length), static_cast<int>(operation));
+    if (run == nullptr || PyTuple_SetItem(cigar, place++, run) != 0) {
+      Py_DECREF(cigar);
+      return nullptr;
+    }
+  }
+  return cigar;
+}
+
+PyObject* result_of(const Aligned& aligned) {
+  PyObject* cigar = cigar_of(aligned);
+  if (cigar == nullptr) return nullptr;
+  return Py_BuildValue("(LLLNLi)", static_cast<long long>(aligned.score), static_cast<long long>(aligned.i),
+                       static_cast<long long>(aligned.j), cigar, static_cast<long long>(aligned.cells), aligned.passes);
+}
+
+// The arguments that align and align_many share: y* scores, max_score, open, extend, local, ends, with_path, memory,
+// threads, tile, beam, instructions.
+struct Common {
+  Buffer scores;
+  int max_score, open, extend, local, ends, with_path, threads, tile;
+  long long memory, beam;
+  const char* name;
+  Instructions instructions;
+
+  // False with Python's exception set where something is wrong.
+  bool check() {
+    if (scores.size() != kCodes * kCodes || threads < 1 || tile < 0 || tile > 4096 || open < 0 || extend < 0 ||
+        max_score < 0) {
+      PyErr_SetString(PyExc_ValueError, "expected a 32 x 32 table and sizes that are not negative");
+      return false;
+    }
+    return instructions_of(name, instructions);
+  }
+  Problem problem() const {
+    return {nullptr, nullptr, 0, 0, scores.items<const int8_t>(), max_score, open, extend, local != 0,
+            (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0, {}, {}};
+  }
+  Settings settings() const { return {tile, memory, threads, beam, &kernels_of(instructions), asked_to_stop}; }
+};
+
+bool check_codes(const Buffer& query, const Buffer& subject) {
+  if (all_below(query, kCodes) && all_below(subject, kCodes)) return true;
+  PyErr_SetString(PyExc_ValueError, "expected codes below 32");
+  return false;
+}
+
+// Four numbers a pair, each within the codes.
+bool check_places(const Buffer& places, const Buffer& query, const Buffer& subject) {
+  const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
+    return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
+  };
+  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0;
+  for (Py_ssize_t k = 0; fine && k < places.count<int64_t>(); k += 4) {
+    const int64_t* place = places.items<const int64_t>() + k;
+    fine = within(place[0], place[1], query.size()) && within(place[2], place[3], subject.size());
+  }
+  if (!fine) PyErr_SetString(PyExc_ValueError, "expected places within the codes, four numbers a pair");
+  return fine;
+}
+
+// (numbers, lengths, operations), all bytes: score, start in the query and in the subject, number of runs and bytes
+// needed (int64) of each pair; length (int64) and letter of each run.
+PyObject* result_of(const std::vector<Outcome>& outcomes) {
+  size_t n_runs = 0;
+  for (const Outcome& each : outcomes) n_runs += each.aligned.cigar.size();
+  const auto bytes = [](size_t size) { return PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)); };
+  PyObject* const parts[] = {bytes(outcomes.size() * 5 * sizeof(int64_t)), bytes(n_runs * sizeof(int64_t)),
+                             bytes(n_runs)};
+  if (parts[0] == nullptr || parts[1] == nullptr || parts[2] == nullptr) {
+    for (PyObject* part : parts) Py_XDECREF(part);
+    return nullptr;
+  }
+  char* number = PyBytes_AsString(parts[0]);
+  char* length = PyBytes_AsString(parts[1]);
+  char* operation = PyBytes_AsString(parts[2]);
+  for (const Outcome& each : outcomes) {
+    const Aligned& found = each.aligned;
+    const int64_t numbers[] = {found.score, found.i, found.j, static_cast<int64_t>(found.cigar.size()), each.needed};
+    std::memcpy(number, numbers, sizeof numbers);
+    number += sizeof numbers;
+    for (const auto& [count, letter] : found.cigar) {
+      std::memcpy(length, &count, sizeof count);
+      length += sizeof count;
+      *operation++ = letter;
+    }
+  }
+  return Py_BuildValue("(NNN)", parts[0], parts[1], parts[2]);
+}
+
+}  // namespace
+
+PyObject* py_align(PyObject*, PyObject* arguments) {
+  Buffer query, subject;
+  Common common;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*iiiiiiLiiLs", &query.view, &subject.view, &common.scores.view,
+                        &common.max_score, &common.open, &common.extend, &common.local, &common.ends,
+                        &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
+                        &common.name) ||
+      !common.check() || !check_codes(query, subject)) {
+    return nullptr;
+  }
+  Problem problem = common.problem();
+  problem.query = query.data();
+  problem.m = query.size();
+  problem.subject = subject.data();
+  problem.n = subject.size();
+  Aligned aligned{};
+  long long needed = 0;
+  const bool done = without_gil([&] {
+    try {
+      prepare(problem);
+      aligned = align(problem, common.settings(), common.with_path != 0);
+    } catch (const MemoryNeeded& error) {
+      needed = error.bytes;
+    }
+  });
+  if (!done) return nullptr;
+  return needed > 0 ? PyLong_FromLongLong(needed) : result_of(aligned);
+}
+
+PyObject* py_align_many(PyObject*, PyObject* arguments) {
+  Buffer queries, subjects, places, known;
+  Common common;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*iiiiiiLiiLs", &queries.view, &subjects.view, &places.view, &known.view,
+                        &common.scores.view, &common.max_score, &common.open, &common.extend, &common.local,
+                        &common.ends, &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
+                        &common.name) ||
+      !common.check() || !check_codes(queries, subjects) || !check_places(places, queries, subjects)) {
+    return nullptr;
+  }
+  const Py_ssize_t count = places.count<int64_t>() / 4;
+  if (known.size() != 0 && known.size() != count * static_cast<Py_ssize_t>(sizeof(int64_t))) {
+    PyErr_SetString(PyExc_ValueError, "expected a known score a pair, or none");
+    return nullptr;
+  }
+  const Many many{queries.data(), subjects.data(), places.items<const int64_t>(),
+                  known.size() ? known.items<const int64_t>() : nullptr, count, common.problem(), common.settings(),
+                  common.with_path != 0};
+  std::vector<Outcome> outcomes;
+  if (!without_gil([&] { outcomes = align_many(many); })) return nullptr;
+  return result_of(outcomes);
+}
+
+PyObject* py_align_again(PyObject*, PyObject* arguments) {
+  Buffer query, subject, scores, pairs;
+  int open = 0, extend = 0;
+  long long least = 0;
+  Py_ssize_t most = 0;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn", &query.view, &subject.view, &scores.view, &pairs.view, &open, &extend,
+                        &least, &most) ||
+      !check_codes(query, subject)) {
+    return nullptr;
+  }
+  const Py_ssize_t items = pairs.count<int64_t>();
+  bool fine = scores.size() == kCodes * kCodes && open >= 0 && extend >= 0 && least >= 1 && most >= 0 && items % 2 == 0;
+  for (Py_ssize_t k = 0; fine && k < items; ++k) {
+    const int64_t place = pairs.items<const int64_t>()[k];
+    fine = place >= 0 && place < (k % 2 == 0 ? query.size() : subject.size());
+  }
+  if (!fine) {
+    PyErr_SetString(PyExc_ValueError, "expected a 32 x 32 table, costs that are not negative and pairs of residues");
+    return nullptr;
+  }
+  const Problem problem{query.data(), subject.data(), query.size(), subject.size(), scores.items<const int8_t>(), 0,
+                        open, extend, true, true, true, true, true, {}, {}};
+  std::vector<Aligned> found;
+  const bool done = without_gil([&] {
+    Used used(static_cast<size_t>(problem.m));
+    for (Py_ssize_t k = 0; k < items; k += 2) {
+      const int64_t* pair = pairs.items<const int64_t>() + k;
+      use(used, pair[0], pair[1], {{1, 'M'}});
+    }
+    while (static_cast<Py_ssize_t>(found.size()) < most) {
+      Aligned next = next_alignment(problem, used, least, asked_to_stop);
+      if (next.cigar.empty()) break;
+      use(used, next.i, next.j, next.cigar);
+      found.push_back(std::move(next));
+    }
+  });
+  if (!done) return nullptr;
+  PyObject* all = PyList_New(0);
+  for (const Aligned& each : found) {
+    PyObject* one = all == nullptr ? nullptr : result_of(each);
+    if (one == nullptr || PyList_Append(all, one) != 0) Py_CLEAR(all);
+    Py_XDECREF(one);
+  }
+  return all;
+}
+
+}  // namespace swsearch

@@ -1,0 +1,99 @@
+// module_search: the binding that swsearch/engines/cpu/engine.py calls.
+#include "module/module.hpp"
+#include "search/search.hpp"
+
+namespace swsearch {
+
+namespace {
+
+// Whether lengths and offsets describe blocks that lie within their residues.
+bool fits(const Search& search, int64_t n_columns) {
+  if (search.n_blocks != (search.n_subjects + kBlockLanes - 1) / kBlockLanes) return false;
+  int64_t before = search.n_subjects > 0 ? search.lengths[0] : 0;
+  for (int64_t k = 0; k < search.n_subjects; ++k) {
+    const int64_t block = k / kBlockLanes, columns = search.column_offsets[block + 1] - search.column_offsets[block];
+    const int64_t length = search.lengths[k];
+    if (length < 0 || length > before || columns % 8 != 0 || length > columns) return false;
+    before = length;
+  }
+  return search.column_offsets[0] >= 0 && search.column_offsets[search.n_blocks] <= n_columns;
+}
+
+bool is_ascending(const int64_t* chosen, int64_t n, int64_t n_subjects) {
+  for (int64_t k = 0; k < n; ++k) {
+    if (chosen[k] < (k ? chosen[k - 1] + 1 : 0) || chosen[k] >= n_subjects) return false;
+  }
+  return true;
+}
+
+// Tell Python of cells that were done, and run its signal handlers; true if that raised.
+bool tell(PyObject* progress, int64_t cells) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  bool raised = PyErr_CheckSignals() != 0;
+  if (!raised && progress != Py_None && cells > 0) {
+    PyObject* result = PyObject_CallFunction(progress, "L", static_cast<long long>(cells));
+    raised = result == nullptr;
+    Py_XDECREF(result);
+  }
+  PyGILState_Release(state);
+  return raised;
+}
+
+}  // namespace
+
+PyObject* py_search(PyObject*, PyObject* arguments) {
+  Buffer codes, query_offsets, longest_16, residues, column_offsets, lengths, chosen, scores, out, saturated;
+  int first, extend, mode, first_bits, last_bits, threads, way, some;
+  const char* name;
+  PyObject* progress;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*py*iiiiiiisOw*w*", &codes.view, &query_offsets.view, &longest_16.view,
+                        &residues.view, &column_offsets.view, &lengths.view, &chosen.view, &some, &scores.view, &first,
+                        &extend, &mode, &first_bits, &last_bits, &threads, &way, &name, &progress, &out.view,
+                        &saturated.view)) {
+    return nullptr;
+  }
+  Instructions instructions;
+  if (!instructions_of(name, instructions)) return nullptr;
+  Search search;
+  search.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode)};
+  search.codes = codes.data();
+  search.query_offsets = query_offsets.items<const int64_t>();
+  search.n_queries = static_cast<int>(query_offsets.count<int64_t>()) - 1;
+  search.longest_16 = longest_16.items<const int32_t>();
+  search.residues = residues.data();
+  search.column_offsets = column_offsets.items<const int64_t>();
+  search.n_blocks = column_offsets.count<int64_t>() - 1;
+  search.lengths = lengths.items<const int32_t>();
+  search.n_subjects = lengths.count<int32_t>();
+  search.chosen = some ? chosen.items<const int64_t>() : nullptr;
+  search.n_chosen = some ? chosen.count<int64_t>() : 0;
+  search.first_bits = first_bits;
+  search.last_bits = last_bits;
+  search.threads = threads;
+  search.way = static_cast<Way>(way);
+  search.kernels = &scan_kernels(instructions);
+  search.scores = out.items<int32_t>();
+  search.saturated = saturated.items<uint8_t>();
+  search.stop = [progress](int64_t cells) { return tell(progress, cells); };
+  const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
+  bool good = search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
+              all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && mode >= 0 && mode <= 2 &&
+              first >= extend && extend >= 0 && threads >= 1 && way >= 0 && way <= 2 && out.count<int32_t>() == search.n_queries * columns &&
+              saturated.size() == search.n_queries * columns && fits(search, residues.size() / kBlockLanes) &&
+              (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));
+  for (const int bits : {first_bits, last_bits}) good = good && (bits == 8 || bits == 16 || bits == 32);
+  for (int query = 0; good && query < search.n_queries; ++query) {
+    good = search.query_offsets[query] >= 0 && search.query_offsets[query] < search.query_offsets[query + 1] &&
+           search.query_offsets[query + 1] <= codes.size();
+  }
+  if (!good) {
+    PyErr_SetString(PyExc_ValueError, "expected codes below 32, queries that are not empty, and blocks of 64 subjects");
+    return nullptr;
+  }
+  SearchCounts counts;
+  if (!without_gil([&] { counts = run(search); })) return nullptr;
+  return Py_BuildValue("(LLL)", static_cast<long long>(counts.pairs[0]), static_cast<long long>(counts.pairs[1]),
+                       static_cast<long long>(counts.pairs[2]));
+}
+
+}  // namespace swsearch

@@ -1,0 +1,136 @@
+// scan: queries against one block of 64 subjects, what the kernels take and give.
+//
+// What kernels see is plain data, for the reason that tile.hpp gives.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "pairs/tile.hpp"
+
+#if defined(__clang__)
+#define SWSEARCH_UNROLL _Pragma("unroll")
+#else
+#define SWSEARCH_UNROLL _Pragma("GCC unroll 8")
+#endif
+
+namespace swsearch {
+
+constexpr int kBlockLanes = 64;
+
+enum class Mode { kLocal, kGlobal, kSemiglobal };
+
+struct Costs {
+  const int8_t* scores;  // kCodes x kCodes
+  int32_t first, extend;  // of a gap's first residue, and of each other one
+  Mode mode;
+};
+
+// Rows of one query, whole or in part.
+struct Piece {
+  int query;
+  const uint8_t* codes;
+  int rows;
+  int64_t rows_before;  // of the query, in strips above
+  bool first, last;     // of the query's pieces
+};
+
+// Rows that are computed with one table of scores: pieces of short queries, or one of a long one.
+struct Strip {
+  const Piece* pieces;
+  int n_pieces;
+  const uint8_t* letters;  // that occur
+  int n_letters;
+  int rows;
+};
+
+// Whole queries, strip by strip.
+struct Bundle {
+  const Strip* strips;
+  int n_strips;
+};
+
+struct Block {
+  const uint8_t* residues;  // columns x kBlockLanes
+  const int32_t* lengths;   // `lanes`, descending
+  int lanes;
+};
+
+struct LaneScore {
+  int32_t score;
+  bool saturated;
+};
+
+// What a kernel works in, each aligned for any vector; T is the lane's type.
+struct ScanMemory {
+  void* table;     // scan_table_lanes(columns) * sizeof(T) bytes
+  void* state;     // most rows of a strip * 2 * kBlockLanes * sizeof(T)
+  void* boundary;  // where the bundle has several strips: the block's columns * 2 * kBlockLanes * sizeof(T)
+  void* best;      // most pieces of a strip * kBlockLanes * sizeof(T)
+  LaneScore* found;  // out: [query of the bundle][kBlockLanes]
+};
+
+// Score every query of a bundle against every subject of a block; returns early when `stop` is set.
+using ScanKernel = void (*)(const Costs&, const Bundle&, const Block&, const ScanMemory&,
+                            const std::atomic<bool>& stop);
+
+// Not inline, for the same reason.
+bool is_set(const std::atomic<bool>& stop);
+
+// What a striped kernel works in, aligned likewise.
+struct StripedMemory {
+  size_t lanes;    // striped_lanes(...)
+  uint8_t* codes;  // lanes
+  void* profile;   // kCodes * lanes * sizeof(T) bytes
+  void* state;     // 2 * lanes * sizeof(T)
+};
+
+// Score one query, not empty, against one subject; what it returns means nothing when `stop` is set.
+using StripedKernel = LaneScore (*)(const Costs&, const uint8_t* query, int rows, const uint8_t* subject, int columns,
+                                    const StripedMemory&, const std::atomic<bool>& stop);
+
+struct ScanKernels {
+  const char* name;
+  int vector_bytes;
+  int columns;  // that are computed at a time
+  // [8, 16, 32 bits]; global and semi-global scores are never computed in 8
+  ScanKernel local[3], global[3], semiglobal[3];
+  StripedKernel striped_local[3], striped_global[3], striped_semiglobal[3];
+
+  int lanes(int bits) const { return 8 * vector_bytes / bits; }
+  ScanKernel of(Mode mode, int bits) const { return choose(local, global, semiglobal, mode)[place_of(bits)]; }
+  StripedKernel striped(Mode mode, int bits) const {
+    return choose(striped_local, striped_global, striped_semiglobal, mode)[place_of(bits)];
+  }
+  static constexpr int place_of(int bits) { return bits == 8 ? 0 : bits == 16 ? 1 : 2; }
+
+ private:
+  template <class Kernel>
+  static const Kernel* choose(const Kernel* local, const Kernel* global, const Kernel* semiglobal, Mode mode) {
+    return mode == Mode::kLocal ? local : mode == Mode::kGlobal ? global : semiglobal;
+  }
+};
+
+// Lanes of a query's rows in vectors of kLanes, filled up to whole columns of a block.
+constexpr size_t striped_lanes(int rows, int lanes) {
+  const size_t used = static_cast<size_t>((rows + lanes - 1) / lanes * lanes);
+  return (used + kBlockLanes - 1) / kBlockLanes * kBlockLanes;
+}
+
+// Lanes of a table of scores and the edges that are kept behind it.
+constexpr size_t scan_table_lanes(int columns) {
+  return static_cast<size_t>(kCodes * columns + 4 * columns + 3 + columns) * kBlockLanes;
+}
+
+const ScanKernels& scalar_scan();
+const ScanKernels& sse41_scan();
+const ScanKernels& avx2_scan();
+const ScanKernels& avx512bw_scan();
+const ScanKernels& avx512vbmi_scan();
+const ScanKernels& neon_scan();
+
+// Most rows of a strip. What is kept of a row, H and E of 64 lanes, then takes half of a small L2 cache.
+constexpr int strip_rows(int bits) { return 2048 * 8 / bits; }
+
+}  // namespace swsearch

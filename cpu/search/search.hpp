@@ -1,0 +1,55 @@
+// search: queries against a chunk of a database, exactly, by several threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "isa/instructions.hpp"
+#include "search/scan.hpp"
+
+namespace swsearch {
+
+// How lanes are used: a subject each, all for one subject, or whatever is less work. The result is the same.
+enum class Way { kChosen, kLanes, kStriped };
+
+struct Search {
+  Costs costs;
+  // queries: codes one after the other, n_queries + 1 offsets; none is empty
+  const uint8_t* codes;
+  const int64_t* query_offsets;
+  int n_queries;
+  // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, a query each
+  const int32_t* longest_16;
+  // subjects: blocks of 64 as swsearch/blocks.py lays them out, n_blocks + 1 offsets in columns
+  const uint8_t* residues;
+  const int64_t* column_offsets;
+  int64_t n_blocks;
+  const int32_t* lengths;  // descending
+  int64_t n_subjects;
+  // null, or the only subjects to be scored, ascending
+  const int64_t* chosen;
+  int64_t n_chosen;
+
+  int first_bits;  // local mode: lanes that are tried first; what saturates is scored again in wider ones
+  int last_bits;   // and the widest that are tried
+  int threads;
+  Way way;
+  const ScanKernels* kernels;
+  // [n_queries][n_subjects, or n_chosen]; out: the scores, and what saturated even in the widest lanes
+  int32_t* scores;
+  uint8_t* saturated;
+  // Asked now and then, by the calling thread, with the cells done since it was last asked; true: stop.
+  std::function<bool(int64_t)> stop;
+};
+
+struct SearchCounts {
+  int64_t pairs[3] = {0, 0, 0};  // scored in lanes of 8, 16 and 32 bits
+};
+
+// Throws Interrupted, std::bad_alloc.
+SearchCounts run(const Search& search);
+
+// The kernels for an instruction set.
+const ScanKernels& scan_kernels(Instructions instructions);
+
+}  // namespace swsearch

@@ -1,0 +1,1 @@
+"""What ``swsearch bench`` measures."""

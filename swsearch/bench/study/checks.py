@@ -1,0 +1,179 @@
+"""Checks of whole matrices, cell by cell, before anything is timed.
+
+The matrices on the device are poisoned before each run, so that a cell that is left out cannot pass.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch import reference
+from swsearch.alphabet import ByteArray
+from swsearch.bench.study.diagonals import MatrixRun
+from swsearch.bench.study.expected import ByteTable, Table, expected_directions, expected_tables
+from swsearch.bench.study.inter_task import DatabaseOnDevice, InterTaskRun
+from swsearch.bench.study.machine import Machine
+from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.strips import StripRun
+from swsearch.bench.study.traceback import score_of, walk_back
+from swsearch.bench.study.variants import Variant
+from swsearch.errors import EngineError
+from swsearch.scoring import Mode
+
+SMALL = ((70, 90), (1, 1), (33, 31), (5, 140))
+"""Rows and columns around the borders of tiles; filled by the reference."""
+
+MEDIUM = (2_100, 2_300)
+"""Long enough for launches of whole grids, several strips, and a barrier of many blocks; filled by numpy."""
+
+CHECK_SEED = 7
+CHECK_SUBJECTS = 150
+CHECK_QUERIES = (37, 4, 1)
+"""What the inter-task kernels are checked with."""
+
+
+class MismatchError(EngineError):
+    """A matrix that is not what the reference says.
+
+    Parameters
+    ----------
+    variant : Variant
+        What filled it.
+    case : str
+        Gap costs and size.
+    what : str
+        Which matrix.
+    found, expected : ndarray
+        Of one shape.
+    """
+
+    def __init__(
+        self, variant: Variant, case: str, what: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]
+    ) -> None:
+        wrong = np.argwhere(found != expected)
+        i, j = wrong[0]
+        super().__init__(
+            f"{variant}, {case}: {what} of cell ({i}, {j}) is {found[i, j]}, expected {expected[i, j]}; "
+            f"{len(wrong):,} of {found.size:,} cells differ"
+        )
+
+
+@lru_cache(maxsize=16)
+def known(
+    rows: int, columns: int, mode: Mode, gaps: str, protein: bool
+) -> tuple[Pair, Table, ByteTable, tuple[int, reference.Cigar | None]]:
+    """Return a made-up pair, its H, its directions, and score with, for a small one, the reference's CIGAR."""
+    pair = random_pair(rows, columns, mode, gaps, protein=protein)
+    tables = expected_tables(pair)
+    if (rows, columns) == MEDIUM:
+        score, cigar = int(tables.h.max() if mode == "local" else tables.h[-1, -1]), None
+    else:
+        score, _, _, cigar = reference.align(pair.query, pair.subject, pair.scoring, pair.mode)
+    return pair, tables.h, expected_directions(pair, tables), (score, cigar)
+
+
+def check_variant(
+    machine: Machine, variant: Variant, gaps: str, shapes: tuple[tuple[int, int], ...] = (*SMALL, MEDIUM)
+) -> int:
+    """Fill matrices of several sizes and compare every cell; return how many cells were compared.
+
+    Raises
+    ------
+    MismatchError
+        If a cell differs.
+    OptionError
+        If the variant does not fit this machine.
+    """
+    if variant.approach == "inter-task":
+        return sum(_check_inter_task(machine, variant, gaps, length) for length in CHECK_QUERIES)
+    check = _check_strips if variant.approach == "strips" else _check_matrix
+    return sum(check(machine, variant, gaps, rows, columns) for rows, columns in shapes)
+
+
+def _check_matrix(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
+    pair, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, False)
+    case = f"{gaps} gaps, {rows} x {columns}"
+    run = MatrixRun(machine, variant, pair, gaps)
+    run.poison()
+    run.enqueue()
+    _compare(variant, case, "H", run.scores(), h)
+    found = run.directions()
+    if found is not None:
+        _compare(variant, case, "direction", found, directions)
+        start_i, start_j, walked = walk_back(
+            lambda i, j: int(found[i, j]), (rows, columns), variant.mode, gap_states=True
+        )
+        _compare_alignment(variant, case, pair, (start_i, start_j), walked, (score, cigar))
+    return rows * columns
+
+
+def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
+    pair, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, True)
+    case = f"{gaps} gaps, {rows} x {columns}"
+    run = StripRun(machine, variant, pair, gaps, keep=True)
+    run.poison()
+    run.enqueue()
+    machine.wait()
+    _compare(variant, case, "H", run.scores(), h[1:, 1:])
+    linear = gaps == "linear"
+    _compare(variant, case, "direction", run.directions(), directions[1:, 1:] & (3 if linear else 15))
+    i, j, walked = run.trace()
+    # two bits a cell may choose another of several equally good alignments
+    _compare_alignment(variant, case, pair, (i, j), walked, (score, None if linear else cigar))
+    if run.last_score() != score:
+        raise EngineError(f"{variant}, {case}: score {run.last_score()}, expected {score}")
+    return rows * columns
+
+
+@lru_cache(maxsize=16)
+def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], list[Table]]:
+    """Return a made-up query, subjects, and H of each without row 0 and column 0."""
+    generator = np.random.default_rng([CHECK_SEED, length])
+    scoring = protein_scoring(gaps)
+    query = generator.integers(0, 20, length, dtype=np.uint8)
+    lengths = generator.integers(1, 80, CHECK_SUBJECTS).tolist()
+    subjects = [generator.integers(0, 20, n, dtype=np.uint8) for n in lengths]
+    tables = [expected_tables(Pair(query, one, scoring, "local")).h[1:, 1:] for one in subjects]
+    return query, subjects, tables
+
+
+def _check_inter_task(machine: Machine, variant: Variant, gaps: str, length: int) -> int:
+    query, subjects, tables = known_subjects(gaps, length)
+    scoring = protein_scoring(gaps)
+    run = InterTaskRun(machine, variant, DatabaseOnDevice(machine, subjects), query, scoring, gaps, keep=True)
+    timed = InterTaskRun(machine, variant, run.database, query, scoring, gaps)
+    for one in (run, timed):
+        one.poison()
+        one.enqueue()
+    scores, plain = run.scores(), timed.scores()
+    for place, (found, expected) in enumerate(zip(run.matrices(), tables, strict=True)):
+        case = f"{gaps} gaps, query of {length}, subject {place} of {len(subjects[place])}"
+        _compare(variant, case, "H", found, expected)
+        if not scores[place] == plain[place] == expected.max():
+            raise EngineError(
+                f"{variant}, {case}: scores {scores[place]} and, without the matrix, {plain[place]}, expected "
+                f"{expected.max()}"
+            )
+    return sum(table.size for table in tables)
+
+
+def _compare(variant: Variant, case: str, what: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
+    if found.shape != expected.shape:
+        raise EngineError(f"{variant}, {case}: {what} has shape {found.shape}, expected {expected.shape}")
+    if not np.array_equal(found, expected):
+        raise MismatchError(variant, case, what, found, expected)
+
+
+def _compare_alignment(
+    variant: Variant, case: str, pair: Pair, start: tuple[int, int], walked: reference.Cigar,
+    expected: tuple[int, reference.Cigar | None],
+) -> None:  # fmt: skip
+    score, cigar = expected
+    if cigar is not None and walked != cigar:
+        raise EngineError(f"{variant}, {case}: alignment {walked}, expected {cigar}")
+    if score_of(pair, start, walked) != score:
+        raise EngineError(f"{variant}, {case}: an alignment of {score_of(pair, start, walked)}, expected {score}")

@@ -1,0 +1,230 @@
+"""Host code of what keeps the whole matrix in global memory: diagonal blocks, element diagonals, skewed.
+
+They differ in what they launch; the matrices, their boundary and what is checked are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.bench.study.expected import ByteTable
+from swsearch.bench.study.machine import POISON, Buffer, Launch, Machine
+from swsearch.bench.study.problem import Pair
+from swsearch.bench.study.variants import Variant
+from swsearch.errors import OptionError
+
+PAIR = "PPiiiiiiI"
+"""Parameters that every kernel of a pair begins with, as `struct` has them."""
+
+SIGNATURES = {
+    "study_boundary": PAIR + "PPPP",
+    "study_diagonal_blocks": PAIR + "PPPii",
+    "study_warp": PAIR + "PPPii",
+    "study_block": PAIR + "PPPii",
+    "study_grid": PAIR + "PPPi",
+    "study_launch": PAIR + "PPPPi",
+    "study_barrier": PAIR + "PPPPiiP",
+}
+
+WARP, BLOCK = 32, 1024
+"""Lengths up to which a warp, or a block, takes the element diagonals of Huynh et al."""
+
+TILE = 32
+"""Rows and columns of a warp's tile of Patel et al. in shared memory."""
+
+TILE_BYTES = ((TILE + 1) * (TILE + 2) + TILE + TILE * TILE // 4) * 4
+"""Shared memory of a warp's tile: ``kTileWords`` of ``skewed.cu``."""
+
+IntTable = npt.NDArray[np.int32]
+
+
+class MatrixRun:
+    """A variant with a pair, its matrices on the machine.
+
+    Parameters
+    ----------
+    machine : Machine
+        Where it runs.
+    variant : Variant
+        Of one of the three approaches.
+    pair : Pair
+        What is filled; scores are match and mismatch.
+    gaps : {"linear", "affine"}
+        As the pair's gap costs are.
+    """
+
+    def __init__(self, machine: Machine, variant: Variant, pair: Pair, gaps: str) -> None:
+        self.machine, self.variant, self.pair = machine, variant, pair
+        m, n = len(pair.query), len(pair.subject)
+        self._rows, self._columns = m, n
+        self._skewed = bool(variant.constant("SKEWED"))
+        places = (m + n + 1) * (m + 1) if self._skewed else (m + 1) * (n + 1)
+        scoring = pair.scoring
+        self._sequences = [machine.upload(pair.query), machine.upload(pair.subject)]
+        self._matrices: list[Buffer | None] = [machine.allocate(4 * places)]
+        self._matrices += [machine.allocate(4 * places) if gaps == "affine" else None for _ in "ef"]
+        wanted = bool(variant.constant("DIRECTIONS"))
+        self._directions = machine.allocate((m + 1) * (n + 1)) if wanted else None
+        match, mismatch = (int(scoring.matrix.scores[0, b]) for b in (0, 1))
+        self._pair = (
+            *(buffer.address for buffer in self._sequences), m, n, match, mismatch, scoring.gap_open,
+            scoring.gap_extend, 1,
+        )  # fmt: skip
+        self._addresses = tuple(one.address if one else 0 for one in self._matrices)
+        boundary = variant.kernel(gaps, source="boundary")
+        self._boundary = machine.kernel(boundary, "study_boundary", SIGNATURES["study_boundary"])
+        self._code = variant.kernel(gaps)
+        self._flags: Buffer | None = None
+        self.launches = 0
+        self._work = list(self._launch_list())
+
+    @property
+    def device_bytes(self) -> int:
+        """Memory of the matrices."""
+        return sum(one.n_bytes for one in (*self._matrices, self._directions) if one is not None)
+
+    def poison(self) -> None:
+        """Overwrite the matrices, so that a cell that is left out is seen."""
+        for one in (*self._matrices, self._directions):
+            if one is not None:
+                self.machine.fill(one, POISON)
+
+    def enqueue(self) -> None:
+        """Start everything that fills the matrix, the boundary included."""
+        threads = 256
+        directions = self._directions.address if self._directions else 0
+        blocks = max(self._rows, self._columns) // threads + 1
+        self._boundary(blocks, threads, (*self._pair, *self._addresses, directions))
+        if self._flags is not None:
+            self.machine.fill(self._flags, 0)
+        self.launches = 1 + len(self._work)
+        for step in self._work:
+            step()
+
+    def scores(self) -> IntTable:
+        """Return H, shape (rows + 1, columns + 1)."""
+        m, n = self._rows, self._columns
+        first = self._matrices[0]
+        assert first is not None
+        if not self._skewed:
+            return self.machine.download(first, np.int32, (m + 1, n + 1))
+        stored = self.machine.download(first, np.int32, (m + n + 1, m + 1))
+        i, j = np.ogrid[: m + 1, : n + 1]
+        unskewed: IntTable = stored[i + j, i]
+        return unskewed
+
+    def last_score(self) -> int:
+        """Return H of the last cell alone."""
+        m, n = self._rows, self._columns
+        place = (m + n) * (m + 1) + m if self._skewed else (m + 1) * (n + 1) - 1
+        first = self._matrices[0]
+        assert first is not None
+        return int(self.machine.download(_Part(first.address + 4 * place, 4), np.int32, (1,))[0])
+
+    def last_row(self) -> IntTable | None:
+        """Return H of the last row without column 0, or None where it is scattered."""
+        if self._skewed:
+            return None
+        m, n = self._rows, self._columns
+        first = self._matrices[0]
+        assert first is not None
+        return self.machine.download(_Part(first.address + 4 * (m * (n + 1) + 1), 4 * n), np.int32, (n,))
+
+    def directions(self) -> ByteTable | None:
+        """Return directions, shape (rows + 1, columns + 1), or None."""
+        if self._directions is None:
+            return None
+        return self.machine.download(self._directions, np.uint8, (self._rows + 1, self._columns + 1))
+
+    def _kernel(self, name: str, shared_bytes: int = 0) -> Launch:
+        if shared_bytes > self.machine.shared_limit:
+            raise OptionError(
+                "variant", str(self.variant), f"at most {self.machine.shared_limit} bytes of shared memory a block",
+                f"it needs {shared_bytes}",
+            )  # fmt: skip
+        return self.machine.kernel(self._code, name, SIGNATURES[name], shared_bytes)
+
+    def _launch_list(self) -> Iterator[Step]:
+        return {"diagonal-blocks": self._blocks, "element-diagonals": self._elements, "skewed": self._skew}[
+            self.variant.approach
+        ]()
+
+    def _blocks(self) -> Iterator[Step]:
+        rows, columns = self.variant.constant("ROWS"), self.variant.constant("COLUMNS")
+        shared = 0
+        if self.variant.constant("SHARED"):
+            tables = 3 if self._addresses[1] else 1
+            shared = -(-(tables * 4 * (rows + 1) * (columns + 1) + rows + columns) // 16) * 16
+        launch = self._kernel("study_diagonal_blocks", shared)
+        n_rows, n_columns = -(-self._rows // rows), -(-self._columns // columns)
+        for d in range(n_rows + n_columns - 1):
+            first, last = max(0, d - n_columns + 1), min(n_rows - 1, d)
+            yield Step(launch, last - first + 1, self.variant.threads, (*self._pair, *self._addresses, d, first))
+
+    def _elements(self) -> Iterator[Step]:
+        warp, block, grid = (self._kernel(name) for name in ("study_warp", "study_block", "study_grid"))
+        fixed = (*self._pair, *self._addresses)
+
+        def size(d: int) -> int:
+            length = self._length(d)
+            return WARP if length <= WARP else BLOCK if length <= BLOCK else 0
+
+        for kind, run in groupby(range(2, self._rows + self._columns + 1), size):
+            diagonals = list(run)
+            if kind:
+                launch = warp if kind == WARP else block
+                yield Step(launch, 1, kind, (*fixed, diagonals[0], diagonals[-1]))
+                continue
+            threads = self.variant.threads
+            for d in diagonals:
+                yield Step(grid, -(-self._length(d) // threads), threads, (*fixed, d))
+
+    def _skew(self) -> Iterator[Step]:
+        threads, tiles = self.variant.threads, bool(self.variant.constant("SHARED"))
+        fixed = (*self._pair, *self._addresses, self._directions.address if self._directions else 0)
+        shared = threads // WARP * TILE_BYTES if tiles else 0
+        a_block = threads // WARP if tiles else threads
+        diagonals = self._diagonals(tiles)
+        longest = max(length for _, length in diagonals)
+        if self.variant.launches == "barrier":
+            # no more blocks than processors: one fits on each, so that all are resident and the barrier ends
+            blocks = min(self.machine.multiprocessors, -(-longest // a_block))
+            self._flags = self.machine.allocate(4 * 2 * blocks)
+            arguments = (*fixed, diagonals[0][0], diagonals[-1][0], self._flags.address)
+            yield Step(self._kernel("study_barrier", shared), blocks, threads, arguments)
+            return
+        launch = self._kernel("study_launch", shared)
+        for d, length in diagonals:
+            yield Step(launch, -(-length // a_block), threads, (*fixed, d))
+
+    def _length(self, d: int) -> int:
+        return min(self._rows, d - 1) - max(1, d - self._columns) + 1
+
+    def _diagonals(self, tiles: bool) -> list[tuple[int, int]]:
+        """List the diagonals and their lengths, in cells or in tiles."""
+        if not tiles:
+            return [(d, self._length(d)) for d in range(2, self._rows + self._columns + 1)]
+        n_rows, n_columns = -(-self._rows // TILE), -(-self._columns // TILE)
+        return [(d, min(n_rows - 1, d) - max(0, d - n_columns + 1) + 1) for d in range(n_rows + n_columns - 1)]
+
+
+class Step:
+    """A launch that was thought out beforehand, so that the host only hands it over."""
+
+    def __init__(self, launch: Launch, blocks: int, threads: int, arguments: tuple[int, ...]) -> None:
+        self._launch, self._blocks, self._threads, self._arguments = launch, blocks, threads, arguments
+
+    def __call__(self) -> None:
+        """Start it on the main stream."""
+        self._launch(self._blocks, self._threads, self._arguments)
+
+
+class _Part:
+    """A piece of a buffer."""
+
+    def __init__(self, address: int, n_bytes: int) -> None:
+        self.address, self.n_bytes = address, n_bytes

@@ -1,0 +1,249 @@
+"""What the study's host code asks of a GPU; tests put the emulation of tests/support/host_cuda.py in its place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.engines.gpu.compiler import SOURCES, Compiler, Kernel, find_compiler
+from swsearch.engines.gpu.device import Device, DeviceInfo, Function, choose_device, driver
+
+STUDY_SOURCES = SOURCES / "study"
+"""The folder of the study's kernels."""
+
+POISON = 0x7B7B7B7B
+"""What fresh memory holds: as a score far above any that is reached, so that a cell left out is seen."""
+
+Array = npt.NDArray[Any]
+Launch = Callable[..., None]
+"""``launch(blocks, threads, arguments, stream=None)``."""
+
+
+class Buffer(Protocol):
+    """Device memory."""
+
+    address: int
+    n_bytes: int
+
+
+class Machine(Protocol):
+    """A place where kernels run. Work on a stream is done in order; the main stream is ``None``."""
+
+    name: str
+    multiprocessors: int
+    shared_limit: int
+
+    def allocate(self, n_bytes: int) -> Buffer:
+        """Allocate memory that holds `POISON`; it lives as long as the buffer."""
+
+    def upload(self, data: Array) -> Buffer:
+        """Allocate memory that holds an array."""
+
+    def fill(self, buffer: Buffer, word: int) -> None:
+        """Set every 32-bit word of a buffer, on the main stream."""
+
+    def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Wait for the main stream and copy a buffer to the host."""
+
+    def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Allocate page-locked memory of the host."""
+
+    def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
+        """Copy from a buffer's beginning to page-locked memory, behind what a stream holds."""
+
+    def compile(self, codes: Sequence[Kernel]) -> None:
+        """Compile kernels beforehand, several at a time."""
+
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+        """Compile and load a kernel."""
+
+    def streams(self, count: int) -> list[Any]:
+        """Make streams beside the main one."""
+
+    def fork(self, streams: Sequence[Any]) -> None:
+        """Let streams begin behind what the main stream holds."""
+
+    def join(self, streams: Sequence[Any]) -> None:
+        """Let the main stream go on behind what the streams hold."""
+
+    def wait(self) -> None:
+        """Wait for the main stream."""
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        """Call a function and return the time that its work on the main stream took, by the GPU's clock."""
+
+
+class StudyCompiler(Compiler):
+    """Compiles what stands in ``cuda/study`` with the engine's header."""
+
+    def key(self, kernel: Kernel) -> str:
+        """Return the cache's name of a kernel, which the engine's headers are part of."""
+        headers = "".join(path.read_text(encoding="utf-8") for path in sorted(SOURCES.glob("*.cuh")))
+        return super().key(Kernel(kernel.source, (*kernel.defines, ("HEADERS", hash_of(headers)))))
+
+    def _options(self, kernel: Kernel) -> list[str]:
+        return [*super()._options(kernel), f"-I{SOURCES}"]
+
+
+def hash_of(text: str) -> int:
+    """Return a number that stands for a text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def study_hash() -> str:
+    """Return the SHA-256 of the study's kernels and of the engine's headers, which results carry."""
+    paths = [*sorted(SOURCES.glob("*.cuh")), *sorted(STUDY_SOURCES.glob("*.cu*"))]
+    return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)).hexdigest()
+
+
+def study_compiler(architecture: str, version: tuple[int, int] | None, cache: Path | None = None) -> StudyCompiler:
+    """Choose a compiler for the study's kernels, as the engine chooses its own."""
+    toolchain = find_compiler(architecture, version).toolchain
+    return StudyCompiler(toolchain, architecture, sources=STUDY_SOURCES, cache_folder=cache)
+
+
+class GpuBuffer:
+    """Device memory, given back when nobody refers to it."""
+
+    def __init__(self, device: Device, n_bytes: int) -> None:
+        with device.active(f"a matrix or buffer of {n_bytes:,} bytes"):
+            self._memory = device.allocate(-(-n_bytes // 4) * 4)
+        self.address, self.n_bytes = int(self._memory), n_bytes
+
+
+class GpuMachine:
+    """A GPU, whose context is current while `open_machine` holds it.
+
+    Parameters
+    ----------
+    device : Device
+        Open.
+    """
+
+    def __init__(self, device: Device) -> None:
+        info = device.info
+        self._device, self._main = device, device.stream()
+        self.name, self.multiprocessors, self.shared_limit = info.name, info.multiprocessors, info.shared_limit
+        self._compiler = study_compiler(info.architecture, info.driver_version)
+        self._modules: dict[Kernel, Any] = {}
+        self._streams: list[Any] = []
+
+    def allocate(self, n_bytes: int) -> GpuBuffer:
+        """Allocate memory that holds `POISON`."""
+        buffer = GpuBuffer(self._device, n_bytes)
+        self.fill(buffer, POISON)
+        return buffer
+
+    def upload(self, data: Array) -> GpuBuffer:
+        """Allocate memory that holds an array."""
+        buffer = GpuBuffer(self._device, data.nbytes)
+        self._device.upload(buffer.address, data, self._main)
+        return buffer
+
+    def fill(self, buffer: Buffer, word: int) -> None:
+        """Set every word of a buffer."""
+        driver().memset_d32_async(buffer.address, word, -(-buffer.n_bytes // 4), self._main)
+
+    def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Copy a buffer to the host."""
+        data = np.empty(shape, dtype)
+        self._main.synchronize()
+        self._device.download(data, buffer.address)
+        return data
+
+    def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Allocate page-locked memory."""
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        with self._device.active(f"page-locked memory of {n_bytes:,} bytes"):
+            pinned = self._device.pinned(n_bytes)
+        return pinned.view(dtype)[: int(np.prod(shape))].reshape(shape)
+
+    def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
+        """Copy to page-locked memory."""
+        self._device.download_async(target, buffer.address, stream)
+
+    def compile(self, codes: Sequence[Kernel]) -> None:
+        """Compile and load kernels."""
+        for code, cubin in zip(codes, self._compiler.compile_all(codes), strict=True):
+            self._modules[code] = self._device.load(cubin)
+
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+        """Compile and load a kernel."""
+        if code not in self._modules:
+            self._modules[code] = self._device.load(self._compiler.compile(code))
+        function = Function(self._modules[code], name, signature, shared_bytes)
+        main = self._main
+
+        def launch(blocks: int, threads: int, arguments: Sequence[int], stream: Any = None) -> None:
+            function.launch(blocks, threads, main if stream is None else stream, arguments)
+
+        return launch
+
+    def streams(self, count: int) -> list[Any]:
+        """Return streams beside the main one, the same ones each time."""
+        self._streams += [self._device.stream() for _ in range(count - len(self._streams))]
+        return self._streams[:count]
+
+    def fork(self, streams: Sequence[Any]) -> None:
+        """Let streams begin behind the main one."""
+        event = self._device.event()
+        event.record(self._main)
+        for stream in streams:
+            stream.wait_for_event(event)
+
+    def join(self, streams: Sequence[Any]) -> None:
+        """Let the main stream go on behind others."""
+        for stream in streams:
+            event = self._device.event()
+            event.record(stream)
+            self._main.wait_for_event(event)
+
+    def wait(self) -> None:
+        """Wait for the main stream."""
+        self._main.synchronize()
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        """Time work on the main stream."""
+        begin, end = self._device.event(timing=True), self._device.event(timing=True)
+        begin.record(self._main)
+        work()
+        end.record(self._main)
+        end.synchronize()
+        return float(begin.time_till(end)) / 1e3
+
+    def forget(self) -> None:
+        """Let go of all modules and streams, while the context is current."""
+        self._main.synchronize()
+        self._modules.clear()
+        self._streams.clear()
+
+
+@contextmanager
+def open_machine(index: int | None = None) -> Iterator[GpuMachine]:
+    """Open a GPU for the study.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is none that can be used.
+    """
+    # streams share 8 channels to the GPU unless it is told otherwise before the driver begins; 32 is its most
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    info: DeviceInfo = choose_device(index)
+    device = Device(info)
+    try:
+        with device.active("the kernel study"):
+            machine = GpuMachine(device)
+            try:
+                yield machine
+            finally:
+                machine.forget()
+    finally:
+        device.close()

@@ -1,0 +1,105 @@
+"""The project's own kernels on the study's work, so that a table shows both.
+
+The database search stands beside the inter-task kernels: the same queries, subjects and scoring, by the engine as
+``swsearch search`` runs it. The pair kernels stand beside the diagonal blocks (DNA) and the strips (protein): the
+same pairs, by what ``swsearch align`` runs, the score alone and with the alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
+from swsearch.engines.pair_base import PairAligner
+from swsearch.errors import EngineError
+from swsearch.inputs import Query
+from swsearch.job.job import SearchJob
+from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.options import SearchOptions
+from swsearch.scoring import Mode
+from swsearch.statistics.choice import StatisticsMethod
+from swsearch.statistics.karlin_altschul import statistics_for
+
+MAX_HITS = 10
+
+PAIR_APPROACHES: dict[str, tuple[Mode, ...]] = {"diagonal-blocks": ("global",), "strips": ("global", "local")}
+"""Approaches that the pair kernels stand beside, and the modes."""
+
+
+def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measurement]:
+    """Time the engine's search for each query of the inter-task kernels, by the time that its kernels run."""
+    from swsearch.engines.gpu.engine import GpuEngine
+
+    scoring = protein_scoring(gaps)
+    database = Database.from_records((f"s{n}", PROTEIN.decode(one)) for n, one in enumerate(timer.subjects))
+    with GpuEngine(device=device) as engine, database:
+        queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
+        # hits above a threshold where that is known beforehand, not fitted after all is scored
+        method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
+        job = SearchJob(
+            queries, database, engine, SearchOptions(scoring, max_hits=MAX_HITS, statistics_method=method)
+        )
+        loaded = LoadedDatabase(engine, database, job.plan)
+        try:
+            for query in queries:
+                runs = [_kernel_seconds(engine, job, query, loaded) for _ in range(RUNS + 1)][1:]
+                length = len(query.codes)
+                cpu = timer.database_cpu(gaps, length)
+                yield Measurement(
+                    "inter-task", "swsearch's own search", "this project", "", gaps, "local", length,
+                    database.n_residues, 0, 0, runs, cpu.seconds, cpu.vector_seconds,
+                )  # fmt: skip
+        finally:
+            loaded.close()
+
+
+def pair_times(
+    timer: Timer, approach: str, gaps: str, sizes: Sequence[int], device: int | None
+) -> Iterator[Measurement]:
+    """Time the pair aligner on an approach's pairs, by the time that its kernels run.
+
+    Raises
+    ------
+    EngineError
+        If it does not reach the CPU's score.
+    """
+    from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+
+    protein = approach == "strips"
+    with GpuPairAligner(device=device) as aligner:
+        for mode in PAIR_APPROACHES.get(approach, ()):
+            for size in sizes:
+                pair = random_pair(size, size, mode, gaps, protein=protein)
+                cpu = timer.cpu_pair(pair, gaps, protein)
+                for name, task in (("swsearch's own, score", _score), ("swsearch's own, alignment", _align)):
+                    runs = []
+                    for _ in range(RUNS + 1):
+                        before = aligner.usage.kernel_seconds
+                        score = task(aligner, pair)
+                        runs.append(aligner.usage.kernel_seconds - before)
+                        if score != cpu.scores[0]:
+                            raise EngineError(
+                                f"{name}, {gaps} gaps, {size} x {size}: score {score}, parasail's is {cpu.scores[0]}"
+                            )
+                    yield Measurement(
+                        approach, name, "this project", "", gaps, mode, size, size, 0, 0, runs[1:], cpu.seconds,
+                        cpu.vector_seconds,
+                    )  # fmt: skip
+
+
+def _score(aligner: PairAligner, pair: Pair) -> int:
+    return aligner.score(pair.query, pair.subject, pair.scoring, pair.mode)
+
+
+def _align(aligner: PairAligner, pair: Pair) -> int:
+    return aligner.align(pair.query, pair.subject, pair.scoring, pair.mode).score
+
+
+def _kernel_seconds(engine: Any, job: SearchJob, query: Query, loaded: LoadedDatabase) -> float:
+    before = engine.usage.kernel_seconds
+    job.run_group([query], loaded)
+    return float(engine.usage.kernel_seconds - before)

@@ -1,0 +1,262 @@
+"""Timing of what `swsearch.bench.study.checks` has passed: medians by the GPU's clock, beside the CPU's time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.bench.study.baseline import CpuTime, cpu_database, cpu_pair, last_row
+from swsearch.bench.study.diagonals import MatrixRun
+from swsearch.bench.study.inter_task import SEED, DatabaseOnDevice, InterTaskRun, random_subjects
+from swsearch.bench.study.machine import Machine
+from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.strips import StripRun, align_batch
+from swsearch.bench.study.variants import SZAFARCZYK, Variant, variants_of
+from swsearch.errors import EngineError
+
+RUNS, SLOW_RUNS = 3, 1
+SLOW = 0.15
+"""Timed runs after one that is not counted; fewer if that one took longer than this, in seconds."""
+
+ROW_LENGTH = 16_384
+"""Longest pair whose last row of H is compared with parasail's."""
+
+LAUNCHES = 1_000
+"""Runs of two launches each, to learn what a launch costs."""
+
+SUBJECTS = 131_072
+QUERIES = (8, 16, 32, 64, 128, 256, 512)
+SWEEP_QUERY = 128
+"""Database and queries of the inter-task kernels."""
+
+BATCH_PAIRS, BATCH_LENGTH = 8, 8_192
+"""Szafarczyk's batches: pairs of this length."""
+
+
+@dataclass
+class Measurement:
+    """A row of the report.
+
+    Parameters
+    ----------
+    approach, variant, paper, sweep : str
+        As the table of variants has them.
+    gaps, mode : str
+        Kind of gap costs; global or local.
+    rows, columns : int
+        Query and subject, in residues; of a database, all subjects.
+    checked : int
+        Cells compared before.
+    launches : int
+        Kernels of a run.
+    runs : list of float
+        Seconds on the GPU.
+    cpu_seconds, vector_seconds : float
+        One thread of the CPU, without and with vector instructions; 0 where it was not timed.
+    threads, blocks : int
+        As the variant has them.
+    extra : dict
+        What only some approaches have.
+    """
+
+    approach: str
+    variant: str
+    paper: str
+    sweep: str
+    gaps: str
+    mode: str
+    rows: int
+    columns: int
+    checked: int
+    launches: int
+    runs: list[float]
+    cpu_seconds: float
+    vector_seconds: float
+    threads: int = 0
+    blocks: int = 0
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Median of the runs."""
+        return statistics.median(self.runs)
+
+    @property
+    def gcups(self) -> float:
+        """Cells a second on the GPU, in units of 10^9."""
+        return self.rows * self.columns / self.seconds / 1e9
+
+    @property
+    def speedup(self) -> float:
+        """Times faster than the CPU without vector instructions."""
+        return self.cpu_seconds / self.seconds
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row as plain values."""
+        return {**asdict(self), "seconds": self.seconds, "gcups": self.gcups, "speedup": self.speedup}
+
+
+class Timer:
+    """Times variants on one machine; the CPU is timed once for each size.
+
+    Parameters
+    ----------
+    machine : Machine
+        Where they run.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._cpu: dict[tuple[object, ...], CpuTime] = {}
+        self._rows: dict[tuple[object, ...], npt.NDArray[np.int32]] = {}
+
+    def pair(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
+        """Time a variant with a pair of equally long sequences.
+
+        Raises
+        ------
+        EngineError
+            If it does not reach the CPU's score.
+        """
+        protein = variant.approach == "strips"
+        pair = random_pair(length, length, variant.mode, gaps, protein=protein)
+        cpu = self.cpu_pair(pair, gaps, protein)
+        extra: dict[str, float] = {}
+        make = StripRun if protein else MatrixRun
+        run: StripRun | MatrixRun = make(self.machine, variant, pair, gaps)
+        runs = self._times(run)
+        if run.last_score() != cpu.scores[0]:
+            raise EngineError(
+                f"{variant}, {gaps} gaps, {length} x {length}: score {run.last_score()}, parasail's is "
+                f"{cpu.scores[0]}"
+            )
+        self._compare_last_row(variant, pair, gaps, run)
+        extra["device_bytes"] = run.device_bytes
+        if isinstance(run, StripRun):
+            extra["concurrent"] = run.concurrent
+            if not variant.sweep:
+                begun = time.perf_counter()
+                run.trace()
+                extra["traceback_seconds"] = time.perf_counter() - begun
+        return _measurement(variant, gaps, length, length, checked, run.launches, runs, cpu, extra)
+
+    def _compare_last_row(self, variant: Variant, pair: Pair, gaps: str, run: StripRun | MatrixRun) -> None:
+        """Compare the last row of a matrix that is too large to be compared whole."""
+        length, found = len(pair.query), run.last_row()
+        if length > ROW_LENGTH or found is None:
+            return
+        key = (length, pair.mode, gaps, variant.approach == "strips")
+        if key not in self._rows:
+            self._rows[key] = last_row(pair)
+        wrong = np.flatnonzero(found != self._rows[key])
+        if len(wrong):
+            raise EngineError(
+                f"{variant}, {gaps} gaps, {length} x {length}: H of cell ({length}, {wrong[0] + 1}) is "
+                f"{found[wrong[0]]}, parasail's is {self._rows[key][wrong[0]]}"
+            )
+
+    def inter_task(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
+        """Time a variant with a query against the whole database.
+
+        Raises
+        ------
+        EngineError
+            If the first subjects do not reach the CPU's scores.
+        OptionError
+            If the query is too long for the variant here.
+        """
+        scoring, query = protein_scoring(gaps), inter_task_query(length)
+        run = InterTaskRun(self.machine, variant, self.database, query, scoring, gaps)
+        cpu = self.database_cpu(gaps, length)
+        runs = self._times(run)
+        found = tuple(run.scores()[: len(cpu.scores)].tolist())
+        if found != cpu.scores:
+            place = next(k for k, score in enumerate(cpu.scores) if score != found[k])
+            raise EngineError(
+                f"{variant}, {gaps} gaps, query of {length}: subject {place} scores {found[place]}, parasail's score "
+                f"is {cpu.scores[place]}"
+            )
+        residues = self.database.layout.n_residues
+        return _measurement(variant, gaps, length, residues, checked, run.launches, runs, cpu, {})
+
+    def launch_seconds(self) -> float:
+        """Return what a launch of a kernel with next to no work costs, from Python, many in a row."""
+        pair = random_pair(8, 8, "global", "linear")
+        run = MatrixRun(self.machine, variants_of("diagonal-blocks")[0], pair, "linear")
+
+        def work() -> None:
+            for _ in range(LAUNCHES):
+                run.enqueue()
+
+        self.machine.seconds(work)
+        return self.machine.seconds(work) / (LAUNCHES * run.launches)
+
+    def batches(self, gaps: str) -> dict[str, Any]:
+        """Align a batch with the traceback after each pair, and with it beside the next pair's matrix."""
+        variant = next(one for one in variants_of("strips") if one.mode == "global" and one.constant("CHUNK") == 32)
+        pairs = [
+            random_pair(BATCH_LENGTH, BATCH_LENGTH - k, "global", gaps, protein=True) for k in range(BATCH_PAIRS)
+        ]
+        runs = [StripRun(self.machine, variant, pair, gaps) for pair in pairs]
+        self.machine.seconds(runs[0].enqueue)  # compiled and loaded
+        seconds, found = {}, {}
+        for name, overlap in (("in turn", False), ("overlapped", True)):
+            begun = time.perf_counter()
+            found[name] = list(align_batch(runs, overlap=overlap))
+            seconds[name] = time.perf_counter() - begun
+        if found["in turn"] != found["overlapped"]:
+            raise EngineError(f"{variant}: a batch with overlapped traceback gives other alignments")
+        return {
+            "approach": "strips", "variant": variant.name, "paper": SZAFARCZYK, "gaps": gaps, "pairs": BATCH_PAIRS,
+            "length": BATCH_LENGTH, "seconds": seconds["in turn"], "overlapped_seconds": seconds["overlapped"],
+        }  # fmt: skip
+
+    @cached_property
+    def subjects(self) -> list[ByteArray]:
+        """Return the made-up database."""
+        return random_subjects(SUBJECTS)
+
+    @cached_property
+    def database(self) -> DatabaseOnDevice:
+        """Return the database on the machine."""
+        return DatabaseOnDevice(self.machine, self.subjects)
+
+    def database_cpu(self, gaps: str, length: int) -> CpuTime:
+        """Return the CPU's time for a query against the database."""
+        key = ("database", gaps, length)
+        if key not in self._cpu:
+            self._cpu[key] = cpu_database(inter_task_query(length), self.subjects, protein_scoring(gaps))
+        return self._cpu[key]
+
+    def cpu_pair(self, pair: Pair, gaps: str, protein: bool) -> CpuTime:
+        """Return the CPU's time for a pair."""
+        key = (len(pair.query), pair.mode, gaps, protein)
+        if key not in self._cpu:
+            self._cpu[key] = cpu_pair(pair)
+        return self._cpu[key]
+
+    def _times(self, run: MatrixRun | StripRun | InterTaskRun) -> list[float]:
+        first = self.machine.seconds(run.enqueue)
+        return [self.machine.seconds(run.enqueue) for _ in range(SLOW_RUNS if first > SLOW else RUNS)]
+
+
+def inter_task_query(length: int) -> ByteArray:
+    """Make a query up."""
+    return np.random.default_rng([SEED, length]).integers(0, 20, length, dtype=np.uint8)
+
+
+def _measurement(
+    variant: Variant, gaps: str, rows: int, columns: int, checked: int, launches: int, runs: list[float],
+    cpu: CpuTime, extra: dict[str, float],
+) -> Measurement:  # fmt: skip
+    return Measurement(
+        variant.approach, variant.name, variant.paper, variant.sweep, gaps, variant.mode, rows, columns, checked,
+        launches, runs, cpu.seconds, cpu.vector_seconds, variant.threads, variant.blocks, extra,
+    )  # fmt: skip

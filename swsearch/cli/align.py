@@ -1,0 +1,221 @@
+"""``swsearch align``: pairs of sequences, of any length, aligned or scored and written as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.options import (
+    OUTPUT,
+    RUN,
+    SCORING,
+    AlphabetName,
+    Device,
+    Engine,
+    EngineName,
+    GapExtend,
+    GpuMemory,
+    Mode,
+    ModeName,
+    Output,
+    Quiet,
+    Threads,
+    Verbose,
+)
+from swsearch.cli.warm_up import warm_up_gpu
+from swsearch.errors import InputError, OptionError
+from swsearch.output_files import check_output, open_output
+
+if TYPE_CHECKING:
+    from swsearch.alignment import PairAlignment
+    from swsearch.engines.pair_base import PairAligner
+    from swsearch.report.pair_formats import PairRun
+    from swsearch.scoring import Scoring
+
+Matrix = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Substitution matrix.",
+        show_default="BLOSUM62; for DNA match/mismatch",
+        rich_help_panel=SCORING,
+    ),
+]
+Match = Annotated[int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)]
+Mismatch = Annotated[int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)]
+PairGapOpen = Annotated[
+    int | None,
+    typer.Option(
+        help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
+        show_default="11; for DNA 10",
+        rich_help_panel=SCORING,
+    ),
+]
+AlphabetOption = Annotated[
+    AlphabetName,
+    typer.Option(help="What the letters are; dna takes the IUPAC codes.", rich_help_panel=SCORING),
+]
+FreeEnds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="With --mode semiglobal, the ends that cost nothing: any of query-start, query-end, subject-start, "
+        "subject-end, query (both of its ends), subject, all; separated by commas.",
+        show_default="all",
+        rich_help_panel=SCORING,
+    ),
+]
+PairMemory = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
+]
+
+FLUSH_AFTER = 0.5
+"""Seconds after which what was found is written out, so that slow work is seen as it comes."""
+
+
+@command
+def align_command(
+    a: Annotated[str, typer.Argument(metavar="A", help="Queries: a FASTA file, - for stdin, or the letters.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Subjects: a FASTA file, - for stdin, or the letters.")],
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Align the first of A with the first of B, and so on, not all with all.")
+    ] = False,
+    mode: Mode = ModeName.global_,
+    free_ends: FreeEnds = None,
+    alphabet: AlphabetOption = AlphabetName.protein,
+    matrix: Matrix = None,
+    match: Match = None,
+    mismatch: Mismatch = None,
+    gap_open: PairGapOpen = None,
+    gap_extend: GapExtend = 1,
+    outfmt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FMT",
+            help="pairwise (blocks as EMBOSS prints them), cigar (ids, score, from-to of both, CIGAR), sam, paf, "
+            "json (a line a pair), score (ids and score; finds no alignment).",
+            show_default="pairwise",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    score_only: Annotated[
+        bool,
+        typer.Option("--score-only", help="Find no alignment, print scores: --outfmt score.", rich_help_panel=OUTPUT),
+    ] = False,
+    output: Output = None,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
+    threads: Threads = None,
+    memory: PairMemory = "256M",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Align every sequence of A with every sequence of B, or pair by pair.
+
+    Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references. Little
+    work (under 500,000,000 cells) is done on the CPU by --engine auto, before a GPU would have started.
+    """
+    if engine is EngineName.gpu:
+        warm_up_gpu(device)
+    from swsearch.engines.pair_base import count_pairs, create_pair_aligner
+    from swsearch.inputs import read_queries
+    from swsearch.report.pair_formats import PairRun, check_format, create_pair_writer
+    from swsearch.scoring import Ends, check_ends
+
+    begun = time.monotonic()
+    if score_only and outfmt not in (None, "score"):
+        raise OptionError("outfmt", outfmt, "score with --score-only", "leave one of them out")
+    wanted = "score" if score_only else outfmt or "pairwise"
+    check_format(wanted)
+    if a == b == "-":
+        raise InputError("A and B cannot both come from stdin; give one of them as a file")
+    if output is not None:
+        check_output(Path(output))
+    ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
+    budget = parse_size(memory, "memory")
+    allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
+    scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
+    queries = read_queries(a, scoring.matrix.alphabet, "A")
+    subjects = read_queries(b, scoring.matrix.alphabet, "B")
+    if pairs and len(queries) != len(subjects):
+        raise InputError(
+            f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
+            "without --pairs all are aligned with all"
+        )
+    run = PairRun(queries, subjects, pairs, scoring, mode.value, ends)
+    made = create_pair_aligner(
+        engine.value,
+        threads=threads,
+        memory=budget,
+        device=device,
+        gpu_memory=allowed,
+        notice=None if quiet or verbose else lambda text: say(f"swsearch: {text}"),
+        cells=run.cells,
+        pairs=run.n_pairs,
+    )
+    with made as aligner:
+        if verbose:
+            if aligner.fallback:
+                say(f"swsearch: {aligner.fallback}")
+            say(f"swsearch: engine {aligner.description}; {scoring.describe()}; {run.describe_mode()}")
+            say(f"swsearch: {count_pairs(run.n_pairs)}, {run.cells:,} cells to do")
+        writer = create_pair_writer(wanted, run)
+        head = writer.begin()  # also says what the format cannot hold, before anything is written
+        with open_output(output) as stream, ProgressBar("aligning", float(run.cells) or None, quiet) as bar:
+            flushed = time.monotonic()
+            found = _found(aligner, run, writer.needs_alignment)
+            for (query, subject), one in zip(run.pairs(), found, strict=True):
+                stream.write(head + writer.write(one, query, subject))
+                head = ""  # written with the first pair, so that nothing is where that fails
+                if time.monotonic() - flushed > FLUSH_AFTER:
+                    stream.flush()
+                    flushed = time.monotonic()
+                bar.advance(float(len(query.codes) * len(subject.codes)))
+            stream.write(writer.end())
+        if not quiet:
+            say(_summary(run.n_pairs, run.cells, time.monotonic() - begun, aligner.description))
+
+
+def _found(aligner: PairAligner, run: PairRun, aligned: bool) -> Iterator[PairAlignment | int]:
+    codes = ((query.codes, subject.codes) for query, subject in run.pairs())
+    if aligned:
+        return aligner.align_many(codes, run.scoring, run.mode, run.ends)
+    return aligner.score_many(codes, run.scoring, run.mode, run.ends)
+
+
+def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:
+    from swsearch.engines.pair_base import count_pairs
+
+    rate = cells / max(seconds, 1e-9) / 1e9
+    return f"swsearch: {count_pairs(pairs)}, {cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
+
+
+def pair_scoring(
+    alphabet: AlphabetName,
+    matrix: str | None,
+    match: int | None,
+    mismatch: int | None,
+    gap_open: int | None,
+    gap_extend: int,
+) -> Scoring:
+    """Make the scoring of a pair, checking which of its options go together."""
+    from swsearch.alphabet import ALPHABETS
+    from swsearch.scoring import Scoring, dna_matrix, load_matrix
+
+    simple = match is not None or mismatch is not None
+    if simple and alphabet is AlphabetName.protein:
+        raise InputError("--match and --mismatch go with --alphabet dna; for protein use --matrix")
+    if simple and matrix is not None:
+        raise InputError("--match and --mismatch cannot go with --matrix; use one or the other")
+    if alphabet is AlphabetName.dna and matrix is None:
+        chosen = dna_matrix(5 if match is None else match, -4 if mismatch is None else mismatch)
+    else:
+        chosen = load_matrix(matrix or "BLOSUM62", ALPHABETS[alphabet.value])
+    default_open = 11 if alphabet is AlphabetName.protein else 10
+    return Scoring(chosen, default_open if gap_open is None else gap_open, gap_extend)

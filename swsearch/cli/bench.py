@@ -1,0 +1,58 @@
+"""``swsearch bench`` and what is under it; without a subcommand it is ``bench search``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from swsearch.cli.bench_align import bench_align
+from swsearch.cli.bench_study import bench_study
+from swsearch.cli.console import command
+from swsearch.errors import InputError
+
+
+class BenchGroup(TyperGroup):
+    """A group that takes ``swsearch bench QUERIES SUBJECTS`` for ``swsearch bench search QUERIES SUBJECTS``."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Put the subcommand in where there is none."""
+        if not args or args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["search", *args]
+        return super().parse_args(ctx, args)
+
+
+bench_app = typer.Typer(
+    cls=BenchGroup,
+    help="Measure throughput on this machine: whole searches (search, also without the word), one pair (align), "
+    "published kernels (study).",
+)
+
+
+@bench_app.command("search")
+@command
+def bench_search(
+    queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
+    subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
+    peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each; the median counts.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Hits with alignments a query.")] = 10,
+    threads: Annotated[int | None, typer.Option(help="Worker threads.", show_default="one a processor")] = None,
+) -> None:
+    """Measure the throughput of each engine here, and of installed peers, in one run.
+
+    Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
+    """
+    from swsearch.bench.searches import measure, print_table
+    from swsearch.engines.base import available_processors
+
+    if (queries is None) != (subjects is None):
+        raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
+    print_table(
+        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
+    )
+
+
+bench_app.command("align")(bench_align)
+bench_app.command("study")(bench_study)

@@ -1,0 +1,71 @@
+"""``swsearch bench align``: what aligning one pair costs on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swsearch.cli.align import AlphabetOption, PairMemory, pair_scoring
+from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.options import AlphabetName, Device, Engine, EngineName, GpuMemory, Mode, ModeName, Threads
+from swsearch.errors import OptionError
+
+
+@command
+def bench_align(
+    random: Annotated[
+        int, typer.Option("--random", metavar="N", min=1, help="Residues of the first sequence, which is made up.")
+    ] = 10_000,
+    alphabet: AlphabetOption = AlphabetName.protein,
+    identity: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE|unrelated",
+            help="Share of the first sequence that is found again in the second, which is made from it by "
+            "substitutions, insertions and deletions; or unrelated.",
+        ),
+    ] = "0.9",
+    mode: Mode = ModeName.global_,
+    score_only: Annotated[bool, typer.Option("--score-only", help="Find no alignment.")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same pair.")] = 1,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
+    threads: Threads = None,
+    memory: PairMemory = "256M",
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FOLDER", help="Write the pair too, as a.fasta and b.fasta.")
+    ] = None,
+) -> None:
+    """Measure what aligning one pair of random sequences takes here, in seconds and memory."""
+    from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
+    from swsearch.engines.pair_base import create_pair_aligner
+
+    share = parse_identity(identity)
+    budget = parse_size(memory, "memory")
+    allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
+    scoring = pair_scoring(alphabet, None, None, None, None, 1)
+    letters = scoring.matrix.alphabet
+    if write is not None and write.exists() and not write.is_dir():
+        raise OptionError("write", str(write), "a folder", "choose another name")
+    pair = random_pair(random, letters, share, seed)
+    label = f"random {letters.name}, {'unrelated' if share is None else f'identity {share:g}'}, seed {seed}"
+    made = create_pair_aligner(
+        engine.value,
+        threads=threads,
+        memory=budget,
+        device=device,
+        gpu_memory=allowed,
+        notice=lambda text: say(f"swsearch: {text}"),
+        cells=len(pair[0]) * len(pair[1]),
+    )
+    with made as aligner:
+        timing = measure(aligner, pair, scoring, mode.value, runs, score_only)
+        how = f"{mode.value}, {scoring.describe()}{', score only' if score_only else ''}"
+        print_timing(timing, pair, label, how, aligner.description)
+    if write is not None:
+        for path in write_pair(write, pair, letters, label):
+            say(f"swsearch: wrote {path}")

@@ -1,0 +1,1 @@
+"""The CPU engine, on the C++ extension."""

@@ -1,0 +1,79 @@
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+from swsearch.engines.base import Progress, ScoreArray
+from swsearch.engines.cpu.tracing import Found, ScoreBytes
+
+def align(
+    query: ByteArray,
+    subject: ByteArray,
+    scores: ScoreBytes,
+    max_score: int,
+    gap_open: int,
+    gap_extend: int,
+    local: bool,
+    free_ends: int,
+    with_path: bool,
+    memory: int,
+    threads: int,
+    tile: int,
+    beam: int,
+    instructions: str,
+    /,
+) -> Found | int: ...
+def align_many(
+    queries: ByteArray,
+    subjects: ByteArray,
+    places: IntArray,
+    known: IntArray,
+    scores: ScoreBytes,
+    max_score: int,
+    gap_open: int,
+    gap_extend: int,
+    local: bool,
+    free_ends: int,
+    with_path: bool,
+    memory: int,
+    threads: int,
+    tile: int,
+    beam: int,
+    instructions: str,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
+def align_again(
+    query: ByteArray,
+    subject: ByteArray,
+    scores: ScoreBytes,
+    pairs: IntArray,
+    gap_open: int,
+    gap_extend: int,
+    least: int,
+    most: int,
+    /,
+) -> list[Found]: ...
+def instruction_sets() -> list[tuple[str, bool]]: ...
+def search(
+    codes: ByteArray,
+    query_offsets: IntArray,
+    longest_16: npt.NDArray[np.int32],
+    residues: ByteArray,
+    column_offsets: IntArray,
+    lengths: npt.NDArray[np.int32],
+    chosen: IntArray,
+    only_chosen: bool,
+    scores: ScoreBytes,
+    gap_first: int,
+    gap_extend: int,
+    mode: int,
+    first_bits: int,
+    last_bits: int,
+    threads: int,
+    way: int,
+    instructions: str,
+    progress: Progress | None,
+    values: ScoreArray,
+    saturated: ByteArray,
+    /,
+) -> tuple[int, int, int]: ...

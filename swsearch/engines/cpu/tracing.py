@@ -1,0 +1,267 @@
+"""Alignment of pairs by the compiled extension `swsearch.engines.cpu._simd`, whose sources are in ``cpu/``.
+
+It finds the alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads.
+Of similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.engines.base import available_processors
+from swsearch.engines.cpu import extension
+from swsearch.errors import InputError, MemoryLimitError
+from swsearch.reference import Cigar
+from swsearch.scoring import Ends, Mode, Scoring, check_ends
+
+Pair = tuple[ByteArray, ByteArray]
+"""Codes of a query and a subject."""
+
+Traced = tuple[int, int, int, Cigar]
+"""Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
+
+Found = tuple[int, int, int, Cigar, int, int]
+"""Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
+
+ScoreBytes = npt.NDArray[np.int8]
+
+DEFAULT_MEMORY = 256 << 20
+"""Bytes that the tables of a pair may take by default."""
+
+BEAM = 700
+"""How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
+bases in DNA (5, -4, 10, 1), with 350 of 500, and takes a fifth of the time where 1 % of the bases differ."""
+
+REACH_LIMIT = 1 << 28
+"""Scores are kept in 32 bits; this leaves room for minus infinity."""
+
+
+def check_reach(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> None:
+    """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
+    low, high = scoring.score_range(mode, query_length, subject_length)
+    reach = max(-low, high) + scoring.gap_cost(subject_length) + scoring.gap_first
+    if reach >= REACH_LIMIT:
+        raise InputError(
+            f"a pair of {query_length:,} and {subject_length:,} residues with {scoring.describe()}: scores may reach "
+            f"{reach:,}, expected less than {REACH_LIMIT:,}; use smaller costs or shorter sequences"
+        )
+
+
+def trace(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
+    threads: int | None = None,
+    *,
+    tile: int = 0,
+    beam: int = BEAM,
+) -> Traced:
+    """Align two encoded sequences in bounded memory.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    memory : int, optional
+        Bytes to be used for tables; each thread takes up to a megabyte besides.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
+    threads : int, optional
+        At most this many; by default all processors that this process may use.
+    tile, beam : int, optional
+        How to go about it: rows and columns that are computed at a time (0: the extension chooses), and `BEAM` (0:
+        no first pass). They change nothing in the result.
+
+    Returns
+    -------
+    score, query_start, subject_start : int
+    cigar : tuple of (int, str)
+        As `swsearch.reference.align` returns them.
+
+    Raises
+    ------
+    MemoryLimitError
+        If the pair does not fit ``memory``.
+    InputError
+        If scores could be beyond `REACH_LIMIT`.
+    EngineError
+        If the extension cannot be used.
+    """
+    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=True)[:4]
+
+
+def score(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
+    threads: int | None = None,
+    *,
+    tile: int = 0,
+    beam: int = BEAM,
+) -> int:
+    """Score a pair; parameters and errors as for `trace`."""
+    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=False)[0]
+
+
+def enough_memory(query_length: int, subject_length: int) -> int:
+    """Return bytes in which a pair can be aligned whatever it is like: linear in the lengths."""
+    return 150 * (query_length + subject_length) + (1 << 20)
+
+
+class ManyFound:
+    """What `find_many` found: a sequence of what `trace` returns, a pair, each made when it is asked for.
+
+    Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
+    """
+
+    def __init__(self, found: tuple[bytes, bytes, bytes], pairs: Sequence[Pair], memory: int) -> None:
+        self._pairs, self._memory = pairs, memory
+        self._numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
+        self._lengths = np.frombuffer(found[1], dtype=np.int64)
+        self._operations = found[2].decode("ascii")
+        self._ends = np.cumsum(self._numbers[:, 3])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[Traced]:
+        return (self[place] for place in range(len(self)))
+
+    def __getitem__(self, place: int) -> Traced:
+        score, query_start, subject_start, runs, needed = self._numbers[place].tolist()
+        if needed:
+            raise _too_large(len(self._pairs[place][1]), self._memory, needed)
+        end = int(self._ends[place])
+        lengths = self._lengths[end - runs : end].tolist()
+        cigar = tuple(zip(lengths, self._operations[end - runs : end], strict=True))
+        return score, query_start, subject_start, cigar
+
+
+def find_many(
+    pairs: Sequence[Pair],
+    scoring: Scoring,
+    mode: Mode,
+    memory: int = DEFAULT_MEMORY,
+    ends: Ends | None = None,
+    threads: int | None = None,
+    *,
+    known: Sequence[int] | None = None,
+    path: bool = True,
+    tile: int = 0,
+    beam: int = BEAM,
+) -> ManyFound:
+    """Align pairs side by side, each on one thread, the largest first.
+
+    Parameters
+    ----------
+    pairs : sequence of (query, subject)
+        As `trace` takes them; a sequence that is in several pairs is passed on once if it is the same object.
+    scoring, mode, ends, tile, beam
+        As for `trace`.
+    memory : int, optional
+        Bytes to be used for the tables of each of the pairs that are worked on.
+    threads : int, optional
+        Pairs at a time; by default as many as there are processors that this process may use.
+    known : sequence of int, optional
+        A score that each pair reaches, such as its own from a search: what cannot reach it is left out. One that is
+        not reached costs time, but changes nothing in the result.
+    path : bool, optional
+        Whether more than the scores is wanted.
+
+    Returns
+    -------
+    ManyFound
+        One a pair, in their order.
+
+    Raises
+    ------
+    InputError, EngineError
+        As `trace` does.
+    """
+    for m, n in {(len(query), len(subject)) for query, subject in pairs}:
+        check_reach(m, n, scoring, mode)
+    places = np.zeros((len(pairs), 4), dtype=np.int64)
+    sides = []
+    for side in (0, 1):
+        different: dict[int, ByteArray] = {id(pair[side]): pair[side] for pair in pairs}
+        lengths = np.array([len(codes) for codes in different.values()], dtype=np.int64)
+        begins = dict(zip(different, (np.cumsum(lengths) - lengths).tolist(), strict=True))
+        places[:, 2 * side] = [begins[id(pair[side])] for pair in pairs]
+        places[:, 2 * side + 1] = [len(pair[side]) for pair in pairs]
+        sides.append(np.concatenate([np.zeros(0, dtype=np.uint8), *different.values()]))
+    given = np.array([] if known is None else known, dtype=np.int64)
+    settings = _settings(scoring, mode, memory, ends, threads, tile, beam, path=path)
+    return ManyFound(extension.load().align_many(*sides, places, given, *settings), pairs, memory)
+
+
+def _settings(
+    scoring: Scoring,
+    mode: Mode,
+    memory: int,
+    ends: Ends | None,
+    threads: int | None,
+    tile: int,
+    beam: int,
+    *,
+    path: bool,
+) -> tuple[ScoreBytes | int | str, ...]:
+    """Return what both functions of the extension take behind the sequences."""
+    ends = check_ends(mode, ends)
+    free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
+    return (
+        np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
+        max(scoring.matrix.max, 0),
+        int(scoring.gap_open),
+        int(scoring.gap_extend),
+        mode == "local",
+        sum(flag << place for place, flag in enumerate(free)),
+        path,
+        memory,
+        threads or available_processors(),
+        tile,
+        beam,
+        extension.chosen(),
+    )
+
+
+def _run(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode,
+    memory: int,
+    ends: Ends | None,
+    threads: int | None,
+    tile: int,
+    beam: int,
+    *,
+    path: bool,
+) -> Found:
+    """Call the extension, the path left out unless asked for."""
+    check_reach(len(query), len(subject), scoring, mode)
+    settings = _settings(scoring, mode, memory, ends, threads, tile, beam, path=path)
+    found: Found | int = extension.load().align(np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings)
+    if isinstance(found, int):
+        raise _too_large(len(subject), memory, found)
+    return found
+
+
+def _too_large(subject_length: int, memory: int, needed: int) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"aligning with a subject of {subject_length} residues takes more memory than the {memory >> 20} MiB left "
+        f"for it; allow at least {-(-needed >> 20)} MiB"
+    )

@@ -1,0 +1,1 @@
+"""Alignments of pairs on a GPU."""

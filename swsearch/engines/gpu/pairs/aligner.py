@@ -1,0 +1,168 @@
+"""Pairs on the GPU: a long one alone, short ones many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from swsearch import reference
+from swsearch.alignment import PairAlignment
+from swsearch.alphabet import ByteArray
+from swsearch.engines.gpu.compiler import find_compiler
+from swsearch.engines.gpu.device import Device, choose_device
+from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.memory import FREE_SHARE
+from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
+from swsearch.engines.gpu.pairs.long_pair import Found, LongPair, PairUsage, Scratch
+from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
+from swsearch.engines.gpu.pairs.short_pairs import Pair, ShortPairs, size_of
+from swsearch.engines.pair_base import PairAligner
+from swsearch.errors import EngineError, OptionError
+from swsearch.scoring import Ends, Mode, Scoring, check_ends
+
+SHORT_BYTES = 8 << 20
+"""Most bytes of directions of a pair that one warp aligns: 4,096 by 4,096 residues."""
+
+BATCH_PAIRS, BATCH_BYTES = 200_000, 64 << 20
+"""Most pairs and residues that are aligned in one go."""
+
+
+class GpuPairAligner(PairAligner):
+    """Aligns on an NVIDIA GPU.
+
+    Parameters
+    ----------
+    device : int, optional
+        Which one; by default the first of those with the most multiprocessors.
+    memory : int, optional
+        Bytes of its memory that may be used; by default 3 GiB, or nearly all that is free if that is less.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is no usable device, driver, PyCUDA or compiler.
+    OptionError
+        If there is no such device.
+    """
+
+    name = "gpu"
+
+    def __init__(self, device: int | None = None, memory: int | None = None) -> None:
+        if memory is not None and memory < 1:
+            raise OptionError("gpu_memory", memory, "a positive number of bytes")
+        self.info = choose_device(device)
+        self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
+        self._memory = memory
+        self._device = Device(self.info)
+        self.kernels = Kernels(self._device, self.compiler)
+        self.usage = PairUsage()
+        self._closed = False
+        with self._device.active("setting up"):
+            self._stream = self._device.stream()
+
+    @property
+    def description(self) -> str:
+        """Device, architecture and compiler."""
+        return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`."""
+        return next(self.align_many([(query, subject)], scoring, mode, ends))
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`."""
+        return next(self.score_many([(query, subject)], scoring, mode, ends))
+
+    def align_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[PairAlignment]:
+        """See `PairAligner.align_many`."""
+        for batch in _batches(pairs):
+            for (query, subject), found in zip(batch, self._find(batch, scoring, mode, ends, True), strict=True):
+                yield PairAlignment(
+                    query, subject, scoring, found.score, found.query_start, found.subject_start, found.cigar
+                )
+
+    def score_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[int]:
+        """See `PairAligner.score_many`."""
+        for batch in _batches(pairs):
+            yield from (found.score for found in self._find(batch, scoring, mode, ends, False))
+
+    def _find(self, pairs: list[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, align: bool) -> list[Found]:
+        """Find the alignments of some pairs; only scores are sure where they are not asked for."""
+        ends = check_ends(mode, ends)
+        found: dict[int, Found] = {}
+        short: list[int] = []
+        for place, (query, subject) in enumerate(pairs):
+            if not len(query) or not len(subject):
+                found[place] = Found(*reference.align(query, subject, scoring, mode, ends))
+                continue
+            scoring.lane_bits(mode, len(query), len(subject))  # raises where 32 bits are not enough
+            if len(pairs) > 1 and size_of((query, subject)) <= SHORT_BYTES:
+                short.append(place)
+            else:
+                found[place] = self._find_long((query, subject), scoring, mode, ends, align)
+        if short:
+            with self._device.active("aligning pairs"), self._scratch() as scratch:
+                together = ShortPairs(
+                    self._device, self.kernels, self._stream, scratch, scoring, mode, ends, self.usage
+                )
+                found.update(zip(short, together.align([pairs[place] for place in short]), strict=True))
+        return [found[place] for place in range(len(pairs))]
+
+    def _find_long(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends, align: bool) -> Found:
+        """Do one pair with the whole device, and add its alignment up again."""
+        letters = letters_of(scoring, letters_in(pair[0]), letters_in(pair[1]))
+        with self._device.active("aligning a pair"), self._scratch() as scratch:
+            one = LongPair(
+                self._device, self.kernels, self._stream, scratch, pair, letters, scoring, mode, ends, self.usage
+            )
+            found = one.align() if align else Found(one.score(), 0, 0, ())
+        if align:
+            aligned = PairAlignment(*pair, scoring, found.score, found.query_start, found.subject_start, found.cigar)
+            if aligned.rescored() != found.score:
+                raise EngineError(
+                    f"{self.info}: an alignment of {len(pair[0]):,} with {len(pair[1]):,} residues adds up to "
+                    f"{aligned.rescored()} instead of its score {found.score}; please report it, and use --engine cpu"
+                )
+        return found
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Scratch]:
+        """Lend memory to take from; the context must be current."""
+        limit = int(self._device.free_memory() * FREE_SHARE)
+        scratch = Scratch(self._device, min(limit, PAIR_MEMORY if self._memory is None else self._memory))
+        try:
+            yield scratch
+        finally:
+            scratch.release()
+
+    def close(self) -> None:
+        """Let go of the device."""
+        if self._closed:
+            return
+        self._closed = True
+        with self._device.active("closing"):
+            self.kernels.close()
+            del self._stream
+        self._device.close()
+
+
+def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    """Cut pairs into lists that are held in memory at a time."""
+    batch: list[Pair] = []
+    residues = 0
+    for pair in pairs:
+        batch.append(pair)
+        residues += len(pair[0]) + len(pair[1])
+        if len(batch) >= BATCH_PAIRS or residues >= BATCH_BYTES:
+            yield batch
+            batch, residues = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,100 @@
+"""More than one alignment of a hit, in local mode: each the best that shares no pair of residues with those before.
+
+As Waterman and Eggert define them (J. Mol. Biol. 197:723, 1987); BLAST's several HSPs, exactly. Each has the E-value
+of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
+
+A further alignment costs one to two times the cells of the pair, computed one after the other
+(``cpu/pairs/further.cpp``); hits are worked on side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alignment import PairAlignment
+from swsearch.engines.cpu import extension
+from swsearch.job.filters import HitFilters
+from swsearch.results import Hit, Hsp
+from swsearch.statistics.choice import HitNumbers
+
+
+def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
+    """Return the residues that an alignment pairs: places in query and subject, shape (n, 2), int64."""
+    ops = pair.column_ops
+    paired = ops == ord("M")
+    query = pair.query_start + np.cumsum(ops != ord("D")) - 1
+    subject = pair.subject_start + np.cumsum(ops != ord("I")) - 1
+    return np.ascontiguousarray(np.stack([query[paired], subject[paired]], axis=1), dtype=np.int64)
+
+
+def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
+    """Find alignments of a pair behind its best local one.
+
+    Parameters
+    ----------
+    first : PairAlignment
+        The best, local.
+    most : int
+        How many to find.
+    least : int, optional
+        The least score of one, at least 1.
+
+    Returns
+    -------
+    list of PairAlignment
+        Scores descend.
+    """
+    scoring = first.scoring
+    found = extension.load().align_again(
+        np.ascontiguousarray(first.query),
+        np.ascontiguousarray(first.subject),
+        np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
+        used_pairs(first),
+        int(scoring.gap_open),
+        int(scoring.gap_extend),
+        least,
+        most,
+    )
+    return [first.like(*each[:4]) for each in found]
+
+
+@dataclass(frozen=True)
+class Further:
+    """Finds what a hit's `hsps` hold behind its best alignment.
+
+    Parameters
+    ----------
+    most : int
+        Alignments of a hit, the best included.
+    least : int
+        Scores below do not reach the E-value threshold or ``min_score``.
+    threshold : float or None
+        Largest E-value.
+    filters : HitFilters
+        What they must be like; of the ``most`` best, those that pass are shown.
+    numbers : callable
+        Returns what statistics say of scores with subjects of some lengths.
+    """
+
+    most: int
+    least: int
+    threshold: float | None
+    filters: HitFilters
+    numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
+
+    def __call__(self, hit: Hit) -> list[Hsp]:
+        """Find them."""
+        found = further_alignments(hit.pair, self.most - 1, self.least)
+        numbers = self.numbers([pair.score for pair in found], np.full(len(found), hit.subject_length))
+        return [
+            Hsp(pair, pair.score, **vars(number))
+            for pair, number in zip(found, numbers, strict=True)
+            if self._reaches(number) and self.filters.passes(pair)
+        ]
+
+    def _reaches(self, number: HitNumbers) -> bool:
+        return self.threshold is None or number.evalue is None or number.evalue <= self.threshold

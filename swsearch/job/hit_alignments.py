@@ -1,0 +1,159 @@
+"""The alignments of a search's hits, all of them at a time: on threads, or many in one launch on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alphabet import ByteArray
+from swsearch.engines.cpu import tracing
+from swsearch.errors import EngineError, MemoryLimitError
+from swsearch.inputs import Query
+from swsearch.masking import masked_codes, shown_letters
+from swsearch.results import Hit, SearchResult
+
+if TYPE_CHECKING:
+    from swsearch.engines.pair_base import PairAligner
+    from swsearch.job.job import SearchJob
+
+ALIGNMENT_MEMORY = 32 << 20
+"""Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
+more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
+
+GPU_WORTH_HITS = 2_000
+"""Hits from which on a GPU that has scored them also aligns them."""
+
+BATCH_RESIDUES = 16 << 20
+"""Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
+
+
+@dataclass(frozen=True)
+class HitSequences:
+    """The two sequences of a hit, to be aligned when that is asked for.
+
+    Parameters
+    ----------
+    job : SearchJob
+        Reads the subject.
+    query : Query
+        The query.
+    subject : int
+        The subject's place in the input.
+    """
+
+    job: SearchJob
+    query: Query
+    subject: int
+
+    def __call__(self) -> PairAlignment:
+        """Align them on the CPU."""
+        query, subject = self.codes()
+        memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(subject)))
+        return self.shown(align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory))
+
+    def codes(self) -> tuple[ByteArray, ByteArray]:
+        """Return the query's and the subject's codes, X where they are masked."""
+        subject = self.job.database.codes(self.subject)
+        runs = self._subject_runs()
+        return self.query.codes, masked_codes(subject, runs) if runs else subject
+
+    def shown(self, pair: PairAlignment) -> PairAlignment:
+        """Give an alignment of these codes the letters that it is shown with, where something is masked."""
+        runs = self._subject_runs()
+        if self.query.letters is None and not runs:
+            return pair
+        subject = shown_letters(self.job.database.codes(self.subject), runs) if runs else None
+        return replace(pair, query_letters=self.query.letters, subject_letters=subject)
+
+    def _subject_runs(self) -> list[tuple[int, int]]:
+        return self.job.database.masked(self.subject, self.job.subject_mask)
+
+
+def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
+    """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` and ``hit.hsps`` cost nothing.
+
+    Parameters
+    ----------
+    results : sequence of SearchResult
+        From a search job.
+    threads : int
+        Hits that are aligned side by side on the CPU, the longest first, so that the threads end together; the tables
+        of each take at most `swsearch.job.job.ALIGNMENT_MEMORY`.
+    aligner : PairAligner, optional
+        What aligns instead; where it fails the CPU goes on. The alignments are the same.
+    """
+    everything = [hit for result in results for hit in result.hits]
+    hits = [hit for hit in everything if "pair" not in hit.__dict__]
+    if aligner is None or not _align_elsewhere(hits, results, aligner):
+        align_together(hits, threads)
+    if any(hit.may_have_several for hit in everything):
+        with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
+            for _ in workers.map(lambda hit: hit.hsps, everything):
+                pass
+
+
+def align_together(hits: Sequence[Hit], threads: int) -> None:
+    """Find the alignments of hits on the CPU, ``threads`` at a time."""
+    for batch in _batches(hits):
+        pairs = [sequences.codes() for _, sequences in batch]
+        options = batch[0][1].job.options
+        known = [hit.score for hit, _ in batch]
+        found = tracing.find_many(
+            pairs, options.scoring, options.mode, ALIGNMENT_MEMORY, threads=threads, known=known
+        )
+        for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
+            _keep(hit, sequences.shown(PairAlignment(query, subject, options.scoring, *one)))
+    for hit in hits:
+        _ = hit.pair  # those in no batch
+
+
+def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
+    """Yield runs of hits that are aligned in one call; those that take more memory than others are left out."""
+    batch: list[tuple[Hit, HitSequences]] = []
+    residues = 0
+    for hit in hits:
+        sequences = hit._align
+        needed = tracing.enough_memory(hit.query_length, hit.subject_length)
+        if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
+            continue
+        if batch and (residues > BATCH_RESIDUES or sequences.job is not batch[0][1].job):
+            yield batch
+            batch, residues = [], 0
+        batch.append((hit, sequences))
+        residues += hit.subject_length
+    if batch:
+        yield batch
+
+
+def _keep(hit: Hit, pair: PairAlignment) -> None:
+    """Let a hit have its alignment, where its cached property keeps it."""
+    hit.__dict__["pair"] = pair
+
+
+def _align_elsewhere(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
+    """Let an aligner do all hits; say whether it did."""
+    sequences = [hit._align for hit in hits if isinstance(hit._align, HitSequences)]
+    if len(sequences) < len(hits):
+        return False
+    pairs = [each.codes() for each in sequences]
+    try:
+        found = aligner.align_many(pairs, results[0].scoring, results[0].mode)
+        for hit, each, pair in zip(hits, sequences, found, strict=True):
+            _keep(hit, each.shown(pair))
+    except (EngineError, MemoryLimitError):
+        return False
+    return True
+
+
+def aligner_for(job: SearchJob, n_hits: int) -> PairAligner | None:
+    """Return the GPU's pair aligner where the job runs on a GPU without a bound on its memory, and has many hits."""
+    if job.engine.name != "gpu" or n_hits < GPU_WORTH_HITS:
+        return None
+    from swsearch.engines.gpu.engine import GpuEngine
+    from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+
+    assert isinstance(job.engine, GpuEngine)
+    return GpuPairAligner(job.engine.info.index) if job.engine.may_share else None

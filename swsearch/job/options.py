@@ -1,0 +1,105 @@
+"""What a search job is asked to do, and what follows from it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Literal
+
+from swsearch.errors import OptionError
+from swsearch.job.filters import HitFilters
+from swsearch.masking import Mask, check_mask
+from swsearch.scoring import Mode, Scoring, check_mode
+from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
+from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
+
+DEFAULT_MAX_HITS = 500
+"""As BLAST has it."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search job is asked to do; every value is checked when it is made.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    max_hits : int
+        Most hits of a query; the best by score, then by place in the input.
+    evalue : float or None
+        Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere. A query
+        that turns out to allow no fit has no E-values, and so no limit either.
+    dbsize : int or None
+        Residues that E-values refer to, instead of the database's own.
+    statistics_method : {"auto", "published", "fitted", "none"}
+        What E-values come from; see `swsearch.statistics.choice`.
+    filters : HitFilters
+        What a hit must be like besides; `max_hits` counts those that are so.
+    max_alignments : int
+        Most alignments of a hit, in local mode.
+    query_mask : {"none", "lower", "tantan"}
+        What of the queries is scored as X.
+    subject_mask : {"database", "none", "lower", "tantan"}
+        What of the subjects is scored as X; "database" is what the database was built to mask.
+    distribution : bool
+        Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
+    """
+
+    scoring: Scoring
+    mode: Mode = "local"
+    max_hits: int = DEFAULT_MAX_HITS
+    evalue: float | None = None
+    dbsize: int | None = None
+    statistics_method: StatisticsMethod = "auto"
+    filters: HitFilters = field(default_factory=HitFilters)
+    max_alignments: int = 1
+    query_mask: Mask = "none"
+    subject_mask: Mask | Literal["database"] = "database"
+    distribution: bool = False
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+        check_mask("query_mask", self.query_mask)
+        check_mask("subject_mask", self.subject_mask, ("database",))
+        if self.max_alignments < 1:
+            raise OptionError("max_alignments", self.max_alignments, "an integer >= 1")
+        if self.max_alignments > 1 and self.mode != "local":
+            raise OptionError(
+                "max_alignments",
+                self.max_alignments,
+                f"1 in {self.mode} mode",
+                "only local alignments may be several",
+            )
+        if self.max_hits < 1:
+            raise OptionError("max_hits", self.max_hits, "an integer >= 1")
+        if self.dbsize is not None and self.dbsize < 1:
+            raise OptionError("dbsize", self.dbsize, "a number of residues >= 1")
+        if self.evalue is not None and not self.evalue > 0:
+            raise OptionError("evalue", self.evalue, "a number > 0")
+        check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+
+    @property
+    def statistics(self) -> KarlinAltschul | None:
+        """Published statistics, where bit scores and E-values come from these."""
+        published = statistics_in_force(self.statistics_method, self.scoring, self.mode) == "published"
+        return statistics_for(self.scoring, self.mode) if published else None
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether statistics are fitted to each query's scores."""
+        return statistics_in_force(self.statistics_method, self.scoring, self.mode) == "fitted"
+
+    @property
+    def threshold(self) -> float | None:
+        """The E-value threshold in force."""
+        if self.statistics is None and not self.is_fitted:
+            return None
+        return DEFAULT_EVALUE if self.evalue is None else self.evalue
+
+    @property
+    def max_candidates(self) -> int:
+        """Subjects that may be needed for `max_hits` hits: more, where some turn out to be none when aligned."""
+        return sys.maxsize if self.filters.needs_alignments else self.max_hits

@@ -1,0 +1,1 @@
+"""Where E-values come from."""

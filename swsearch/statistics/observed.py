@@ -1,0 +1,186 @@
+"""How the whole database scores with one query, and how many subjects should score so by chance.
+
+A search that scores every subject exactly knows this distribution; one that looks for candidates first never sees it.
+It is what shows whether E-values can be believed: counts that follow the expected curve up to where the hits begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
+from swsearch.statistics.regression import Lengths
+
+FloatArray = npt.NDArray[np.float64]
+LongArray = npt.NDArray[np.int64]
+AtLeast = Callable[[int], float]
+"""Subjects that are expected to score so much or more."""
+
+MOST_BINS = 160
+"""Bins up to where the curve ends; scores that spread wider are binned by more than one unit."""
+
+CURVE_END = 0.01
+"""Expected subjects of a score or more below which the curve ends."""
+
+STRAY_SHARE = 0.001
+"""Share of the subjects on either side that may lie outside the bins: in global mode a few very long subjects, which
+score -30,000, would leave no room for the others."""
+
+REACH = 4.0
+"""Bins begin at the lowest score, but not further below the median than so many times the 5th percentile is."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreDistribution:
+    """The exact scores of all subjects with one query, counted.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,), int64
+        The different scores that occur, ascending, matrix units.
+    counts : ndarray, shape (n,), int64
+        Subjects of each score.
+    edges : ndarray, shape (n_bins + 1,), int64
+        Lower ends of bins of equal width for a picture; the last is the end of the last bin. Scores beyond either end
+        occur too.
+    expected : ndarray, shape (n_bins,), float64, or None
+        Subjects that are expected in each bin by chance; None where there are no statistics.
+    """
+
+    scores: LongArray
+    counts: LongArray
+    edges: LongArray
+    expected: FloatArray | None
+
+    @property
+    def n_subjects(self) -> int:
+        """Subjects in all."""
+        return int(self.counts.sum())
+
+    @property
+    def width(self) -> int:
+        """Matrix units a bin."""
+        return int(self.edges[1] - self.edges[0])
+
+    @property
+    def n_below(self) -> int:
+        """Subjects that score less than the first bin."""
+        return int(self.counts[self.scores < self.edges[0]].sum())
+
+    def histogram(self) -> tuple[LongArray, LongArray]:
+        """Count the subjects by bin, going on in steps of the same width beyond the last.
+
+        Returns
+        -------
+        starts, counts : ndarray, shape (n,), int64
+            Bins that hold a subject: lower end, ascending, and number of subjects.
+        """
+        inside = self.scores >= self.edges[0]
+        place = (self.scores[inside] - self.edges[0]) // self.width
+        places, which = np.unique(place, return_inverse=True)
+        counts = np.zeros(len(places), dtype=np.int64)
+        np.add.at(counts, which, self.counts[inside])
+        return self.edges[0] + places * self.width, counts
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScoreDistribution):
+            return NotImplemented
+        mine, theirs = ((each.scores, each.counts, each.edges, each.expected) for each in (self, other))
+        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))  # type: ignore[arg-type]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def distribution_of(
+    scores: npt.ArrayLike, query_length: int, lengths: Lengths, statistics: Statistics | None, database_residues: int
+) -> ScoreDistribution | None:
+    """Count a query's scores and say what was to be expected.
+
+    Parameters
+    ----------
+    scores : array_like, shape (n_subjects,), integer
+        Exact scores with every subject, matrix units.
+    query_length : int
+        Residues.
+    lengths : Lengths
+        The subjects'.
+    statistics : Statistics or None
+        Where E-values come from.
+    database_residues : int
+        Of the whole database as it is, whatever ``dbsize`` says: its subjects are what is counted.
+
+    Returns
+    -------
+    ScoreDistribution or None
+        None for a database without subjects.
+    """
+    given = np.asarray(scores, dtype=np.int64)
+    if not len(given):
+        return None
+    lowest = int(given.min())
+    counted = np.bincount(given - lowest)  # ten times as fast as sorting them
+    places = np.flatnonzero(counted)
+    values, counts = lowest + places, counted[places].astype(np.int64)
+    at_least: AtLeast | None = None
+    if statistics is not None and query_length and lengths.n:
+        at_least = _expectation(statistics, query_length, lengths, database_residues)
+    edges = _edges(values, counts, at_least)
+    expected = None
+    if at_least is not None:
+        above = np.array([at_least(int(edge)) for edge in edges])
+        # far out differences of rounded numbers may fall below nothing
+        expected = np.maximum(above[:-1] - above[1:], 0.0)
+    return ScoreDistribution(values, counts, edges, expected)
+
+
+def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, residues: int) -> AtLeast:
+    """Return the function of a score that sums, over all subjects, the probability of reaching it by chance."""
+    n = lengths.distinct
+    if isinstance(statistics, KarlinAltschul):
+        real, once = n.astype(np.float64), np.ones(len(n))
+
+        def of_pairs(score: int) -> float:
+            y = np.float64(score)
+            sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
+            # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
+            return float((lengths.counts * -np.expm1(-statistics.combine(y, *sides, once))).sum())
+
+        return of_pairs
+
+    def of_fit(score: int) -> float:
+        # here an E-value is the number of subjects with residues times the probability for one
+        evalues = statistics.evalues(np.full(len(n), score), query_length, n, residues)
+        return float((lengths.counts * evalues).sum() / lengths.n)
+
+    return of_fit
+
+
+def _edges(scores: LongArray, counts: LongArray, at_least: AtLeast | None) -> LongArray:
+    """Choose bins of equal width over what is to be seen of chance scores."""
+    ranks = np.cumsum(counts)
+
+    def quantile(share: float) -> int:
+        return int(scores[np.searchsorted(ranks, share * ranks[-1])])
+
+    median = quantile(0.5)
+    spread = max(median - quantile(0.05), 1)
+    low = max(int(scores[0]), min(quantile(STRAY_SHARE), median - int(REACH * spread)))
+    if at_least is None:
+        high = min(int(scores[-1]), median + int(4 * REACH * spread)) + 1
+    else:
+        step = 1
+        while at_least(median + step) > CURVE_END and step < 1 << 24:
+            step *= 2
+        below, above = step // 2, step
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (middle, above) if at_least(median + middle) > CURVE_END else (below, middle)
+        high = median + above
+    high = max(high, low + 1)
+    width = -(-(high - low) // MOST_BINS)
+    n_bins = -(-(high - low) // width)
+    return low + width * np.arange(n_bins + 1, dtype=np.int64)

@@ -1,0 +1,113 @@
+"""Whether committed GPU results are those of the sources, as CI asks at its end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "speed" / "gpu_current.py"
+HASHES = {"kernels": "a" * 64, "engine": "b" * 64}
+ABOUT = {"date": "2026-11-21 15:00 UTC", "device": "NVIDIA H200", **HASHES}
+
+
+@pytest.fixture(scope="module")
+def current() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_current", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def written(folder: Path, results: object) -> Path:
+    path = folder / "gpu.json"
+    path.write_text(results if isinstance(results, str) else json.dumps(results))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "GPU results of 2026-11-21 (NVIDIA H200) are current for these kernels"),
+        (
+            {"kernels": "c" * 64},
+            "GPU results of 2026-11-21 (NVIDIA H200) are of OTHER kernels (hash aaaaaaaaaaaa, now cccccccccccc)",
+        ),
+        (
+            {"engine": "d" * 64},
+            "GPU results of 2026-11-21 (NVIDIA H200) are current for these kernels, but of ANOTHER engine around "
+            "them (hash bbbbbbbbbbbb, now dddddddddddd)",
+        ),
+    ],
+)
+def test_verdict(current: ModuleType, changes: dict[str, str], expected: str) -> None:
+    assert current.verdict(ABOUT, current.Fingerprint(**{**HASHES, **changes})) == expected
+
+
+def test_well_formed_results_are_read(current: ModuleType, tmp_path: Path) -> None:
+    assert current.read_about(written(tmp_path, {"about": ABOUT, "singles": {}})) == ABOUT
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ("{", "is not JSON"),
+        ([], "no object 'about'"),
+        ({}, "no object 'about'"),
+        ({"about": {**ABOUT, "date": "yesterday"}}, r"about.date is 'yesterday'"),
+        ({"about": {**ABOUT, "device": ""}}, r"about.device is ''"),
+        ({"about": {**ABOUT, "kernels": "aaaa"}}, r"about.kernels is 'aaaa'"),
+        ({"about": {**ABOUT, "kernels": 7}}, r"about.kernels is 7"),
+        ({"about": {key: value for key, value in ABOUT.items() if key != "engine"}}, r"about.engine is None"),
+    ],
+)
+def test_malformed_results_are_refused(current: ModuleType, tmp_path: Path, results: Any, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        current.read_about(written(tmp_path, results))
+
+
+def test_fingerprint_is_that_of_the_sources(current: ModuleType) -> None:
+    from swsearch.engines.gpu.compiler import source_hash
+
+    found = current.fingerprint()
+    assert found == current.fingerprint()
+    assert found.kernels == source_hash()
+    assert len(found.engine) == 64
+    assert found.engine != found.kernels
+
+
+def run(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCRIPT), str(path)], capture_output=True, text=True, check=False)
+
+
+def test_old_results_do_not_fail(tmp_path: Path) -> None:
+    done = run(written(tmp_path, {"about": ABOUT}))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "are of OTHER kernels (hash aaaaaaaaaaaa, now " in done.stdout
+
+
+def test_absent_results_do_not_fail(tmp_path: Path) -> None:
+    done = run(tmp_path / "gpu.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("there are no GPU results")
+
+
+def test_malformed_results_fail(tmp_path: Path) -> None:
+    done = run(written(tmp_path, {"about": {}}))
+    assert done.returncode == 1
+    assert "GPU results cannot be read" in done.stderr
+    assert "about.date is None" in done.stderr
+
+
+def test_committed_results_are_well_formed(current: ModuleType) -> None:
+    if not current.RESULTS.exists():
+        pytest.skip("no GPU results are committed")
+    current.read_about(current.RESULTS)

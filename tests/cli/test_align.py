@@ -1,0 +1,306 @@
+"""``swsearch align`` and ``swsearch bench align`` as a user meets them, in processes of their own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from support.command_line import SWSEARCH, WITHOUT_PYCUDA, fails, run
+from support.pair_checks import write_fasta
+from support.processes import started
+from swsearch.alphabet import DNA, PROTEIN
+from swsearch.bench.pairs import parse_identity, random_pair, write_pair
+from swsearch.cli import main
+from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.engines.pair_base import ReferencePairAligner
+from swsearch.errors import EngineError, GpuUnavailableError, InputError
+
+A = {"one": "MKVLAAGIVGWW", "two": "MKVAAGIVG", "three": "WWPPWWPP"}
+B = {"x": "MKVAAGIVG", "y": "GWWMKVLAAG", "z": "PPWW"}
+
+
+@pytest.fixture(scope="module")
+def a(tmp_path_factory):
+    return write_fasta(tmp_path_factory.mktemp("a") / "a.fasta", A)
+
+
+@pytest.fixture(scope="module")
+def b(tmp_path_factory):
+    return write_fasta(tmp_path_factory.mktemp("b") / "b.fasta", B)
+
+
+def names(done):
+    return [tuple(line.split("\t")[:2]) for line in done.stdout.splitlines()]
+
+
+def test_all_with_all_or_pair_by_pair(a, b):
+    done = run("align", a, b, "--outfmt", "cigar")
+    assert done.returncode == 0
+    assert names(done) == [(one, other) for one in A for other in B]
+    assert re.search(r"^swsearch: 9 pairs, 667 cells, [\d.]+ s, [\d.]+ GCUPS, engine cpu \(.*\)\n$", done.stderr), (
+        done.stderr
+    )
+    paired = run("align", a, b, "--outfmt", "cigar", "--pairs", "--quiet")
+    assert names(paired) == list(zip(A, B, strict=True))
+    assert paired.stderr == ""
+    assert set(paired.stdout.splitlines()) < set(done.stdout.splitlines())
+    # the answer depends on neither threads nor engine
+    for options in (["--threads", 1], ["--threads", 3], ["--engine", "reference"], ["--engine", "cpu"]):
+        assert run("align", a, b, "--outfmt", "cigar", *options).stdout == done.stdout
+
+
+def test_scores_alone(a, b):
+    expected = [line.split("\t")[:3] for line in run("align", a, b, "--outfmt", "cigar").stdout.splitlines()]
+    scores = run("align", a, b, "--score-only")
+    assert [line.split("\t") for line in scores.stdout.splitlines()] == expected
+    assert run("align", a, b, "--outfmt", "score").stdout == scores.stdout
+    assert run("align", a, b, "--outfmt", "score", "--score-only").stdout == scores.stdout
+
+
+def test_free_ends():
+    def score(*options):
+        done = run("align", "MKVLAAG", "GGGMKVLAAGWWW", "--score-only", "--quiet", *options)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout.split("\t")[2])
+
+    semiglobal = ("--mode", "semiglobal")
+    assert score(*semiglobal, "--free-ends", "subject") == score(*semiglobal) == score("--mode", "local") == 32
+    assert score(*semiglobal, "--free-ends", "subject-start") == 32 - 14
+    assert score(*semiglobal, "--free-ends", "subject-end, query-end") == 32 - 14
+    assert score() == 32 - 28
+    assert score("--gap-open", 0) == 32 - 6  # linear
+
+
+def test_verbose_tells_the_work_before_it_is_done(a, b):
+    done = run("align", a, b, "--verbose", "--mode", "semiglobal", "--free-ends", "subject", "--outfmt", "paf")
+    lines = done.stderr.splitlines()
+    assert lines[0] == "swsearch: running on the CPU: 9 pairs, 667 cells, are not worth starting a GPU"
+    assert (
+        "BLOSUM62, gap open 11, gap extend 1; semiglobal alignment, free ends: subject-start, subject-end" in lines[1]
+    )
+    assert lines[2] == "swsearch: 9 pairs, 667 cells to do"
+    assert len(lines) == 4
+
+
+def test_dna(tmp_path):
+    reads = write_fasta(tmp_path / "r.fasta", {"r1": "acgtrynACGT", "r2": "UUUU"})
+    found = run("align", reads, "ACGTAANACGT", "--alphabet", "dna", "--outfmt", "sam", "--mode", "semiglobal")
+    assert found.returncode == 0, found.stderr
+    lines = found.stdout.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["@HD", "@SQ", "@PG", "r1", "r2"]
+    assert lines[3].split("\t")[5] == "11M"
+    matrix = tmp_path / "m.txt"
+    matrix.write_text("   A  C  G  T\nA  1 -1 -1 -1\nC -1  1 -1 -1\nG -1 -1  1 -1\nT -1 -1 -1  1\n")
+    done = run("align", "ACGT", "ACGA", "--alphabet", "dna", "--matrix", matrix, "--score-only", "-q")
+    assert done.stdout == "A_1\tB_1\t2\n"
+    done = run("align", "ACGT", "ACGA", "--alphabet", "dna", "--match", 2, "--mismatch", -3, "--score-only", "-q")
+    assert done.stdout == "A_1\tB_1\t3\n"
+
+
+def test_stdin(a, b):
+    expected = run("align", a, b, "--outfmt", "json").stdout
+    for first, second, source in (("-", b, a), (a, "-", b)):
+        done = run("align", first, second, "--outfmt", "json", input=source.read_text())
+        assert done.stdout == expected
+    assert json.loads(expected.splitlines()[0])["query"]["id"] == "one"
+
+
+def test_output_to_a_file(a, b, tmp_path):
+    done = run("align", a, b, "-o", tmp_path / "x.txt")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "x.txt").read_text() == run("align", a, b).stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parts"),
+    [
+        (["align", "{a}"], 1, ["Missing argument", "B"]),
+        (["align", "{a}", "missing.fasta"], 1, ["missing.fasta"]),
+        (["align", "{empty}", "{b}"], 1, ["empty.fasta", "no FASTA records"]),
+        (["align", "{a}", "{bad}"], 1, ["bad.fasta: record 'second' line 4: '-' is a gap character", "(column 2)"]),
+        (["align", "{dna}", "{b}", "--alphabet", "dna"], 1, ["dna.fasta: record 'd' line 2: 'E'", "dna letters"]),
+        (["align", "MKJ1", "MKV"], 1, ["A: record 'A_1': '1' is a digit", "(position 4)"]),
+        (["align", "{a}", "{two}", "--pairs"], 1, ["--pairs: A has 3 sequences and B has 2, expected as many"]),
+        (["align", "{a}", "{b}", "--free-ends", "query"], 1, ["free_ends: got", "in global mode; use semiglobal"]),
+        (["align", "M", "M", "--mode", "semiglobal", "--free-ends", "left"], 1, ["free_ends: got 'left'"]),
+        (["align", "{a}", "{b}", "--mode", "glocal"], 1, ["--mode"]),
+        (["align", "{a}", "{b}", "--alphabet", "rna"], 1, ["--alphabet"]),
+        (["align", "{a}", "{b}", "--engine", "tpu"], 1, ["--engine"]),
+        (["align", "{a}", "{b}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'"]),
+        (["align", "{a}", "{b}", "--outfmt", "blast"], 1, ["outfmt: got 'blast', expected one of pairwise, cigar"]),
+        (["align", "{a}", "{b}", "--outfmt", "sam", "--score-only"], 1, ["outfmt: got 'sam', expected score with"]),
+        (["align", "{a}", "{b}", "--threads", "0"], 1, ["threads: got 0"]),
+        (["align", "{a}", "{b}", "--memory", "some"], 1, ["memory: got 'some'"]),
+        (["align", "{a}", "{b}", "--gpu-memory", "some"], 1, ["gpu_memory: got 'some'"]),
+        (["align", "M", "M", "--engine", "cpu", "--device", "0"], 1, ["device: got 0, expected none with"]),
+        (["align", "{a}", "{b}", "--gap-open", "-3"], 1, ["gap_open: got -3, expected an integer >= 0"]),
+        (["align", "-", "-"], 1, ["cannot both come from stdin"]),
+        (["align", "{a}", "{b}", "-o", "no/x.txt"], 6, ["does not exist"]),
+        (["align", "{stop}", "{b}", "--outfmt", "sam"], 1, ["query 's' has '*' at position 3"]),
+        (["align", "{a}", "{twins}", "--outfmt", "sam", "-o", "x.sam"], 1, ["2 subjects are named 't'"]),
+        (["bench", "align", "--random", "0"], 1, ["--random"]),
+        (["bench", "align", "--identity", "2"], 1, ["identity: got '2', expected a number above 0 and up to 1"]),
+        (["bench", "align", "--write", "{a}"], 1, ["write: got", "expected a folder"]),
+        (["bench", "{a}"], 1, ["both QUERIES and SUBJECTS"]),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_told_and_leaves_nothing(arguments, code, parts, a, b, tmp_path_factory, tmp_path):
+    folder = tmp_path_factory.mktemp("input")
+    texts = {
+        "empty": "", "bad": ">first\nMKV\n>second\nM-V\n", "dna": ">d\nACGE\n", "two": ">x\nMKV\n>y\nMKV\n",
+        "stop": ">s\nMK*\n", "twins": ">t\nMKV\n>t\nMKL\n",
+    }  # fmt: skip
+    paths = {name: folder / f"{name}.fasta" for name in texts}
+    for name, text in texts.items():
+        paths[name].write_text(text)
+    filled = [argument.format(a=a, b=b, **paths) for argument in arguments]
+    fails(run(*filled, cwd=tmp_path), code, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_engine_gpu_without_pycuda(a, b):
+    line = [sys.executable, "-c", WITHOUT_PYCUDA, "align", a, b, "--engine", "gpu"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    fails(done, 7, "engine gpu cannot be used: PyCUDA is not installed")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (GpuMemoryError("gpu memory: 1 MiB are too little"), 4),
+        (EngineError("device 0, made up: a kernel failed"), 3),
+        (GpuUnavailableError("engine gpu cannot be used: device 0 could not be opened"), 7),
+    ],
+)
+def test_what_an_engine_raises_is_told(a, b, monkeypatch, capsys, error, code, tmp_path):
+    class Failing(ReferencePairAligner):
+        def align(self, *_):
+            raise error
+
+    monkeypatch.setattr("swsearch.engines.pair_base._create_gpu", lambda device, memory: Failing())
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr("swsearch.cli.align.warm_up_gpu", lambda device: None)
+    line = ["swsearch", "align", str(a), str(b), "--engine", "gpu", "-o", str(tmp_path / "x.txt")]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    captured = capsys.readouterr()
+    assert (ended.value.code, captured.err) == (code, f"swsearch: error: {error}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_written_as_they_come(tmp_path):
+    # the second pair takes far longer than the test waits for the first
+    generator = np.random.default_rng(3)
+    long = DNA.decode(generator.integers(0, 4, 200_000).astype(np.uint8))
+    queries = write_fasta(tmp_path / "q.fasta", {"short": "ACGT" * 2_000, "long": long})
+    subjects = write_fasta(tmp_path / "s.fasta", {"short": "ACGT" * 2_000, "long": long})
+    line = [
+        *SWSEARCH,
+        "align",
+        queries,
+        subjects,
+        "--pairs",
+        "--alphabet",
+        "dna",
+        "--engine",
+        "cpu",
+        "-o",
+        tmp_path / "x",
+    ]
+    before = set(tmp_path.iterdir())
+    with started(list(map(str, line))) as process:
+        deadline = time.monotonic() + 30
+        found = []
+        while time.monotonic() < deadline and not any(path.stat().st_size for path in found):
+            time.sleep(0.05)
+            found = set(tmp_path.iterdir()) - before
+        assert any(path.stat().st_size for path in found)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_head_ends_it_quietly(tmp_path):
+    many = write_fasta(tmp_path / "many.fasta", {f"s{k}": "MKVLAAGIVGWW" * 20 for k in range(60)})
+    line = f"{' '.join(SWSEARCH)} align {many} {many} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["#" * 40, "0"]
+    assert "rror" not in done.stderr
+
+
+# bench align
+
+
+def test_bench_align(tmp_path):
+    done = run("bench", "align", "--random", 300, "--runs", 2, "--write", tmp_path / "pair", "--mode", "local")
+    assert done.returncode == 0, done.stderr
+    facts = dict(re.split(r"\s{2,}|(?<=peak memory) ", line, maxsplit=1) for line in done.stdout.splitlines())
+    assert facts["pair"].endswith("random protein, identity 0.9, seed 1")
+    assert facts["alignment"] == "local, BLOSUM62, gap open 11, gap extend 1"
+    assert set(facts) == {"pair", "alignment", "engine", "cells", "score", "seconds", "GCUPS", "peak memory"}
+    files = [tmp_path / "pair" / "a.fasta", tmp_path / "pair" / "b.fasta"]
+    score = run("align", *files, "--mode", "local", "--score-only", "-q").stdout.split("\t")[2]
+    assert f"{int(score):,}" == facts["score"]
+    line = ["bench", "align", "--random", 200, "--runs", 1, "--alphabet", "dna", "--identity", "unrelated"]
+    done = run(*line, "--score-only", "--engine", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert "200 x 200; random dna, unrelated, seed 1" in done.stdout
+    assert "score only" in done.stdout
+
+
+@pytest.mark.parametrize("alphabet", [DNA, PROTEIN])
+@pytest.mark.parametrize("identity", [None, 0.3, 0.9, 0.999, 1.0])
+def test_random_pairs_are_what_they_say(alphabet, identity):
+    first, second = random_pair(20_000, alphabet, identity, 5)
+    again = random_pair(20_000, alphabet, identity, 5)
+    assert (first == again[0]).all()
+    assert (second == again[1]).all()
+    assert not np.array_equal(first, random_pair(20_000, alphabet, identity, 6)[0])
+    assert len(first) == 20_000
+    assert max(first.max(), second.max()) < (4 if alphabet is DNA else 20)
+    if identity == 1.0:
+        assert np.array_equal(first, second)
+    else:
+        assert not np.array_equal(first, second)
+        assert abs(len(second) - 20_000) < 1_000
+    if identity == 0.9:
+        from swsearch.alignment import align_codes
+        from swsearch.scoring import Scoring, dna_matrix
+
+        scoring = Scoring() if alphabet is PROTEIN else Scoring(dna_matrix(), 10, 1)
+        pair = align_codes(first[:3_000], second[:3_000], scoring, "global")
+        assert 0.85 < pair.identities / pair.length < 0.93
+
+
+def test_one_residue_makes_a_pair(tmp_path):
+    for identity in (None, 0.1, 1.0):
+        first, second = random_pair(1, DNA, identity, 1)
+        assert (len(first), len(second)) == (1, 1)
+    assert [path.name for path in write_pair(tmp_path, (first, second), DNA, "label")] == ["a.fasta", "b.fasta"]
+    assert (tmp_path / "a.fasta").read_text().startswith(">a label\n")
+
+
+def test_identities():
+    assert parse_identity("unrelated") is None
+    assert parse_identity("0.25") == 0.25
+    for wrong in ("", "0", "-1", "1.01", "90%", "nan"):
+        with pytest.raises(InputError, match="identity: got"):
+            parse_identity(wrong)
+
+
+def test_benchs_commands_are_found(a):
+    assert "--peers" in run("bench", "search", "--help").stdout
+    assert "--random" in run("bench", "align", "--help").stdout
+    done = run("bench", "--help", env={**os.environ, "COLUMNS": "100"})
+    assert "search" in done.stdout
+    assert "align" in done.stdout

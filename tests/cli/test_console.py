@@ -1,0 +1,71 @@
+import io
+import sys
+
+import pytest
+
+from swsearch.cli import console
+from swsearch.cli.console import Interrupted, PipeClosed, ProgressBar, command, finish, parse_size
+from swsearch.errors import MemoryLimitError, OptionError, OutputError
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("512M", 512 << 20), ("2g", 2 << 30), ("1.5K", 1536), ("64MiB", 64 << 20), ("64MB", 64 << 20)],
+)
+def test_sizes(text, size):
+    assert parse_size(text, "memory") == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1G", "0", "lots", "5X"])
+def test_bad_sizes(text):
+    with pytest.raises(OptionError, match=r"memory: got .* expected a size such as 512M"):
+        parse_size(text, "memory")
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "code"),
+    [
+        (KeyboardInterrupt(), Interrupted, 130),
+        (BrokenPipeError(), PipeClosed, 0),
+        (MemoryError(), MemoryLimitError, 4),
+        (OSError(28, "No space left on device", "x.tsv"), OutputError, 6),
+    ],
+)
+def test_how_a_command_may_end(raised, expected, code):
+    @command
+    def fails():
+        raise raised
+
+    with pytest.raises(expected) as caught:
+        fails()
+    assert caught.value.exit_code == code
+
+
+def test_errors_are_printed_and_quiet_ends_are_not(capsys):
+    assert finish(OutputError("x: is a directory")) == 6
+    assert capsys.readouterr().err == "swsearch: error: x: is a directory\n"
+    assert finish(Interrupted()) == 130
+    assert capsys.readouterr().err == ""
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_progress_bar_for_people_only_and_only_for_long_work(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", _Terminal())
+    with ProgressBar("searching", 10) as bar:
+        bar.advance(5)
+        assert bar._bar is None  # not yet two seconds
+        monkeypatch.setattr(console, "PROGRESS_AFTER", 0)
+        bar.advance(2)
+        assert bar._bar.tasks[0].completed == 7
+        bar.move_to(9, 20)
+        assert (bar._bar.tasks[0].completed, bar._bar.tasks[0].total) == (9, 20)
+    for stream, quiet in ((_Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with ProgressBar("searching", 10, quiet) as bar:
+            bar.advance(5)
+            assert bar._bar is None
+        assert stream.getvalue() == ""

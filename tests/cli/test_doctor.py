@@ -1,0 +1,167 @@
+"""What the doctor finds, on machines that are made up."""
+
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from support import fake_pycuda
+from support.fake_pycuda import Card
+from swsearch.cli import doctor, main
+from swsearch.engines.gpu import compiler as compiler_module
+from swsearch.engines.gpu import engine as engine_module
+from swsearch.engines.reference import ReferenceEngine
+from swsearch.errors import EngineError, GpuUnavailableError
+
+EQUAL = "192 scores equal to the reference, local, global and semi-global"
+
+
+class _Gpu(ReferenceEngine):
+    name = "gpu"
+    description = "gpu (NVIDIA H200, sm_90, NVRTC 13.0)"
+
+
+class _Wrong(_Gpu):
+    def score(self, group, loaded, progress=None):
+        scores = super().score(group, loaded, progress)
+        scores.values[:, 3] += 1
+        return scores
+
+
+class _Crashing(_Gpu):
+    def score(self, group, loaded, progress=None):
+        raise EngineError("device 0, NVIDIA H200: scoring failed (an illegal memory access was encountered)")
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """Return a function that makes up a machine with GPUs, and the folder of its kernel cache."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def make(*cards, engine=_Gpu, compiler=None):
+        found = SimpleNamespace(
+            description="NVRTC 13.0",
+            toolchain=SimpleNamespace(path="libnvrtc.so.13"),
+            cache_folder=tmp_path,
+            cache_note="",
+        )
+
+        def find(architecture, driver_version):
+            assert (architecture, driver_version) == ("sm_90", (13, 0))
+            if compiler is not None:
+                raise compiler
+            return found
+
+        fake_pycuda.install(monkeypatch, cards)
+        monkeypatch.setattr(compiler_module, "find_compiler", find)
+        monkeypatch.setattr(engine_module, "GpuEngine", engine)
+        monkeypatch.setattr(doctor, "_distribution_version", lambda name: "2026.1")
+        return found
+
+    return make
+
+
+def findings():
+    found = list(doctor.examine())
+    assert [each.topic for each in found[:2]] == ["swsearch", "libraries"]
+    return [(each.topic, each.text) for each in found[2:] if each.topic not in ("cpu", "extension")], [
+        each.topic for each in found if not each.good
+    ]
+
+
+def test_a_machine_with_two_gpus(machine, tmp_path):
+    machine(Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card())
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.cubin").write_bytes(bytes(1 << 20))
+    lines, bad = findings()
+    assert bad == []
+    assert lines == [
+        ("pycuda", "2026.1"),
+        ("driver", "for CUDA 13.0"),
+        ("device 0", "NVIDIA L4, compute capability 8.9, 24.0 GiB, 58 multiprocessors"),
+        ("device 1", "NVIDIA H200, compute capability 9.0, 141.0 GiB, 132 multiprocessors"),
+        ("compiler", "NVRTC 13.0 (libnvrtc.so.13), for sm_90"),
+        ("kernel cache", f"{tmp_path}: 2 kernels, 2.0 MiB"),
+        ("gpu", "usable: gpu (NVIDIA H200, sm_90, NVRTC 13.0)"),
+        ("self-test", f"gpu: {EQUAL}"),
+        ("self-test", f"cpu: {EQUAL}"),
+        ("auto", "--engine auto takes gpu"),
+    ]
+
+
+def test_no_pycuda(monkeypatch):
+    fake_pycuda.remove(monkeypatch)
+    lines, bad = findings()
+    assert bad == []
+    assert lines == [
+        (
+            "gpu",
+            "not used: PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains",
+        ),
+        ("self-test", f"cpu: {EQUAL}"),
+        ("auto", "--engine auto takes cpu"),
+    ]
+
+
+def test_no_driver(monkeypatch, tmp_path):
+    fake_pycuda.install_without_driver(monkeypatch, tmp_path)
+    lines, bad = findings()
+    assert bad == []
+    assert [topic for topic, _ in lines] == ["pycuda", "gpu", "self-test", "auto"]
+    assert lines[1][1].startswith("not used: no NVIDIA driver was found (libcuda.so.1: cannot open")
+    assert lines[-1][1] == "--engine auto takes cpu"
+
+
+def test_a_gpu_that_is_too_old(machine):
+    machine(Card("Tesla P100", (6, 0), 56, 16 << 30))
+    lines, bad = findings()
+    assert bad == []
+    described = dict(lines)
+    assert described["device 0"].endswith("56 multiprocessors; too old, expected compute capability 7.5 or later")
+    assert described["gpu"].startswith("not used: device 0, Tesla P100 has compute capability 6.0")
+    assert described["auto"] == "--engine auto takes cpu"
+
+
+def test_no_compiler(machine):
+    machine(Card(), compiler=GpuUnavailableError("no CUDA compiler for sm_90; pip install nvidia-cuda-nvrtc"))
+    lines, bad = findings()
+    assert bad == []
+    assert dict(lines)["gpu"] == "not used: no CUDA compiler for sm_90; pip install nvidia-cuda-nvrtc"
+    assert dict(lines)["auto"] == "--engine auto takes cpu"
+
+
+def test_no_cache(machine):
+    found = machine(Card())
+    found.cache_folder, found.cache_note = None, "kernels are not cached: there is no home folder; set SWSEARCH_CACHE"
+    assert dict(findings()[0])["kernel cache"] == found.cache_note
+
+
+def test_a_gpu_that_computes_wrongly(machine, monkeypatch, capsys):
+    machine(Card(), engine=_Wrong)
+    lines, bad = findings()
+    assert bad == ["self-test"]
+    assert ("self-test", "gpu: 3 scores differ from the reference; use another --engine and report this") in lines
+    assert lines[-1] == ("auto", "--engine auto takes gpu, which is wrong: use --engine cpu")
+    monkeypatch.setattr(sys, "argv", ["swsearch", "doctor"])
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 3
+    assert re.search(r"^kernel cache .*: 0 kernels, 0\.0 MiB$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_gpu_that_fails(machine):
+    machine(Card(), engine=_Crashing)
+    lines, bad = findings()
+    assert bad == ["gpu"]
+    assert ("gpu", "failed: device 0, NVIDIA H200: scoring failed (an illegal memory access was encountered); search "
+            "with --engine cpu") in lines  # fmt: skip
+    assert lines[-1] == ("auto", "--engine auto takes gpu, which fails: use --engine cpu")
+
+
+def test_the_extension_is_described(monkeypatch):
+    from swsearch.engines.cpu import extension
+
+    monkeypatch.setenv(extension.SWITCH, "scalar")
+    assert doctor._describe_extension() == "used to align pairs, with scalar instructions"

@@ -1,0 +1,439 @@
+"""The command line as a user meets it: in a process of its own, with its exit codes and messages."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import pytest
+
+from support import fake_pycuda
+from support.command_line import SWSEARCH, WITHOUT_PYCUDA, fails, run
+from support.processes import started
+from swsearch.cli import main
+from swsearch.engines.base import ChunkPlan
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.errors import EngineError, GpuUnavailableError
+
+
+@pytest.fixture(scope="module")
+def queries(examples):
+    return examples / "data" / "queries.fasta"
+
+
+@pytest.fixture(scope="module")
+def fasta(examples):
+    return examples / "data" / "swissprot_sample.fasta.gz"
+
+
+@pytest.fixture(scope="module")
+def database(fasta, tmp_path_factory):
+    path = tmp_path_factory.mktemp("db") / "sample.h5"
+    done = run("db", "build", fasta, "-o", path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"sample.h5: 3,575 subjects, [\d,]+ residues, [\d.]+ s", done.stderr)
+    assert done.stdout == ""
+    return path
+
+
+def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
+    done = run("search", queries, database, "--max-hits", 2)
+    assert done.returncode == 0
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["P01308"] * 2 + ["P69905"] * 2 + ["P61626"] * 2 + ["P00918"] * 2 + [
+        "P04637"
+    ] * 2
+    assert all(len(row) == 12 for row in rows)
+    assert rows[8][:3] == ["P04637", "P04637", "100.000"]
+    assert re.search(
+        r"5 queries x 3,575 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
+    )
+    assert run("search", queries, database, "--max-hits", 2, "--quiet").stderr == ""
+
+
+def test_engine_gpu_without_pycuda(queries, database):
+    line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--engine", "gpu"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    fails(done, 7)
+    assert done.stderr == (
+        "swsearch: error: engine gpu cannot be used: PyCUDA is not installed; pip install 'swsearch[gpu]', which the "
+        "README's section GPU explains, or use --engine cpu\n"
+    )
+
+
+def test_auto_without_pycuda_says_so_only_when_asked(queries, database):
+    def stderr(*options):
+        line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--max-hits", "1", *options]
+        return subprocess.run(line, capture_output=True, text=True, check=True).stderr
+
+    assert "PyCUDA" not in stderr()
+    assert stderr("--verbose").count("running on the CPU: engine gpu cannot be used: PyCUDA is not installed") == 1
+    assert stderr("--device", "0").count("PyCUDA is not installed") == 1
+
+
+def test_auto_without_a_driver_says_so_once(queries, database, tmp_path):
+    fake_pycuda.write_without_driver(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    expected = run("search", queries, database, "--engine", "cpu").stdout
+
+    def stderr(*options):
+        done = run("search", queries, database, *options, env=environment)
+        assert (done.returncode, done.stdout) == (0, expected)
+        return done.stderr.splitlines()
+
+    reason = "swsearch: running on the CPU: engine gpu cannot be used: no NVIDIA driver was found (libcuda.so.1: "
+    first, last = stderr()
+    assert first.startswith(reason)
+    assert "engine cpu" in last
+    assert [line.startswith(reason) for line in stderr("--verbose")].count(True) == 1
+    assert stderr("--quiet") == []
+    done = run("search", queries, database, "--engine", "gpu", env=environment)
+    fails(done, 7, "no NVIDIA driver was found")
+
+
+class _Planning(CpuEngine):
+    """An engine that says what it will allocate, or cannot."""
+
+    error = None
+
+    def plan(self, workload):
+        if self.error is not None:
+            raise self.error
+        return ChunkPlan(note="device 0, made up: 12 MiB of 100 MiB allowed")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (GpuMemoryError("gpu memory: 1 MiB are too little for this job"), 4),
+        (EngineError("device 0, made up: scoring failed"), 3),
+        (GpuUnavailableError("engine gpu cannot be used: device 0, made up, could not be opened"), 7),
+        (None, 0),
+    ],
+)
+def test_the_memory_plan_is_told_or_why_there_is_none(queries, database, monkeypatch, capsys, error, code):
+    monkeypatch.setattr(_Planning, "error", error)
+    monkeypatch.setattr("swsearch.engines.create_engine", lambda name, **options: _Planning(1))
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    line = ["swsearch", "search", str(queries), str(database), "--outfmt", "7", "--max-hits", "1", "--verbose"]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    captured = capsys.readouterr()
+    assert (ended.value.code or 0) == code
+    if error is None:
+        assert "swsearch: device 0, made up: 12 MiB of 100 MiB allowed\n" in captured.err
+    else:
+        assert captured.out == ""  # not even a header
+        assert f"swsearch: error: {error}\n" in captured.err
+
+
+def test_a_database_a_fasta_file_and_stdin_give_the_same(queries, database, fasta):
+    expected = run("search", queries, database, "--max-hits", 3).stdout
+    assert run("search", queries, fasta, "--max-hits", 3, "--threads", 1).stdout == expected
+    done = subprocess.run(
+        [*SWSEARCH, "search", "-", database, "--max-hits", "3"],
+        input=queries.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode() == expected
+    done = subprocess.run(
+        [*SWSEARCH, "search", queries, "-", "--max-hits", "3"],
+        input=fasta.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode() == expected
+
+
+def test_engines_give_the_same_bytes(tmp_path, queries):
+    # the reference engine is slow, so the subjects are few
+    lines = queries.read_text().split(">")[1:3]
+    small = tmp_path / "small.fasta"
+    small.write_text("".join(f">{entry}" for entry in lines))
+    for outfmt in ("0", "5", "6", "7", "15", "json", "sam", "paf"):
+        outputs = [
+            run("search", small, queries, "--engine", engine, "--outfmt", outfmt, "--evalue", 1000).stdout
+            for engine in ("cpu", "reference")
+        ]
+        assert outputs[0] == outputs[1] != ""
+
+
+def test_output_to_a_file(queries, database, tmp_path):
+    done = run("search", queries, database, "-o", tmp_path / "hits.tsv")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "hits.tsv").read_text() == run("search", queries, database).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "parts"),
+    [
+        (["search", "{q}"], 1, ["SUBJECTS"]),
+        (["search", "{q}", "{d}", "--fast"], 1, ["No such option", "--fast"]),
+        (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["gap_open: got -11, expected an integer >= 0"]),
+        (["search", "{q}", "{d}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'", "BLOSUM62"]),
+        (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
+        (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
+        (["search", "{q}", "{d}", "--evalue", "0"], 1, ["evalue: got 0.0"]),
+        (["search", "{q}", "{d}", "--statistics", "blast"], 1, ["--statistics", "'blast'", "'published'"]),
+        (
+            ["search", "{q}", "{d}", "--statistics", "published", "--gap-open", "3"],
+            1,
+            ["no statistics", "gap open 3"],
+        ),
+        (["search", "{q}", "{d}", "--statistics", "none", "--evalue", "1"], 1, ["evalue: got 1", "no E-values"]),
+        (["search", "{q}", "{d}", "--threads", "0"], 1, ["threads: got 0"]),
+        (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),
+        (["search", "no.fasta", "{d}"], 1, ["no.fasta"]),
+        (["search", "MISSING", "{d}"], 1, ["MISSING"]),  # not taken for a sequence
+        (["search", "{q}", "MISSING"], 2, ["MISSING"]),
+        (["search", "-", "-"], 1, ["cannot both come from stdin"]),
+        (["search", "{q}", "no.h5"], 2, ["no.h5"]),
+        (["search", "{q}", "no.fasta"], 2, ["no.fasta"]),
+        (["search", "{q}", "."], 2, ["directory"]),
+        (["search", "{q}", "{d}", "--engine", "tpu"], 1, ["--engine"]),
+        (["search", "{q}", "{d}", "--engine", "cpu", "--device", "1"], 1, ["device: got 1", "none with engine cpu"]),
+        (["search", "{q}", "{d}", "--engine", "cpu", "--gpu-memory", "1G"], 1, ["gpu_memory: got 1073741824"]),
+        (["search", "{q}", "{d}", "--gpu-memory", "much"], 1, ["gpu_memory: got 'much', expected a size such as"]),
+        (["search", "{q}", "{d}", "--gpu-memory", "-1G"], 1, ["gpu_memory: got '-1G'"]),
+        (["search", "{q}", "{d}", "--device", "one"], 1, ["--device"]),
+        (["search", "{q}", "{d}", "-o", "."], 6, ["is a directory, expected a file name"]),
+        (["search", "{q}", "{d}", "-o", "no/x.tsv"], 6, ["does not exist"]),
+        (["db", "build", "{q}", "-o", "."], 6, ["directory"]),
+        (["db", "build", "{q}", "-o", "x.h5", "--memory", "lots"], 1, ["memory: got 'lots'"]),
+        (["db", "build", "no.fasta", "-o", "x.h5"], 1, ["no.fasta"]),
+        (["db", "info", "{q}"], 2, ["queries.fasta: is no swsearch database", "swsearch db build"]),
+        (["db", "fetch", "{d}", "P04637", "NOBODY"], 1, ["no entry named 'NOBODY'"]),
+        (["align", "{q}", "no.fasta"], 1, ["no.fasta"]),
+        (["align", "MKV", "MK1V"], 1, ["'1' is a digit"]),
+        (["align", "MKV", "MKV", "--match", "2"], 1, ["--match and --mismatch go with --alphabet dna"]),
+        (["align", "ACGT", "ACGT", "--alphabet", "dna", "--match", "2", "--matrix", "NUC.4.4"], 1, ["--matrix"]),
+        (["align", "MKV", "MKV", "--outfmt", "bam"], 1, ["one of pairwise, cigar, sam, paf, json, score"]),
+        (["align", "MKV" * 9, "MKV" * 9000, "--memory", "1K"], 4, ["takes more memory"]),
+        (["bench", "{q}"], 1, ["both QUERIES and SUBJECTS"]),
+        (["nonsense"], 1, ["No such command"]),
+    ],
+)
+def test_wrong_use_is_told_and_leaves_nothing(arguments, code, parts, queries, database, tmp_path):
+    filled = [argument.format(q=queries, d=database) for argument in arguments]
+    done = run(*filled, cwd=tmp_path)
+    if arguments[:2] == ["db", "fetch"]:
+        done.stdout = ""  # what was found is printed
+    fails(done, code, *parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_letters_name_file_record_line_and_byte(tmp_path, database, queries):
+    bad = tmp_path / "bad.fasta"
+    bad.write_text(">one\nMKV\n>two\nMKV\nM-V\n")
+    fails(run("search", bad, database), 1, f"{bad}: record 'two' line 5: '-' is a gap character", "remove the gaps")
+    fails(run("search", queries, bad), 2, f"{bad}: record 'two' line 5")
+    fails(run("db", "build", bad, "-o", tmp_path / "x.h5"), 1, "record 'two' line 5")
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_a_database_of_a_newer_format(tmp_path, queries):
+    path = tmp_path / "newer.h5"
+    assert run("db", "build", queries, "-o", path).returncode == 0
+    head, tail = path.read_bytes().split(b"format 1\n", 1)
+    path.write_bytes(head + b"format 9\n" + tail)
+    fails(run("search", queries, path), 2, "format version 9, this swsearch reads up to 2", "upgrade")
+
+
+def test_a_damaged_database_is_never_searched(tmp_path, queries, database):
+    path = tmp_path / "damaged.h5"
+    data = bytearray(database.read_bytes())
+    with h5py.File(database, "r") as file:
+        place = file["segments/0/residues"].id.get_offset() + 100_000
+    data[place] ^= 1
+    path.write_bytes(data)
+    fails(run("search", queries, path), 2, "damaged", "residues")
+    fails(run("db", "verify", path), 2, "damaged", "residues")
+    assert run("db", "verify", database).returncode == 0
+
+
+def test_head_ends_it_quietly(queries, database):
+    line = f"{' '.join(SWSEARCH)} search {queries} {database} --outfmt 0 | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert "Traceback" not in done.stderr
+    assert "rror" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("command", ["search", "build"])
+def test_ctrl_c_and_kill_end_it_quietly(command, number, code, tmp_path):
+    # enough work for many seconds
+    work = tmp_path / "work.fasta"
+    work.write_text(
+        "".join(f">s{k}\n{'MKVLAAGIVGWWHH' * 300}\n" for k in range(1500 if command == "search" else 60_000))
+    )
+    target = tmp_path / "out"
+    arguments = (
+        ["search", work, work, "-o", target, "--engine", "cpu"]
+        if command == "search"
+        else ["db", "build", work, "-o", target]
+    )
+    before = set(tmp_path.iterdir())
+    with started([*SWSEARCH, *map(str, arguments)]) as process:
+        deadline = time.monotonic() + 20
+        while set(tmp_path.iterdir()) == before and time.monotonic() < deadline:  # until its temporary file is there
+            time.sleep(0.01)
+        time.sleep(1.0 if command == "search" else 0.0)
+        assert process.poll() is None, "it ended before it could be interrupted"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == code, err
+    assert (out, err) == (b"", b"")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, queries, database, fasta):
+    # the portable stand-in for a full disk: no file may grow beyond 20 kB
+    limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 20; exec \"$@\"", "limited", *SWSEARCH]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    for arguments in (
+        ["search", queries, database, "-o", tmp_path / "hits.txt", "--outfmt", "0"],
+        ["db", "build", fasta, "-o", tmp_path / "x.h5"],
+    ):
+        line = [*limited, *map(str, arguments)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
+        fails(done, 6, "swsearch: error:", "hits.txt" if arguments[0] == "search" else "x.h5")
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk_behind_stdout(queries, database):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*SWSEARCH, "search", queries, database, "--engine", "cpu"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 6
+    assert done.stderr == "swsearch: error: stdout: No space left on device; the output is not complete\n"
+
+
+@pytest.mark.parametrize(("mode", "name"), [("global", "Student's t"), ("semiglobal", "Gumbel")])
+def test_global_and_semiglobal_say_what_was_fitted(queries, database, mode, name):
+    columns = "6 qseqid sseqid evalue bitscore score"
+    done = run("search", queries, database, "--mode", mode, "--evalue", "1e-5", "--outfmt", columns)
+    assert done.returncode == 0
+    assert f"swsearch: E-values: {name} distribution" in done.stderr
+    assert "fitted to this database's 3,575 scores by log length" in done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {row[3] for row in rows} == {"nan"}
+    assert all(float(row[2]) <= 1e-5 for row in rows)
+    assert {query: subject for query, subject, *_ in reversed(rows)}["P04637"] == "P04637"
+    assert len(rows) > 50
+
+
+def test_fitted_statistics_of_local_mode_stand_beside_published_ones(queries, database):
+    columns = "6 qseqid sseqid evalue evalue_published bitscore zscore"
+    done = run("search", queries, database, "--statistics", "fitted", "--evalue", "1e-5", "--outfmt", columns)
+    assert done.returncode == 0
+    assert "swsearch: E-values: Gumbel distribution fitted to this database's 3,575 scores" in done.stderr
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(rows) > 50
+    assert all(0 <= float(row[2]) <= 1e-5 and float(row[3]) < 1e-3 and float(row[5]) > 9 for row in rows)
+
+
+def test_no_statistics_are_none_where_none_are_asked_for(queries, database):
+    columns = "6 qseqid sseqid evalue bitscore score"
+    done = run("search", queries, database, "--statistics", "none", "--max-hits", "2", "--outfmt", columns)
+    assert done.returncode == 0
+    assert "swsearch: no E-values: none were asked for; hits are ranked by score" in done.stderr
+    assert [line.split("\t")[2:4] for line in done.stdout.splitlines()] == [["nan", "nan"]] * 10
+
+
+def test_a_database_too_small_for_a_fit_is_said_with_the_reason(queries):
+    done = run("search", queries, queries, "--mode", "global", "--evalue", 1, "--max-hits", 1)
+    assert done.returncode == 0
+    assert "5 of 5 queries: no E-values: 5 subjects with residues are too few" in done.stderr
+    assert "E-values: Student" not in done.stderr
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()][4] == ["P04637", "P04637"]
+
+
+def test_empty_queries_are_named(tmp_path, database):
+    path = tmp_path / "q.fasta"
+    path.write_text(">empty\n>full\nMKVLAAGIVGWW\n")
+    done = run("search", path, database)
+    assert done.returncode == 0
+    assert "1 queries have no residues, such as 'empty'" in done.stderr
+
+
+def test_database_commands(tmp_path, queries, fasta, database):
+    path = tmp_path / "q.h5"
+    assert run("db", "build", queries, "-o", path, "-q").stderr == ""
+    info = json.loads(run("db", "info", path, "--json").stdout)
+    assert info["n_subjects"] == 5
+    assert "5" in run("db", "info", path).stdout
+    odd = tmp_path / "odd.fasta"
+    odd.write_text(">odd   three blanks\tand a tab\nMKVlaagMKV\n")
+    assert run("db", "build", odd, "-o", tmp_path / "odd.h5").returncode == 0
+    assert run("db", "fetch", tmp_path / "odd.h5", "odd").stdout == odd.read_text()
+    empty = tmp_path / "empty.fasta"
+    empty.write_text(">nothing\n>something\nMKV\n")
+    assert "1 records have no residues; they are kept" in run("db", "build", empty, "-o", tmp_path / "e.h5").stderr
+    done = run("db", "append", path, fasta)
+    assert "now 3,580 subjects" in done.stderr
+    fetched = run("db", "fetch", path, "P69905").stdout
+    assert (
+        fetched.count(">P69905") == fetched.count("MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHG") == 1
+    )
+    assert ">P69905 hemoglobin subunit alpha, human\n" in fetched
+    assert "sound" in run("db", "verify", path).stderr
+    # appended subjects are found like the others, behind those that came first
+    hits = run("search", queries, path, "--max-hits", 2, "--outfmt", "6 qseqid sseqid").stdout.splitlines()
+    assert hits[-2:] == ["P04637\tP04637", "P04637\tP04637"]
+
+
+def test_align_prints_blocks(tmp_path):
+    a, b = "MKVLAAGIVGWW", "MKVAAGIVG"
+    done = run("align", a, b, "--mode", "local", "--gap-open", 5)
+    assert done.returncode == 0
+    assert "MKVLAAGIVG" in done.stdout
+    assert "# Identity:       9/10 (90.0%)\n" in done.stdout
+    assert "||| ||||||" in done.stdout
+    assert (
+        run("align", a, b, "--outfmt", "cigar", "--mode", "local", "--gap-open", 5).stdout
+        == "A_1\tB_1\t36\t1\t10\t1\t9\t3M1I6M\n"
+    )
+    record = json.loads(run("align", a, b, "--outfmt", "json").stdout)
+    assert (record["score"], record["cigar"]) == (17, "3M1I6M2I")
+    assert run("align", "ACGTTTACGT", "ACGTACGT", "--alphabet", "dna", "--outfmt", "score").stdout == "A_1\tB_1\t28\n"
+    two = tmp_path / "two.fasta"
+    two.write_text(f">x\n{a}\n>y\n{b}\n")
+    assert run("align", two, two, "--outfmt", "score").stdout.count("\n") == 4
+
+
+def test_doctor():
+    done = run("doctor")
+    assert done.returncode == 0
+    assert re.search(r"^gpu          (not used|usable): ", done.stdout, re.MULTILINE)
+    assert "self-test    cpu: 192 scores equal to the reference" in done.stdout
+    assert re.search(r"^auto         --engine auto takes (cpu|gpu)$", done.stdout, re.MULTILINE)
+
+
+def test_bench(queries, tmp_path):
+    done = run("bench", queries, queries, "--no-peers", "--runs", 1)
+    assert done.returncode == 0, done.stderr
+    assert "swsearch cpu" in done.stdout
+    assert "GCUPS" in done.stdout
+
+
+def test_version_and_help():
+    assert re.fullmatch(r"swsearch \d+\S+\n", run("--version").stdout)
+    for command in ([], ["search"], ["align"], ["doctor"], ["bench"], ["db"], ["db", "build"]):
+        done = run(*command, "--help")
+        assert done.returncode == 0
+        assert "Usage" in done.stdout

@@ -1,0 +1,62 @@
+"""Starting CUDA early must never get in the way: whatever fails is told later, by the engine."""
+
+import ctypes
+import threading
+
+import pytest
+
+from swsearch.cli import warm_up
+
+
+class FakeCuda:
+    """Stands for the driver's library."""
+
+    def __init__(self, devices, fails=""):
+        self.devices, self.fails, self.calls = devices, fails, []
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            self.calls.append(name)
+            if name == "cuDeviceGetCount":
+                arguments[0]._obj.value = self.devices
+            if name == "cuDeviceGet":
+                self.calls.append(arguments[1])
+            return int(name == self.fails)
+
+        return call
+
+
+def opened(monkeypatch, device, cuda):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: cuda)
+    warm_up._open(device)
+    return cuda.calls
+
+
+def test_the_only_device_is_opened(monkeypatch):
+    expected = ["cuInit", "cuDeviceGetCount", "cuDeviceGet", 0, "cuDevicePrimaryCtxRetain"]
+    assert opened(monkeypatch, None, FakeCuda(1)) == expected
+
+
+def test_of_several_devices_the_one_that_was_asked_for(monkeypatch):
+    assert opened(monkeypatch, 2, FakeCuda(4))[2:] == ["cuDeviceGet", 2, "cuDevicePrimaryCtxRetain"]
+    assert opened(monkeypatch, None, FakeCuda(4)) == ["cuInit", "cuDeviceGetCount"]
+
+
+@pytest.mark.parametrize("fails", ["cuInit", "cuDeviceGetCount", "cuDeviceGet"])
+def test_a_failure_ends_it(monkeypatch, fails):
+    assert "cuDevicePrimaryCtxRetain" not in opened(monkeypatch, 0, FakeCuda(1, fails))
+
+
+def test_no_driver(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    warm_up._open(None)  # says nothing
+
+
+def test_nothing_is_started_without_pycuda(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    before = threading.active_count()
+    warm_up.warm_up_gpu(None)
+    assert threading.active_count() == before

@@ -1,0 +1,60 @@
+// sanitize_cpu: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize_cpu.sh.
+#include <cstdio>
+#include <random>
+
+#include "pairs/many.hpp"
+
+using namespace swsearch;
+
+// Short pairs and some longer ones, side by side.
+int many_that_differ(const int8_t* scores) {
+  constexpr int64_t kCount = 60, kLength = 400;
+  std::mt19937 generator(2);
+  std::vector<uint8_t> codes(kLength);
+  for (auto& code : codes) code = generator() % 4;
+  std::vector<int64_t> places;
+  for (int64_t k = 0; k < kCount; ++k) places.insert(places.end(), {k, kLength - k, 5 * k, kLength - 5 * k});
+  const Problem costs{nullptr, nullptr, 0, 0, scores, 5, 10, 1, true, true, true, true, true, {}, {}};
+  std::vector<Outcome> first;
+  int wrong = 0;
+  for (const int threads : {1, 2, 7}) {
+    const Settings settings{32, 1 << 20, threads, 350, &kernels_of(available_instructions().front()),
+                            [] { return false; }};
+    const Many many{codes.data(), codes.data(), places.data(), nullptr, kCount, costs, settings, true};
+    const std::vector<Outcome> found = align_many(many);
+    if (threads == 1) first = found;
+    for (size_t k = 0; k < kCount; ++k) wrong += found[k].aligned.cigar != first[k].aligned.cigar;
+  }
+  std::printf("%d pairs side by side, %d differ from those of one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
+
+int main() {
+  constexpr int kRows = 900, kColumns = 1000;
+  std::mt19937 generator(1);
+  std::vector<int8_t> scores(kCodes * kCodes, -4);
+  for (int k = 0; k < kCodes; ++k) scores[static_cast<size_t>(k * kCodes + k)] = 5;
+  int wrong = 0;
+  for (const bool local : {false, true}) {
+    for (const bool related : {false, true}) {
+      std::vector<uint8_t> query(kRows), subject(kColumns);
+      for (auto& code : query) code = generator() % 4;
+      for (size_t k = 0; k < kColumns; ++k) {
+        subject[k] = static_cast<uint8_t>(related && k < kRows && generator() % 50 ? query[k] : generator() % 4);
+      }
+      Problem problem{query.data(), subject.data(), kRows, kColumns, scores.data(), 5, 10, 1, local,
+                      local, local, local, local, {}, {}};
+      prepare(problem);
+      Aligned first{};
+      for (int threads = 1; threads <= 4; ++threads) {
+        const Settings settings{32, 1 << 20, threads, 350, &kernels_of(available_instructions().front()), {}};
+        const Aligned found = align(problem, settings, true);
+        if (threads == 1) first = found;
+        wrong += found.score != first.score || found.cigar != first.cigar;
+      }
+    }
+  }
+  std::printf("16 alignments, %d differ from those of one thread\n", wrong);
+  wrong += many_that_differ(scores.data());
+  return wrong > 0;
+}

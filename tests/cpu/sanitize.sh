@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The C++ extension under the compiler's sanitizers: threads in programs of their own, then addresses and undefined
+# behaviour in one of these and under Python tests. Needs g++ and what the tests need. About two and a half minutes.
+# Run: tests/cpu/sanitize.sh [python]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=${1:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+flags=(-std=c++17 -DPy_LIMITED_API=0x030B0000 -g1 -O1 -fwrapv -pthread -fPIC -Wall -Wextra -Icpu "-I$include")
+mapfile -t sources < <(printf '%s\n' cpu/*/*.cpp | grep -v /module/)
+
+compile() {  # folder, sanitizers, sources
+    local folder=$1 sanitizers=$2
+    shift 2
+    mkdir -p "$folder"
+    printf '%s\n' "$@" | xargs -P "$(nproc)" -I{} sh -c '"$@" -o "$0/$(basename {} .cpp).o"' "$folder" \
+        g++ "${flags[@]}" "$sanitizers" -fno-sanitize-recover=undefined -c {}
+}
+
+compile "$work/thread" -fsanitize=thread "${sources[@]}"
+compile "$work/thread/main" -fsanitize=thread tests/cpu/sanitize.cpp tests/cpu/search.cpp
+for program in sanitize search; do
+    g++ -fsanitize=thread "$work/thread/main/$program.o" "$work"/thread/*.o -o "$work/$program"
+done
+"$work/sanitize"
+"$work/search" 5 scalar
+
+both=-fsanitize=address,undefined
+compile "$work/address" $both "${sources[@]}"
+compile "$work/address/main" $both tests/cpu/search.cpp
+compile "$work/address/module" $both cpu/module/*.cpp
+g++ $both "$work/address/main/search.o" "$work"/address/*.o -o "$work/search"
+"$work/search" 5
+
+cp -r swsearch db cuda tests setup.cfg "$work"
+rm -f "$work"/swsearch/engines/cpu/_simd*.so
+g++ -shared $both "$work"/address/*.o "$work"/address/module/*.o -o "$work/swsearch/engines/cpu/_simd.so"
+cd "$work"
+# the interpreter is not built so, and never frees all it takes
+LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+    PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider -m 'not slow' tests/engines/cpu/test_tracing.py \
+    tests/engines/test_engines.py tests/job/test_further.py \
+    -k 'test_tracing or any_number or letter or refused or progress or checks or they_are_the_references'

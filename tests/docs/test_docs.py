@@ -1,0 +1,156 @@
+"""The documentation says what is: its blocks run and print what it shows, and its tables are those of the code."""
+
+import hashlib
+import re
+import sys
+import zlib
+from collections import Counter
+
+import h5py
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import swsearch
+from support.docs_blocks import DOCS, LANGUAGES, PAGES, Runner, blocks, matches
+from support.results_numbers import unknown_numbers
+from swsearch import errors
+from swsearch.cli import console  # noqa: F401  # console has errors of its own
+from swsearch.db import append_database
+from swsearch.report.pair_formats import FORMATS as PAIR_FORMATS
+
+sys.path.insert(0, str(DOCS / "extensions"))
+from generated import PARTS, PLACE, UndocumentedError, check_commands, commands, first_line
+
+
+def page(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, tmp_path):
+    runner = Runner(tmp_path)
+    for block in blocks(page(name)):
+        assert block.language in LANGUAGES, f"{name}:{block.line}"
+        if not block.is_run:
+            assert not block.note or len(block.note) > len("not-run: "), f"{name}:{block.line}: say why"
+            continue
+        printed = runner.run(block)
+        if block.output is not None:
+            assert matches(block.output, printed), f"{name}:{block.line} printed\n{printed}"
+
+
+def test_what_is_not_run_has_options_that_exist():
+    help_texts = commands()
+    for name in PAGES:
+        for block in blocks(page(name)):
+            if block.language == "sh" and not block.is_run:
+                for option in re.findall(r"(?<= )--[a-z-]+", block.text):
+                    assert f"{option}`" in help_texts or f"{option} " in help_texts, f"{name}:{block.line}: {option}"
+
+
+def test_no_line_is_taken_for_a_comment():
+    # MyST drops lines that begin with a per cent sign, such as a number's unit behind a line break
+    for name in PAGES:
+        assert not re.search(r"^%", page(name), re.MULTILINE), name
+
+
+MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells a cycle")
+"""What marks a table of measurements."""
+
+
+def measured_in(section):
+    """Return what a section says was measured: tables but for their first column, which names it, and prose."""
+    tables = [table for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if MEASURED.search(table)]
+    cells = [cell for table in tables for line in table.splitlines() for cell in line.split("|")[2:]]
+    prose = re.sub(r"^```.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^(\||    ).*$", "", prose, flags=re.MULTILINE)
+    return [*cells, *re.findall(r"\d[\d,.]*\s(?:GCUPS|ms\b|s\b|TCUPS|%)", prose)]
+
+
+def test_every_measured_number_stands_in_the_results_that_its_section_links_to():
+    checked = Counter()
+    for name in PAGES:
+        for section in page(name).split("\n## "):
+            files = sorted(set(re.findall(r"benchmarks/results/(\w+)\.txt\)", section)))
+            unknown, count = unknown_numbers(" ".join(measured_in(section)), files)
+            assert not unknown, f"{name}, {section.partition(chr(10))[0]}: {unknown} are not in {files}"
+            checked[name] += count
+    assert {name for name, count in checked.items() if count > 8} >= {
+        "explanation/kernels.md",
+        "explanation/peers.md",
+        "explanation/statistics.md",
+    }
+
+
+def test_what_is_undocumented_is_an_error():
+    assert "## `swsearch search`" in commands()
+    described = "## `swsearch x`\n\nDoes it.\n\n**Usage**:\n\n**Options**:\n\n* `--deep`: Deeper.  [default: 1]\n"
+    check_commands(described)
+    with pytest.raises(UndocumentedError, match="swsearch x --deep"):
+        check_commands(described.replace("Deeper.", ""))
+    with pytest.raises(UndocumentedError, match="swsearch x: expected"):
+        check_commands(described.replace("Does it.\n\n", ""))
+    with pytest.raises(UndocumentedError, match="has no docstring"):
+        first_line(lambda: None)
+
+
+def table_behind(text, heading):
+    """Return the rows of the first table behind a heading, without backquotes."""
+    table = re.search(r"(?:^\|.*\n)+", text.split(heading, 1)[1], re.MULTILINE)[0]
+    return [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+
+
+def test_the_page_of_the_database_file_says_what_is_in_one(tmp_path):
+    path = tmp_path / "two.h5"
+    swsearch.Database.build([ROOT / "examples" / "data" / "queries.fasta"], path).close()
+    append_database(path, [ROOT / "examples" / "data" / "swissprot_sample.fasta.gz"])
+    text = page("reference/database-file.md")
+    with h5py.File(path) as file:
+        attributes = table_behind(text, "## Attributes of the root")
+        assert {name for name, _ in attributes} == set(file.attrs)
+        for name, what in attributes:
+            value = file.attrs[name]
+            if number := re.match(r"[\d,]+\b", what):
+                assert int(number[0].replace(",", "")) == value, name
+        datasets = table_behind(text, "## Segments")
+        for segment in file["segments"].values():
+            sizes = {name: int(value) for name, value in segment.attrs.items() if not isinstance(value, bytes)}
+            assert {f"`{name}`" for name in segment.attrs} <= set(
+                re.findall(r"`\w+`", text.split("attributes are")[1])
+            )
+            assert {name for name, *_ in datasets} | {"checksums"} == set(segment)
+            for name, kind, shape, _ in datasets:
+                data = segment[name]
+                assert data.dtype == np.dtype(kind).newbyteorder("<"), name
+                known = {"bytes": len(data), "n_intervals": len(data)} | sizes
+                assert data.shape == tuple(eval(part, known) for part in shape[1:-1].split(",")), name
+                whole = data[()].tobytes()
+                step = int(file.attrs["checksum_bytes"])
+                sums = [zlib.crc32(whole[at : at + step]) for at in range(0, len(whole), step)]
+                assert segment[f"checksums/{name}"][()].tolist() == sums, name
+    head = path.read_bytes()[:512].rstrip(b"\0").decode().splitlines()
+    assert [line.split()[0] for line in head] == [row[0].split()[0] for row in table_behind(text, "## User block")]
+    rest = path.read_bytes()[512:]
+    assert head[2:] == [f"bytes {len(rest)}", f"sha256 {hashlib.sha256(rest).hexdigest()}"]
+
+
+def test_every_format_of_align_is_described():
+    rows = table_behind(page("reference/output.md"), "## Formats of `swsearch align`")
+    assert [name for name, _ in rows] == list(PAIR_FORMATS)
+
+
+def test_every_exit_code_is_described():
+    text = page("reference/exit-codes.md")
+    codes = {int(code) for code, _ in table_behind(text, "# Exit codes")}
+    raised = {kind.exit_code for kind in subclasses(errors.SwsearchError)}
+    assert codes >= raised
+
+
+def subclasses(kind):
+    return {kind}.union(*(subclasses(each) for each in kind.__subclasses__()))
+
+
+def test_every_part_has_its_place():
+    used = {place for name in PAGES for place in PLACE.findall(page(name))}
+    assert used == set(PARTS)

@@ -1,0 +1,84 @@
+"""The README says what is: examples run, output is what comes out, numbers stand in benchmarks/results."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+from support.results_numbers import unknown_numbers
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block_behind(marker):
+    """Return the first fenced block behind a marker."""
+    return re.search(re.escape(marker) + r".*?```\w*\n(.*?)```", README, re.DOTALL)[1]
+
+
+def run(line):
+    done = subprocess.run(
+        [sys.executable, "-m", "swsearch", *shlex.split(line)[1:]],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_quick_starts_output_is_what_it_prints():
+    command = block_behind("<!-- ci:install -->").strip().removeprefix("pip install . && ")
+    shown = block_behind("It prints tab-separated hits").splitlines()
+    assert shown[-1] == "..."
+    assert len(shown) > 5
+    assert run(command).splitlines()[: len(shown) - 1] == shown[:-1]
+
+
+def test_the_python_example_runs(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    exec(block_behind("From Python:"), {})
+    out = capsys.readouterr().out
+    assert "P04637 P04637 2121" in out
+    assert "(2, 3575)" in out
+    assert "P56423" in out  # the alignment
+
+
+def test_the_commands_use_options_that_exist():
+    lines = [line.split("#")[0].strip() for line in block_behind("## Use it").splitlines()]
+    assert len(lines) > 6
+    for line in lines:
+        words = shlex.split(line)
+        command = words[1:3] if words[1] == "db" else words[1:2]
+        if command == ["bench"]:
+            command = words[1:3] if words[2] in ("align", "study") else ["bench", "search"]
+        options = [word for word in words if word.startswith("--")]
+        for name in command[-1].split("|"):
+            text = run(shlex.join(["swsearch", *command[:-1], name, "--help"]))
+            assert all(option in text for option in options), line
+
+
+@pytest.mark.parametrize(
+    ("table", "files"),
+    [
+        ("## Agreement with the peers", ["agreement_scores", "agreement_hits"]),
+        ("## Speed and memory", ["cpu", "build", "long_pair", "gpu", "pairs_gpu", "pairs_cpu"]),
+    ],
+)
+def test_every_number_in_a_table_stands_in_the_results(table, files):
+    section = README.split(table, 1)[1].split("\n## ", 1)[0]
+    cells = [cell for line in section.splitlines() if line.startswith("|") for cell in line.split("|")[2:]]
+    unknown, count = unknown_numbers(" ".join(cells), files)
+    assert count > 8
+    assert not unknown
+
+
+def test_what_exact_buys_stands_in_the_results():
+    paragraph = re.search(r"\*\*What does exact buy\?\*\*(.*?)\n\n", README, re.DOTALL)[1]
+    said = re.sub(r"\(benchmarks/[^)]*\)|E <= \d+|MMseqs2", "", paragraph)
+    unknown, count = unknown_numbers(said, ["sensitivity", "exactness"])
+    assert count > 6
+    assert not unknown

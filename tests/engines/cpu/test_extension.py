@@ -1,0 +1,83 @@
+"""Which instruction set the extension uses, how one is forced, and what an installation without it says."""
+
+import platform
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.cpu import extension, tracing
+from swsearch.errors import EngineError, OptionError
+from swsearch.scoring import Scoring
+
+
+def test_the_widest_is_the_default(monkeypatch):
+    monkeypatch.delenv(extension.SWITCH, raising=False)
+    assert extension.chosen() == extension.instruction_sets()[0]
+    assert extension.instruction_sets()[-1] == "scalar"
+    assert set(extension.instruction_sets()) <= set(extension.known())
+    assert ("neon" in extension.instruction_sets()) == (platform.machine() in ("aarch64", "arm64"))
+
+
+def test_every_one_of_this_machine_can_be_forced(monkeypatch):
+    for name in extension.instruction_sets():
+        monkeypatch.setenv(extension.SWITCH, f" {name} ")
+        assert extension.chosen() == name
+    for automatic in ("", "auto"):
+        monkeypatch.setenv(extension.SWITCH, automatic)
+        assert extension.chosen() == extension.instruction_sets()[0]
+
+
+@pytest.mark.parametrize("name", ["avx3", "avx512", "off", "baseline", "AVX2"])
+def test_an_unknown_one_is_told(name, monkeypatch):
+    monkeypatch.setenv(extension.SWITCH, name)
+    with pytest.raises(OptionError, match=f"SWSEARCH_SIMD: got '{name}', expected one of auto, scalar, sse41, avx2"):
+        tracing.score(PROTEIN.encode("W"), PROTEIN.encode("W"), Scoring(), "local")
+
+
+def test_one_that_this_machine_lacks_is_told(monkeypatch):
+    lacking = next(name for name in extension.known() if name not in extension.instruction_sets())
+    monkeypatch.setenv(extension.SWITCH, lacking)
+    with pytest.raises(OptionError, match=f"got '{lacking}', expected an instruction set of this machine: .*scalar"):
+        extension.chosen()
+    with pytest.raises(ValueError, match=f"expected an instruction set that this machine has, got '{lacking}'"):
+        extension.load().align(b"", b"", bytes(1024), 0, 0, 0, 1, 15, 1, 1 << 20, 1, 0, 0, lacking)
+
+
+def test_without_the_extension_the_remedy_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "swsearch.engines.cpu._simd", None)
+    monkeypatch.delattr("swsearch.engines.cpu._simd", raising=False)
+    monkeypatch.setattr(extension, "_installed", lambda: None)
+    said = r"/swsearch: expected the compiled extension swsearch\.engines\.cpu\._simd here, .*"
+    said += r"build it: pip install (-e|swsearch)"
+    with pytest.raises(EngineError, match=said):
+        extension.load.__wrapped__()
+
+
+def test_in_a_checkout_that_was_installed_the_installed_one_is_taken(monkeypatch, tmp_path):
+    (tmp_path / "swsearch" / "engines" / "cpu").mkdir(parents=True)
+    shutil.copy(extension.load().__file__, tmp_path / "swsearch" / "engines" / "cpu" / "_simd.abi3.so")
+    (tmp_path / "swsearch-1.dist-info").mkdir()
+    (tmp_path / "swsearch-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: swsearch\nVersion: 1\n")
+    monkeypatch.setitem(sys.modules, "swsearch.engines.cpu._simd", None)
+    monkeypatch.delattr("swsearch.engines.cpu._simd", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    found = extension.load.__wrapped__()
+    assert found.__file__.startswith(str(tmp_path))
+    assert found.instruction_sets()[0] == ("scalar", True)
+
+
+def test_what_does_not_compute_does_without_it():
+    code = (
+        "import sys; sys.modules['swsearch.engines.cpu._simd'] = None\n"
+        "import swsearch, swsearch.scoring, swsearch.engines.cpu.extension\n"
+        "swsearch.engines.cpu.extension._installed = lambda: None\n"
+        "from swsearch.cli.main import app\n"
+        "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
+        "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"
+        "except swsearch.SwsearchError as error: print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "expected the compiled extension" in ran.stdout

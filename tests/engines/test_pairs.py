@@ -1,0 +1,380 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import numpy_traceback as traceback
+from support.cases import any_codes, modes_with_ends, random_codes, scorings
+from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
+from swsearch import align, reference
+from swsearch.alphabet import DNA, PROTEIN
+from swsearch.engines import pair_base
+from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.pair_base import (
+    ALONE_CELLS,
+    BATCH_CELLS,
+    BATCH_PAIRS,
+    GPU_WORTH_CELLS,
+    CpuPairAligner,
+    ReferencePairAligner,
+    create_pair_aligner,
+)
+from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.scoring import MODES, Ends, Scoring, dna_matrix, load_matrix
+
+ALIGNERS = {
+    "cpu, one thread": lambda: CpuPairAligner(threads=1),
+    "cpu, two threads": lambda: CpuPairAligner(threads=2),
+    "reference": ReferencePairAligner,
+}
+
+
+@pytest.fixture(params=ALIGNERS)
+def aligner(request):
+    with ALIGNERS[request.param]() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cpu_pairs():
+    with CpuPairAligner(threads=2) as made:
+        yield made
+
+
+def summary(pair):
+    return pair.score, pair.query_start, pair.subject_start, pair.cigar
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(any_codes(30), any_codes(30)), max_size=6), scorings, modes_with_ends)
+def test_every_pair_is_the_references_in_order(cpu_pairs, several, scoring, mode_and_ends):
+    mode, ends = mode_and_ends
+    expected = [reference.align(query, subject, scoring, mode, ends) for query, subject in several]
+    assert [summary(pair) for pair in cpu_pairs.align_many(several, scoring, mode, ends)] == expected
+    scores = [one[0] for one in expected]
+    assert list(cpu_pairs.score_many(several, scoring, mode, ends)) == scores
+    assert [traceback.score(query, subject, scoring, mode, ends) for query, subject in several] == scores
+
+
+def test_one_interface(aligner):
+    query, subject = PROTEIN.encode("MKVLAAGIVGWW"), PROTEIN.encode("MKVAAGIVG")
+    expected = reference.align(query, subject, Scoring(), "global")
+    assert summary(aligner.align(query, subject, Scoring(), "global")) == expected
+    assert aligner.score(query, subject, Scoring(), "global") == expected[0]
+    assert [summary(pair) for pair in aligner.align_many([(query, subject)] * 3, Scoring(), "global")] == [
+        expected
+    ] * 3
+    assert list(aligner.score_many(iter([(query, subject)] * 3), Scoring(), "global")) == [expected[0]] * 3
+    assert list(aligner.align_many([], Scoring(), "local")) == []
+    assert aligner.name in aligner.description
+    with pytest.raises(OptionError, match="free_ends: got 'query-start', expected no choice of ends in global mode"):
+        aligner.score(query, subject, Scoring(), "global", Ends.parse("query-start"))
+
+
+LENGTHS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
+"""Around the lanes and tiles of every engine that fits a test of the plain recurrence."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_lengths_around_lanes_and_tiles(cpu_pairs, mode):
+    generator = np.random.default_rng(17)
+    scoring = Scoring(dna_matrix(), 3, 1)
+    for m in LENGTHS:
+        n = int(generator.choice(LENGTHS))
+        for a, b in ((m, n), (n, m), (m, m)):
+            query, subject = random_codes(generator, a, 4), random_codes(generator, b, 4)
+            expected = reference.align(query, subject, scoring, mode)
+            assert summary(cpu_pairs.align(query, subject, scoring, mode)) == expected, (a, b, mode)
+            assert cpu_pairs.score(query, subject, scoring, mode) == expected[0], (a, b, mode)
+
+
+@pytest.mark.parametrize("length", [127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025])
+def test_lengths_around_larger_tiles(cpu_pairs, length):
+    generator = np.random.default_rng(length)
+    query, subject = relatives(generator, length, 4)
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in MODES:
+        expected = traceback.trace(query, subject, scoring, mode)
+        assert summary(cpu_pairs.align(query, subject, scoring, mode)) == expected
+        assert cpu_pairs.score(query, subject, scoring, mode) == expected[0]
+
+
+def draw_pairs(seed, count, longest, letters):
+    generator = np.random.default_rng(seed)
+    for k in range(count):
+        if k % 2:
+            yield relatives(generator, int(generator.integers(1, longest)), letters)
+        else:
+            sizes = generator.integers(1, longest, 2)
+            yield tuple(random_codes(generator, int(size), letters) for size in sizes)
+
+
+SYSTEMS = {
+    "BLOSUM62 11/1": (Scoring(), 20),
+    "BLOSUM62 0/7, linear": (Scoring(gap_open=0, gap_extend=7), 20),
+    "PAM30 9/1": (Scoring(load_matrix("PAM30"), 9, 1), 20),
+    "DNA 5/-4 10/1": (Scoring(dna_matrix(), 10, 1), 4),
+    "DNA 1/-2 2/2": (Scoring(dna_matrix(1, -2), 2, 2), 4),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_scores_are_biopythons_and_parasails_on_random_pairs(cpu_pairs, name, mode):
+    scoring, letters = SYSTEMS[name]
+    several = [pair for pair in draw_pairs(2026, 300, 120, letters) if min(map(len, pair))]
+    biopython = biopython_aligner(scoring, mode)
+    decode = scoring.matrix.alphabet.decode
+    for (query, subject), pair in zip(several, cpu_pairs.align_many(several, scoring, mode), strict=True):
+        case = (name, mode, decode(query), decode(subject))
+        assert pair.score == biopython_score(biopython, decode(query), decode(subject)), case
+        assert pair.score == rescore(
+            query, subject, scoring, pair.cigar_string, pair.query_start, pair.subject_start
+        ), case
+        score, added_up = parasail_align(query, subject, scoring, mode)
+        # without a pair, parasail's semi-global score may lie below that of aligning nothing
+        assert score == added_up == pair.score or (mode == "semiglobal" and score < pair.score == 0), case
+
+
+ALL_ENDS = [Ends(*(bool(bits >> k & 1) for k in range(4))) for bits in range(16)]
+
+
+@pytest.mark.parametrize("ends", ALL_ENDS, ids=lambda ends: ends.describe())
+def test_alignments_with_any_free_ends_are_as_good_as_biopythons(cpu_pairs, ends):
+    scoring = Scoring()
+    biopython = biopython_aligner(scoring, "semiglobal", ends)
+    several = [pair for pair in draw_pairs(16, 60, 60, 20) if min(map(len, pair))]
+    for (query, subject), pair in zip(
+        several, cpu_pairs.align_many(several, scoring, "semiglobal", ends), strict=True
+    ):
+        case = (ends.describe(), PROTEIN.decode(query), PROTEIN.decode(subject))
+        assert pair.score == pair.rescored() == biopython_score(biopython, *case[1:]), case
+        # an end that is not free is part of the alignment
+        assert pair.query_start == 0 or ends.query_start, case
+        assert pair.subject_start == 0 or ends.subject_start, case
+        assert pair.query_end == len(query) or ends.query_end, case
+        assert pair.subject_end == len(subject) or ends.subject_end, case
+
+
+def test_biopythons_alignments_add_up_to_the_same_score(cpu_pairs):
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in ("global", "local"):
+        aligner = biopython_aligner(scoring, mode)
+        for query, subject in draw_pairs(5, 40, 60, 4):
+            if not min(len(query), len(subject)):
+                continue
+            decode = scoring.matrix.alphabet.decode
+            score = cpu_pairs.score(query, subject, scoring, mode)
+            if score <= 0 and mode == "local":
+                continue
+            theirs = aligner.align(decode(subject), decode(query))[0]
+            # target is the subject; a pair of equal coordinates is a gap
+            runs = []
+            for (j, i), (j2, i2) in zip(theirs.coordinates.T[:-1], theirs.coordinates.T[1:], strict=True):
+                op = "I" if j == j2 else "D" if i == i2 else "M"
+                runs.append(f"{max(i2 - i, j2 - j)}{op}")
+            j, i = theirs.coordinates[:, 0]
+            assert rescore(query, subject, scoring, "".join(runs), int(i), int(j)) == score
+
+
+def test_pairs_are_drawn_as_results_are_taken():
+    drawn = []
+
+    def endless():
+        while True:
+            drawn.append(1)
+            yield np.zeros(5, dtype=np.uint8), np.zeros(5, dtype=np.uint8)
+
+    with CpuPairAligner(threads=2) as aligner:
+        found = aligner.align_many(endless(), Scoring(), "local")
+        assert drawn == []
+        for _ in range(3):
+            assert next(found).score == 20
+        assert len(drawn) <= BATCH_PAIRS + 1
+        found.close()
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Record how the extension is called: pairs and memory of each call for many, threads of each for one."""
+    seen = []
+    real_many, real_one = tracing.find_many, tracing.trace
+
+    def many(batch, scoring, mode, memory, *rest, **options):
+        seen.append(("many", len(batch), memory))
+        return real_many(batch, scoring, mode, memory, *rest, **options)
+
+    def one(query, subject, scoring, mode, memory, ends, threads):
+        seen.append(("one", threads, memory))
+        return real_one(query, subject, scoring, mode, memory, ends, threads)
+
+    monkeypatch.setattr(tracing, "find_many", many)
+    monkeypatch.setattr(tracing, "trace", one)
+    return seen
+
+
+def test_short_pairs_go_together_and_share_the_memory(calls):
+    query = np.zeros(100, dtype=np.uint8)
+    with CpuPairAligner(memory=8 << 20, threads=4) as aligner:
+        found = list(aligner.align_many([(query, query)] * (BATCH_PAIRS + 5), Scoring(), "global"))
+    assert {pair.score for pair in found} == {400}
+    assert len(found) == BATCH_PAIRS + 5
+    assert calls == [("many", BATCH_PAIRS, 2 << 20), ("many", 5, 2 << 20)]
+
+
+def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
+    short, long = np.zeros(100, dtype=np.uint8), np.zeros(20_000, dtype=np.uint8)
+    with CpuPairAligner(memory=16 << 20, threads=4) as aligner:
+        several = [(short, short), (short, short), (long, long), (short, short)]
+        assert [pair.length for pair in aligner.align_many(several, Scoring(), "global")] == [100, 100, 20_000, 100]
+    assert calls == [("many", 2, 4 << 20), ("one", 4, 16 << 20), ("many", 1, 4 << 20)]
+    assert len(long) ** 2 > ALONE_CELLS
+    calls.clear()
+    with CpuPairAligner(memory=1 << 20, threads=4) as aligner:  # its share would not be enough for any pair
+        assert len(list(aligner.align_many(several[:2], Scoring(), "global"))) == 2
+    assert calls == [("one", 4, 1 << 20)] * 2
+
+
+def test_a_call_is_bounded_by_its_cells(calls):
+    query = np.zeros(7_000, dtype=np.uint8)
+    assert len(query) ** 2 < ALONE_CELLS < BATCH_CELLS
+    with CpuPairAligner(threads=1) as aligner:
+        assert len(list(aligner.align_many([(query, query)] * 10, Scoring(), "global"))) == 10
+    assert [count for _, count, _ in calls] == [6, 4]
+
+
+def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryLimitError("too little")
+
+    monkeypatch.setattr(tracing, "find_many", fail)
+    monkeypatch.setattr(reference, "align", fail)
+    several = [(np.zeros(3, dtype=np.uint8),) * 2] * 5
+    with pytest.raises(MemoryLimitError, match="too little"):
+        list(aligner.align_many(several, Scoring(), "local"))
+
+
+def test_scores_pass_16_bits():
+    query = np.full(4_000, PROTEIN.letters.index("W"), dtype=np.uint8)
+    with CpuPairAligner() as aligner:
+        for mode in MODES:
+            assert aligner.score(query, query, Scoring(), mode) == 44_000
+        assert aligner.score(query, query[:3_000], Scoring(), "global") == 33_000 - 1_011
+
+
+# what makes an aligner
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Return a function that decides what becomes of the attempt to use the GPU."""
+
+    def decide(outcome):
+        def create(device, memory):
+            asked.append((device, memory))
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        asked = []
+        monkeypatch.setattr(pair_base, "_create_gpu", create)
+        return asked
+
+    return decide
+
+
+NO_DRIVER = GpuUnavailableError("engine gpu cannot be used: no NVIDIA driver was found")
+
+
+def test_auto_takes_the_gpu_for_what_is_worth_it(gpu):
+    made = ReferencePairAligner()
+    asked = gpu(made)
+    assert create_pair_aligner("auto") is made
+    assert create_pair_aligner("auto", cells=GPU_WORTH_CELLS) is made
+    assert create_pair_aligner("gpu", cells=1) is made
+    assert create_pair_aligner("auto", cells=1, device=1) is made
+    assert create_pair_aligner("auto", cells=1, gpu_memory=5) is made
+    assert asked == [(None, None)] * 3 + [(1, None), (None, 5)]
+    told = []
+    with create_pair_aligner("auto", cells=GPU_WORTH_CELLS - 1, pairs=7, threads=1, notice=told.append) as chosen:
+        assert chosen.name == "cpu"
+        assert chosen.fallback == (
+            f"running on the CPU: 7 pairs, {GPU_WORTH_CELLS - 1:,} cells, are not worth starting a GPU"
+        )
+    assert told == []
+    assert len(asked) == 5
+
+
+def test_auto_falls_back_and_says_why(gpu, monkeypatch):
+    gpu(NO_DRIVER)
+    monkeypatch.setattr("swsearch.engines.pycuda_is_installed", lambda: True)
+    told = []
+    with create_pair_aligner("auto", threads=1, memory=1 << 20, notice=told.append) as made:
+        assert (made.name, made.threads, made.memory) == ("cpu", 1, 1 << 20)
+        assert extension.chosen() in made.description
+        assert told == [made.fallback] == [f"running on the CPU: {NO_DRIVER}"]
+    with pytest.raises(GpuUnavailableError) as caught:
+        create_pair_aligner("gpu")
+    assert caught.value.exit_code == 7
+
+
+def test_options_that_do_not_go_together():
+    with pytest.raises(OptionError, match="engine: got 'tpu'"):
+        create_pair_aligner("tpu")
+    with pytest.raises(OptionError, match="threads: got 0"):
+        create_pair_aligner("auto", threads=0, cells=1)
+    for name in ("cpu", "reference"):
+        with pytest.raises(OptionError, match=f"device: got 0, expected none with engine {name}"):
+            create_pair_aligner(name, device=0)
+
+
+# swsearch.align
+
+
+def test_align_takes_ends_and_engines():
+    for engine in ("auto", "cpu", "reference"):
+        found = align("MKVLAAG", "WWWMKVLAAGWWW", mode="semiglobal", ends="subject", engine=engine)
+        assert (found.score, found.coordinates.tolist()) == (32, [[3, 10], [0, 7]])
+    with pytest.raises(InputError, match="free_ends: got 'middle', expected a list of query-start"):
+        align("MKV", "MKV", mode="semiglobal", ends="middle")
+    with pytest.raises(InputError, match="expected no choice of ends in global mode; use semiglobal mode"):
+        align("MKV", "MKV", ends=Ends.parse("query"))
+    with pytest.raises(InputError, match="engine: got 'tpu'"):
+        align("MKV", "MKV", engine="tpu")
+
+
+@pytest.fixture(scope="module")
+def dna_parasail():
+    """Return a function that scores two genomes with parasail's own interface."""
+    import parasail
+
+    matrix = parasail.matrix_create("ACGT", 5, -4)
+
+    def score(query, subject, mode):
+        assert max(query.max(), subject.max()) < 4, "only bases have scores here"
+        scan = {"global": parasail.nw_scan_32, "local": parasail.sw_scan_32}[mode]
+        return scan(DNA.decode(query), DNA.decode(subject), 11, 1, matrix).score
+
+    return score
+
+
+@pytest.mark.slow
+def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
+    (first,) = read_genomes(shared_data, "sarscov2_wuhan-hu-1.fasta.xz").values()
+    name, other = next(iter(read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz").items()))
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in ("global", "local"):
+        pair = cpu_pairs.align(first, other, scoring, mode)
+        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, scoring, mode), (name, mode)
+        assert pair.identities > 0.99 * pair.length, (name, mode)
+        assert dna_parasail(first, other, mode) == pair.score, (name, mode)
+
+
+@pytest.mark.slow
+def test_scores_of_two_viruses_that_are_not_related(shared_data, cpu_pairs, dna_parasail):
+    (phage,) = read_genomes(shared_data, "lambda_NC_001416.fasta.xz").values()
+    (herpes,) = read_genomes(shared_data, "vzv_NC_001348.fasta.xz").values()
+    assert (len(phage), len(herpes)) == (48_502, 124_884)
+    scoring = Scoring(dna_matrix(), 10, 1)
+    for mode in ("global", "local"):
+        assert cpu_pairs.score(phage, herpes, scoring, mode) == dna_parasail(phage, herpes, mode), mode

@@ -1,0 +1,299 @@
+"""The GPU engine without a GPU: all but the CUDA code, on the device of fake_gpu.py, against the CPU engine."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
+from support.fake_gpu import fake_engine, launched
+from swsearch.engines.base import Thresholds, Workload, exact_scores
+from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
+from swsearch.engines.gpu.slot import HITS_AT_ONCE
+from swsearch.scoring import MODES, Scoring
+
+BATCHED, WAVEFRONT = 10**9, 0
+KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
+EVERY_MODE = pytest.mark.parametrize("mode", MODES)
+STEEP = flat_matrix(127, -127)
+
+
+# scores
+
+
+@EVERY_MODE
+@KERNELS
+@pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 130])
+def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    subjects = draw(count, np.random.default_rng(count).integers(0, 40, count))
+    if not any(map(len, subjects)):
+        subjects[0] = subjects[0][:0]
+    check(gpu, cpu, draw(1, [9, 0, 30, 61, 24]), subjects, mode=mode)
+    used = "batch" if fair_share else "wavefront"
+    if any(map(len, subjects)):
+        assert launched(used), (used, sorted(gpu.usage.launched))
+
+
+@pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)
+def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch):
+    monkeypatch.setattr(queries, "plan_batches", plan_of(variant))
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    rows = variant.rows
+    subjects = draw(rows, [0, 1, 7, 8, 9, 33, *np.random.default_rng(rows).integers(0, 33, 70)])
+    check(gpu, cpu, draw(2, [1, rows - 1, rows, rows + 1, 17 * rows + 3]), subjects, mode=variant.mode)
+    assert {each.defines["SWSEARCH_ROWS"] for each in launched("batch")} == {rows}
+
+
+@pytest.mark.parametrize("variant", variants.wavefront_variants(), ids=str)
+def test_every_wavefront_variant(gpu, cpu, variant, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
+    monkeypatch.setattr(tracks, "choose_wavefront_rows", lambda lengths: variant.rows)
+    if variant.bits == 32:
+        monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
+    whole = variant.pass_rows
+    subjects = draw(variant.rows, [0, 1, 9, 30, *range(20, 29)])
+    check(gpu, cpu, draw(3, [1, variant.rows + 1, whole - 1, whole, whole + 1]), subjects, mode=variant.mode)
+    assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} == {variant.bits}
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(any_codes(70), min_size=1, max_size=5),
+    st.lists(any_codes(40), min_size=1, max_size=9),
+    scorings, st.sampled_from(MODES), st.sampled_from([BATCHED, WAVEFRONT]),
+)  # fmt: skip
+def test_random_queries_subjects_and_scorings(cpu, group, subjects, scoring, mode, fair_share):
+    with pytest.MonkeyPatch.context() as patch, fake_engine(patch) as gpu:
+        patch.setattr(launch, "FAIR_SHARE", fair_share)
+        check(gpu, cpu, group, subjects, scoring, mode)
+
+
+@EVERY_MODE
+def test_both_kernels_share_the_subjects_of_a_chunk(gpu, cpu, mode, monkeypatch):
+    monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    subjects = draw(4, [300, 41, 40, *[30] * 200, 0])
+    check(gpu, cpu, draw(5, [20, 70, 33]), subjects, mode=mode)
+    assert launched("batch")[0].arguments[4] == 1, "the first block that the inter-task kernel takes"
+    assert launched("wavefront")
+
+
+@EVERY_MODE
+def test_kernels_side_by_side_keep_apart_between_passes(gpu, cpu, mode, monkeypatch):
+    monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    subjects = draw(4, [200, 150, *[60] * 40, *[30] * 100])
+    check(gpu, cpu, draw(5, [700, 800, 30, 900]), subjects, mode=mode)
+    kept = {name: [span[1:] for span in gpu._device.kept if span[0] == name] for name in ("batch", "wavefront")}
+    assert all(kept.values()), kept
+    for first, last in kept["wavefront"]:
+        for start, end in kept["batch"]:
+            assert last <= start or end <= first, (mode, (first, last), (start, end))
+
+
+@EVERY_MODE
+@KERNELS
+@pytest.mark.parametrize("gaps", [(0, 0), (0, 5), (100, 0), (10_000, 10_000)], ids=str)
+def test_gap_costs_at_their_extremes(gpu, cpu, mode, fair_share, gaps, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    group = [*draw(7, [30, 12], 2), *draw(8, [30])]
+    check(gpu, cpu, group, draw(9, [1, 20, 37, 20, 0], 3), Scoring("BLOSUM62", *gaps), mode)
+    if gaps[0] == 10_000:  # does not fit 16 bits
+        assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} == {32}
+        assert not launched("batch")
+
+
+@pytest.mark.parametrize(("mode", "extend"), [("global", 25), ("semiglobal", 60)])
+def test_long_queries_that_do_not_fit_16_bits_beside_short_ones(gpu, cpu, mode, extend):
+    check(gpu, cpu, draw(10, [700, 30, 0, 90]), draw(11, [650, 20, 25]), Scoring("BLOSUM62", 11, extend), mode)
+    assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} == {32, 16}
+
+
+@KERNELS
+def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    scoring = Scoring(STEEP, 3, 1)
+    lane = limits.lane16(scoring, "local", scoring.profile(np.zeros(1, dtype=np.uint8)), 1, 1)
+    query = draw(12, [600])[0]
+    at = lane.limit // 127
+    subjects = [query[:n] for n in (*range(at - 3, at + 5), 2 * at, 600)]
+    subjects += [np.concatenate((query[: at - 1], query[at:n])) for n in (at + 1, at + 2, 500)]
+    expected = check(gpu, cpu, [query, query[:100], query[:0]], subjects, scoring)
+    assert (expected < lane.limit).any()
+    assert (expected >= lane.limit).any()
+    assert expected.max() == 600 * 127
+    assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} >= {32}
+
+
+@KERNELS
+@pytest.mark.parametrize("capacity", [1, 7, 64, 10**6])
+def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    given_ = slot.Slot.capacity
+    monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: min(capacity, given_(self, what)))
+    query = draw(13, [330])[0]
+    subjects = [query[: 330 - k] for k in range(30)] + draw(14, [20] * 40)
+    for group in ([query], [query[:300], query[:9], query]):
+        before = len(launched("collect_tasks"))
+        expected = check(gpu, cpu, group, subjects, Scoring(STEEP, 3, 1))
+        saturated = (expected > 32_000).sum()
+        lists = len(launched("collect_tasks")) - before
+        parts = -(-len(group) * len(subjects) // capacity) if saturated > capacity else 0
+        assert lists == 1 + parts, (capacity, saturated)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
+@EVERY_MODE
+def test_groups_cut_in_parts(gpu, cpu, mode, at_once, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    monkeypatch.setattr(queries, "PART_QUERIES", at_once)
+    group, subjects = draw(15, [30, 0, 5, 44, 21, 0, 9]), draw(16, [*range(0, 40, 3), *[12] * 90])
+    expected = check(gpu, cpu, group, subjects, mode=mode)
+    alone = [check(gpu, cpu, [query], subjects, mode=mode)[0] for query in group]
+    assert np.array_equal(expected, np.array(alone))
+
+
+def test_parts_follow_the_memory_for_scores(cpu, monkeypatch):
+    group, subjects = draw(17, [20] * 9), draw(18, [10] * 200)
+    with fake_engine(monkeypatch) as gpu:
+        gpu.plan(Workload(4 * 64 * 16, np.full(200, 10, dtype=np.int32), [[20] * 3]))
+        assert gpu.memory_plan.at_once == 3
+        check(gpu, cpu, group, subjects)
+        assert {each.arguments[3] for each in launched("wavefront") + launched("batch")} == {200}
+        parts = len({id(part) for part in gpu._uploaded})
+        assert parts == 3, "nine queries, three at once"
+
+
+def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkeypatch):
+    # twelve groups of 130 kB each, against 1.3 MB for queries
+    chunk = make_chunk(draw(19, [10] * 70))
+    profiles = [[Scoring().profile(query)] for query in draw(20, [2_000] * 12)]
+    groups = [(gpu.prepare(each, Scoring(), "local"), cpu.prepare(each, Scoring(), "local")) for each in profiles]
+    gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[2_000]]))
+    loaded, held = gpu.load(chunk), cpu.load(chunk)
+    for turn in range(2):
+        for number, (here, there) in enumerate(groups):
+            expected = exact_scores(cpu, there, held)
+            assert np.array_equal(exact_scores(gpu, here, loaded), expected), (turn, number)
+    assert len(gpu._uploaded) < len(groups)
+
+
+@EVERY_MODE
+def test_empty_queries_only(gpu, cpu, mode):
+    check(gpu, cpu, [np.zeros(0, dtype=np.uint8)] * 3, draw(21, [5, 0, 9]), mode=mode)
+    assert not launched("batch")
+    assert not launched("wavefront")
+
+
+@EVERY_MODE
+@KERNELS
+@pytest.mark.parametrize("lengths", [[1], [0], [1] * 70, [3, 0, 2], [0] * 65, [500]], ids=str)
+def test_short_few_and_empty_subjects(gpu, cpu, mode, fair_share, lengths, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    check(gpu, cpu, draw(22, [40, 1]), draw(23, lengths), mode=mode)
+
+
+# hits
+
+
+def hits_of(engine, group, loaded, thresholds):
+    found = engine.find(group, loaded, thresholds).wait()
+    return [sorted(zip(each.places.tolist(), each.scores.tolist(), strict=True)) for each in found]
+
+
+TABLE = 8 + np.arange(41) // 4
+
+
+@pytest.mark.parametrize("capacity", [3, 10**6])
+@pytest.mark.parametrize("part", [2, 256])
+@pytest.mark.parametrize(
+    ("by_length", "least"),
+    [
+        ([np.full(41, 30), np.ones(41), TABLE, None], [None, 3, 45, 12]),
+        ([None] * 4, [20, 1, 15, 10_000]),
+        ([TABLE] * 4, [None] * 4),
+        ([np.ones(41)] * 4, [None, 1, None, 5]),
+        ([None, TABLE, TABLE, TABLE], [None, None, 9, 9]),
+        ([None] * 4, [0, -5, 1, 2**31 - 1]),
+    ],
+    ids=["mixed", "least", "by length", "nearly all", "all of one", "extremes"],
+)
+def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least, monkeypatch):
+    given_ = slot.Slot.capacity
+    monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: min(capacity, given_(self, what)))
+    monkeypatch.setattr(queries, "PART_QUERIES", part)
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    lengths = [40, *np.random.default_rng(24).integers(0, 41, 1_000)]
+    chunk, scoring = make_chunk(draw(25, lengths)), Scoring()
+    profiles = [scoring.profile(query) for query in draw(26, [50, 0, 20, 33])]
+    tables = [None if table is None else table.astype(np.int64) for table in by_length]
+    thresholds = Thresholds(tables, least)
+    expected, got = (
+        hits_of(engine, engine.prepare(profiles, scoring, "local"), engine.load(chunk), thresholds)
+        for engine in (cpu, gpu)
+    )
+    assert got == expected, ([len(hits) for hits in got], [len(hits) for hits in expected])
+
+
+def test_more_hits_than_come_back_at_once(gpu, cpu):
+    chunk, scoring = make_chunk(draw(27, [12] * 900, 3)), Scoring()
+    profiles = [scoring.profile(query) for query in draw(28, [9, 14, 20], 3)]
+    for least, more in ((1, True), (25, False)):
+        thresholds = Thresholds([None] * 3, [least] * 3)
+        expected, got = (
+            hits_of(engine, engine.prepare(profiles, scoring, "local"), engine.load(chunk), thresholds)
+            for engine in (cpu, gpu)
+        )
+        assert got == expected, least
+        assert (sum(map(len, got)) > HITS_AT_ONCE) == more, least
+
+
+@pytest.mark.parametrize(
+    ("mode", "least"),
+    [(mode, least) for mode in MODES for least in (-(10**6), -40, 0, 1)],
+)
+def test_hits_with_an_empty_side(gpu, cpu, mode, least):
+    # nothing pairs: 0, but in global mode a gap, which a threshold below 0 may take
+    scoring, chunk = Scoring(), make_chunk(draw(29, [9, 5, 1, 0, 0]))
+    profiles = [scoring.profile(query) for query in draw(30, [20, 0, 3])]
+    thresholds = Thresholds([None] * 3, [least] * 3)
+    expected, got = (
+        hits_of(engine, engine.prepare(profiles, scoring, mode), engine.load(chunk), thresholds)
+        for engine in (cpu, gpu)
+    )
+    assert got == expected, (mode, least)
+
+
+def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
+    scoring = Scoring()
+    chunks = [make_chunk(draw(31 + k, [20] * (70 + k))) for k in range(2)]
+    profiles = [scoring.profile(query) for query in draw(40, [15, 25])]
+    group, other = (engine.prepare(profiles, scoring, "local") for engine in (gpu, cpu))
+    thresholds = Thresholds([None, None], [12, 14])
+    lengths = np.concatenate([chunk.lengths for chunk in chunks])
+    gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), lengths, [[15, 25]]))
+    loaded = [gpu.load(chunk) for chunk in chunks]
+    waits = [gpu.find(group, each, thresholds) for each in loaded for _ in range(3)]
+    got = [
+        [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in each.wait()] for each in waits[::-1]
+    ]
+    expected = [hits_of(cpu, other, cpu.load(chunk), thresholds) for chunk in chunks]
+    assert got == [expected[1]] * 3 + [expected[0]] * 3
+
+
+def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
+    # a job's thresholds by length never change, but an engine may be asked with others while one answer is awaited
+    scoring, chunk = Scoring(), make_chunk(draw(61, [20] * 90))
+    profiles = [scoring.profile(query) for query in draw(62, [15, 25])]
+    tables = [[np.full(21, least, dtype=np.int64)] * 2 for least in (12, 18)]
+    group, loaded = gpu.prepare(profiles, scoring, "local"), gpu.load(chunk)
+    first = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
+    same = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
+    assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"
+    other = gpu.find(group, loaded, Thresholds(tables[1], [None, None]))
+    assert sum(each.is_awaited for each in gpu._slots) == 1, "all others are done before theirs are overwritten"
+    prepared, own = cpu.prepare(profiles, scoring, "local"), cpu.load(chunk)
+    for found, table in ((first, tables[0]), (same, tables[0]), (other, tables[1])):
+        got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
+        assert got == hits_of(cpu, prepared, own, Thresholds(table, [None, None]))

@@ -1,0 +1,345 @@
+"""Whole jobs on the GPU engine without a GPU, its memory and its life; see test_gpu_fake.py."""
+
+import numpy as np
+import pytest
+
+import swsearch
+from support import fake_gpu
+from support.cases import check, draw, make_chunk
+from support.fake_gpu import FakeDevice, fake_engine, launched
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.base import Pending, Workload
+from swsearch.engines.gpu import launch, memory, queries, slot
+from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.engines.gpu.memory import MIB
+from swsearch.job import job
+from swsearch.job.options import SearchOptions
+from swsearch.scoring import MODES, Scoring, load_matrix
+
+EVERY_MODE = pytest.mark.parametrize("mode", MODES)
+
+
+# whole jobs
+
+
+def letters_of(sequences):
+    return [PROTEIN.decode(codes) for codes in sequences]
+
+
+def results_of(group, database, engine, **options):
+    found = swsearch.search(group, database, engine=engine, **options)
+    return [[(hit.subject_index, hit.score, hit.bit_score, hit.evalue) for hit in result.hits] for result in found]
+
+
+CHUNK = 3_500
+"""Bytes of a block or two."""
+
+
+class Small:
+    """Plans with chunks of a few blocks, whatever the memory."""
+
+    def __init__(self, monkeypatch, chunk_bytes, resident):
+        real = memory.make_plan
+
+        def make_plan(demand, budget):
+            if not resident:  # what streams has no room for all
+                demand = memory.Demand(**{**demand.__dict__, "residue_bytes": demand.residue_bytes + (1 << 30)})
+            plan = real(demand, budget)
+            assert plan.resident == resident
+            return memory.MemoryPlan(**{**plan.__dict__, "chunk_bytes": chunk_bytes})
+
+        monkeypatch.setattr("swsearch.engines.gpu.engine.make_plan", make_plan)
+
+
+SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 50, 300), 0, 90]))
+QUERIES = [SUBJECTS[3] * 2, SUBJECTS[70], SUBJECTS[200][:20], "", SUBJECTS[299]]
+
+
+@pytest.fixture(scope="module")
+def database():
+    with Database.from_records(SUBJECTS) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("mode", "max_hits"),
+    [(mode, most) for mode in MODES for most in (3, 500)],
+)
+@pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
+@pytest.mark.parametrize("group_rows", [60, 10**6], ids=["groups", "one group"])
+def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_hits, resident, group_rows):
+    options = {"mode": mode, "max_hits": max_hits}
+    if mode == "local":
+        options["evalue"] = 1e6
+    expected = results_of(QUERIES, database, cpu, **options)
+    monkeypatch.setattr(job, "GROUP_ROWS", group_rows)
+    Small(monkeypatch, CHUNK, resident)
+    with fake_engine(monkeypatch) as gpu:
+        got = results_of(QUERIES, database, gpu, **options)
+        assert gpu.memory_plan.resident == resident
+        n_groups = len(list(job._groups(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
+        assert n_groups == 1 or n_groups > 2
+        n_chunks = len(list(database.chunks(CHUNK)))
+        assert n_chunks > 3
+        assert len(launched("arrange")) == n_chunks * (1 if resident else n_groups), "chunks are kept, or read again"
+        assert not gpu._loaded
+    for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+        assert a == b, (mode, options, number)
+    assert sum(map(len, expected)) > 10
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database, cpu, monkeypatch, resident):
+    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(launch, "FAIR_SHARE", 0)
+    Small(monkeypatch, CHUNK, resident)
+    group = [query for query in QUERIES if query]
+    n_chunks = len(list(database.chunks(CHUNK)))
+    with fake_engine(monkeypatch) as gpu:
+        got = results_of(group, database, gpu, evalue=1e6)
+        expected = n_chunks + len(group) - 1 if resident else n_chunks * len(group)
+        assert len(launched("wavefront")) == expected
+    assert got == results_of(group, database, cpu, evalue=1e6)
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("resident", [True, False])
+def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
+    monkeypatch.setattr(job, "GROUP_ROWS", 100)
+    Small(monkeypatch, CHUNK, resident)
+    with fake_engine(monkeypatch) as gpu:
+        got = swsearch.score(QUERIES, database, mode=mode, engine=gpu)
+    assert np.array_equal(got, swsearch.score(QUERIES, database, mode=mode, engine=cpu)), mode
+
+
+@pytest.mark.parametrize(
+    "tight",
+    [
+        False,
+        True,
+    ],
+)
+def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tight):
+    # one query a group: a chunk's scores are few, but those of all chunks together are more
+    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(memory, "CHUNK_BYTES", 16 << 10)
+    monkeypatch.setattr(memory, "LEAST_CHUNK_BYTES", 8 << 10)
+    subjects, group = letters_of(draw(51, [90] * 64 + [1] * 6_000)), letters_of(draw(52, [20, 30]))
+    shapes = []
+    start = slot.Slot.start
+
+    def started(self, uploaded, chunk, thresholds):
+        results = start(self, uploaded, chunk, thresholds)
+        shapes.append((self.shape, 4 * self.shape[0] * self.shape[1], self.plan.scores))
+        return results
+
+    monkeypatch.setattr(slot.Slot, "start", started)
+    with Database.from_records(subjects) as database:
+        expected = swsearch.score(group, database, engine=cpu)
+        budget = None
+        if tight:  # everything stays, but there is room for the scores of one chunk only
+            demand = memory.demand_of(database.lengths, 1, 20, database.residue_bytes, fake_gpu.INFO.multiprocessors)
+            plans = (memory.make_plan(demand, n) for n in range(6 * MIB, 0, -4096))
+            found = next(plan for plan in plans if plan.scores < 4 * len(subjects))
+            assert found.resident
+            budget = found.budget
+        with fake_engine(monkeypatch, memory=budget) as gpu:
+            assert np.array_equal(swsearch.score(group, database, engine=gpu), expected)
+            assert gpu.memory_plan.resident
+    assert all(needed <= planned for _, needed, planned in shapes), ("shape, bytes, planned", shapes)
+
+
+def test_every_group_fits_the_memory_for_queries(monkeypatch, cpu):
+    # the first group has more queries, the second more rows: the plan must have room for each
+    group = letters_of(draw(53, [1_000] * 27 + [25_000] * 2))
+    with Database.from_records(letters_of(draw(54, [4, 5]))) as database, fake_engine(monkeypatch) as gpu:
+        got = swsearch.score(group, database, engine=gpu)
+        assert np.array_equal(got, swsearch.score(group, database, engine=cpu))
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_progress_counts_every_cell_once(database, monkeypatch, resident):
+    monkeypatch.setattr(job, "GROUP_ROWS", 60)
+    monkeypatch.setattr(queries, "PART_QUERIES", 2)
+    Small(monkeypatch, CHUNK, resident)
+    cells = sum(map(len, QUERIES)) * database.n_residues
+    for run in (swsearch.search, swsearch.score):
+        for mode in MODES:
+            seen = []
+            with fake_engine(monkeypatch) as gpu:
+                list(run(QUERIES, database, engine=gpu, mode=mode, progress=seen.append))
+                assert sum(seen) == cells == gpu.usage.cells, (run.__name__, mode)
+
+
+@pytest.mark.parametrize("max_hits", [3, 500])
+def test_chunks_may_end_in_any_order(database, cpu, monkeypatch, max_hits):
+    Small(monkeypatch, CHUNK, False)
+    generator = np.random.default_rng(57)
+    monkeypatch.setattr(slot.Slot, "is_done", property(lambda self: bool(generator.integers(0, 2))))
+    monkeypatch.setattr(slot.Slot, "_wait", lambda self: None)
+    with fake_engine(monkeypatch) as gpu:
+        got = results_of(QUERIES, database, gpu, evalue=1e6, max_hits=max_hits)
+    assert got == results_of(QUERIES, database, cpu, evalue=1e6, max_hits=max_hits)
+
+
+@pytest.mark.parametrize("resident", [True, False])
+def test_no_more_is_in_flight_than_was_said(database, monkeypatch, resident):
+    Small(monkeypatch, CHUNK, resident)
+    waiting, most, loaded = [], [], []
+    with fake_engine(monkeypatch) as gpu:
+        find = gpu.find
+
+        def watched(*arguments):
+            pending = find(*arguments)
+            waiting.append(pending)
+            most.append(len(waiting))
+            loaded.append(len(gpu._loaded))
+
+            def wait():
+                waiting.remove(pending)
+                return pending.wait()
+
+            return Pending(wait, pending.is_ready)
+
+        gpu.find = watched
+        list(swsearch.search(QUERIES, database, engine=gpu))
+        n_slots = gpu.memory_plan.n_slots
+    assert 1 < max(most) == min(n_slots, len(most))
+    assert resident or max(loaded) == max(most)
+
+
+# memory
+
+
+def test_a_device_with_less_memory_than_it_said(cpu, monkeypatch):
+    # a long subject makes the planner generous with memory between passes
+    subjects, group = letters_of(draw(55, [1_000, *[40] * 100])), letters_of(draw(56, [30, 20]))
+    with Database.from_records(subjects) as database, fake_engine(monkeypatch) as gpu:
+        expected = results_of(group, database, cpu, evalue=1e6)
+        assert results_of(group, database, gpu, evalue=1e6) == expected
+        (first,) = FakeDevice.asked
+        for less in (first - 4096, first * 4 // 5):
+            FakeDevice.asked.clear()
+            monkeypatch.setattr(FakeDevice, "fails_above", less)
+            assert results_of(group, database, gpu, evalue=1e6) == expected
+            asked = FakeDevice.asked
+            assert len(asked) > 1, (first, less, asked)
+            assert asked == sorted(asked, reverse=True), (first, less, asked)
+            assert asked[-1] == gpu.memory_plan.total == gpu._device.allocated <= less, (first, less, asked)
+
+
+@pytest.mark.parametrize("fails_above", [0, MIB])
+def test_a_job_that_fits_nowhere(database, monkeypatch, fails_above):
+    with fake_engine(monkeypatch) as gpu:
+        monkeypatch.setattr(FakeDevice, "fails_above", fails_above)
+        with pytest.raises(
+            GpuMemoryError, match=r"expected at least \d+ MiB; allow more with --gpu-memory"
+        ) as caught:
+            results_of(QUERIES, database, gpu)
+        assert caught.value.exit_code == 4
+        assert "--engine cpu" in str(caught.value)
+        assert gpu._device.allocated == 0
+        monkeypatch.setattr(FakeDevice, "fails_above", 1 << 40)
+        assert any(results_of(QUERIES, database, gpu)), "the engine can be used again"
+
+
+def test_no_more_is_allocated_than_is_allowed(database, cpu, monkeypatch):
+    for megabytes in (6, 8, 16):
+        with fake_engine(monkeypatch, memory=megabytes * MIB) as gpu:
+            assert results_of(QUERIES, database, gpu) == results_of(QUERIES, database, cpu), megabytes
+            assert 0 < gpu._device.allocated <= megabytes * MIB
+    with pytest.raises(swsearch.errors.OptionError, match="gpu_memory: got 0, expected a positive number of bytes"):
+        fake_engine(monkeypatch, memory=0)
+
+
+# life of an engine
+
+
+def test_closing(monkeypatch):
+    with fake_engine(monkeypatch) as gpu:
+        gpu.load(make_chunk(draw(60, [9])))
+        assert gpu._device.allocated > 0
+    assert (gpu._device.allocated, gpu._device.closed) == (0, 1)
+    gpu.close()
+    assert gpu._device.closed == 1
+    fake_engine(monkeypatch).close()  # nothing was loaded
+
+
+def test_loading_and_releasing_many_times(gpu, cpu):
+    allocated = set()
+    for turn in range(20):
+        check(gpu, cpu, draw(turn, [20]), draw(turn, range(1 + turn, 90, 7)))
+        assert not gpu._loaded
+        assert all(region.used == 0 and region.end == region.n_bytes for region in gpu._regions)
+        allocated.add(gpu._device.allocated)
+    assert max(allocated) < 64 * MIB
+
+
+def test_chunks_after_a_plan_come_and_go(gpu, cpu):
+    subjects = draw(61, [30] * 200)
+    chunk = make_chunk(subjects)
+    gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[20]]))
+    plan, allocated = gpu.memory_plan, gpu._device.allocated
+    for _ in range(20):
+        check(gpu, cpu, draw(65, [20]), subjects)
+    assert gpu.memory_plan is plan
+    assert gpu._device.allocated == allocated
+
+
+def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatch):
+    for resident in (True, False):
+        Small(monkeypatch, CHUNK, resident)
+        read = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN)
+        searching = job.SearchJob(read, database, gpu, SearchOptions(Scoring()))
+        first, second = ([result.hits for result in searching.results()] for _ in range(2))
+        assert first == second
+        monkeypatch.undo()
+
+
+def test_a_chunk_that_no_plan_foresaw(gpu, cpu):
+    # engines can be used without a job: after one, a longer chunk needs other memory than the plan has
+    small = make_chunk(draw(62, [30] * 70))
+    gpu.plan(Workload(small.residues.nbytes, small.lengths, [[20]]))
+    check(gpu, cpu, draw(63, [20]), draw(62, [30] * 70))
+    check(gpu, cpu, draw(63, [20, 700]), draw(64, [900] * 130 + [4_000]))
+
+
+def test_a_search_that_is_given_up(database, cpu, monkeypatch):
+    Small(monkeypatch, CHUNK, False)
+    with fake_engine(monkeypatch) as gpu:
+
+        def stop(cells):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            list(swsearch.search(QUERIES, database, engine=gpu, progress=stop))
+        got = results_of(QUERIES, database, gpu)
+    assert got == results_of(QUERIES, database, cpu)
+
+
+def test_usage_and_descriptions(gpu, database):
+    plan = job.plan_for(gpu, swsearch.inputs.read_queries(QUERIES, PROTEIN), database)
+    assert gpu.description == "gpu (Fake GPU, sm_90, fake compiler)"
+    assert plan.keep
+    assert plan.in_flight == gpu.memory_plan.n_slots
+    assert plan.note == f"device 0, Fake GPU: {gpu.memory_plan}"
+    usage = gpu.usage
+    usage.spans += [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0)]
+    assert usage.kernel_seconds == 4.0
+    assert fake_gpu.INFO.architecture == "sm_90"
+    assert load_matrix("BLOSUM62").max == 11
+
+
+def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):
+    chunks = [make_chunk(draw(70 + k, [90 - k] * 64)) for k in range(3)]
+    residues = sum(chunk.residues.nbytes for chunk in chunks)
+    gpu.plan(Workload(residues, np.concatenate([chunk.lengths for chunk in chunks]), [[20]]))
+    loaded = [gpu.load(chunk) for chunk in chunks]
+    merged = gpu.merge(loaded)
+    assert len(merged) == 1
+    for each in (*loaded, *merged):
+        assert each.chunk.residues.size == 0
+        assert each.chunk.residues.base is None
+        assert each.handle.chunk is each.chunk
+    assert merged[0].chunk.n_residues == sum(chunk.n_residues for chunk in chunks)

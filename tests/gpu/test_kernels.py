@@ -1,0 +1,206 @@
+"""What the compiler makes of the kernels; no GPU is needed.
+
+The numbers are the same from nvcc 13.0 and NVRTC 13.5 where nothing else is said (November 2026).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import pytest
+
+from support import sass
+from swsearch.engines.gpu.compiler import Compiler, Kernel, find_compiler
+from swsearch.engines.gpu.variants import (
+    SCORES,
+    TILE_COLUMNS,
+    TRACE,
+    BatchVariant,
+    PairVariant,
+    WavefrontVariant,
+    batch_variants,
+    highest_strip,
+    pair_variants,
+    pairs_variants,
+    wavefront_variants,
+)
+from swsearch.errors import GpuUnavailableError
+
+THREADS = 2
+DPX = "sm_90"
+
+SPILL_STORES = {"sm_90": 0, "sm_120": 0, "sm_80": 32}
+"""Bytes that a thread may spill. Before sm_90 the instructions for two 16-bit values are emulated and their
+intermediate values need registers too: NVRTC 13.5 spills a few bytes at 16 rows, nvcc 13.0 none."""
+
+REGISTERS = 128
+"""65,536 registers shared by the 512 threads of a block."""
+
+INSTRUCTIONS = {1: 7.25, 2: 6.75}
+"""Bound for the instructions of a cell pair, by queries a lane. 7.0 and 6.5 are the recurrence (3 VIADDMNMX, 1.5
+VIMNMX3, 1 IMAD) with its scores (1 PRMT and 0.5 LDS, or 1 LDS); the rest is register moves."""
+
+TILE_OVERHEAD = 160
+"""Bound for the instructions of a tile beside its cell pairs: letters, boundaries, waiting. 135 to 150 were found."""
+
+PAIR_INSTRUCTIONS = {4: 7.3, 8: 7.3, 32: 7.6}
+"""Bound for the instructions of a cell of the pair kernel, by letters of the lookup: 7 are the recurrence (3
+VIADDMNMX, 1 VIMNMX, 2 IMAD) with its score (1 PRMT); a quarter of an LDS where scores are in shared memory."""
+
+PAIR_OVERHEAD = 40
+"""Bound for the instructions of a column step beside its cells and the branch that keeps the last row."""
+
+ENTRIES = {
+    "batch": {"swsearch_batch"},
+    "wavefront": {"swsearch_wavefront"},
+    "pair": {"swsearch_pair"},
+    "pairs": {"swsearch_pairs"},
+    "trace": {"swsearch_trace"},
+    "scores": {"swsearch_arrange", "swsearch_collect_tasks", "swsearch_collect_hits"},
+}
+
+LOCAL_BATCH = [variant for variant in batch_variants() if variant.mode == "local"]
+LOCAL_WAVEFRONT = [variant for variant in wavefront_variants() if variant.mode == "local"]
+
+PAIR_SCORES = [variant for variant in pair_variants() if not variant.local and not variant.directions]
+
+Compiled = Callable[[str], dict[Kernel, bytes]]
+Disassembled = Callable[[Kernel], sass.Function]
+
+
+def kernels(architecture: str) -> list[Kernel]:
+    """Every variant with DPX; elsewhere the lowest, and the highest that the engine chooses.
+
+    Compiling is all that takes time here: half a second a kernel with nvcc.
+    """
+    batch, wavefront, pair, pairs = batch_variants(), wavefront_variants(), pair_variants(), pairs_variants()
+    if architecture != DPX:
+        highest = highest_strip((int(architecture[3:-1]), int(architecture[-1])))
+        batch = [variant for variant in batch if variant.rows in (highest, 8)]
+        wavefront = [variant for variant in wavefront if variant.rows == 16]
+        pair = [variant for variant in pair if variant.rows == 16 or variant.directions]
+    return [*(variant.kernel for variant in [*batch, *wavefront, *pair, *pairs]), SCORES, TRACE]
+
+
+def name(variant: BatchVariant | WavefrontVariant | PairVariant) -> str:
+    return str(variant.kernel).replace(" ", "")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Return a function that compiles all kernels for an architecture, once."""
+    folder = tmp_path_factory.mktemp("kernels")
+
+    @cache
+    def compile_all(architecture: str) -> dict[Kernel, bytes]:
+        wanted = kernels(architecture)
+        compiler = Compiler(find_compiler(architecture, None).toolchain, architecture, cache_folder=folder)
+        return dict(zip(wanted, compiler.compile_all(wanted), strict=True))
+
+    def compile_or_skip(architecture: str) -> dict[Kernel, bytes]:
+        try:
+            return compile_all(architecture)
+        except GpuUnavailableError as error:
+            pytest.skip(str(error))
+
+    return compile_or_skip
+
+
+@pytest.fixture(scope="module")
+def disassembled(compiled: Compiled) -> Disassembled:
+    """Return a function that gives the code of a local kernel for sm_90."""
+    need_disassembler()
+    variants = [variant.kernel for variant in [*LOCAL_BATCH, *LOCAL_WAVEFRONT, *PAIR_SCORES]]
+    with ThreadPoolExecutor(THREADS) as threads:
+        functions = threads.map(sass.disassemble, (compiled(DPX)[kernel] for kernel in variants))
+        found = dict(zip(variants, functions, strict=True))
+    return lambda kernel: found[kernel][f"swsearch_{kernel.source}"]
+
+
+def need_disassembler() -> None:
+    if sass.find_disassembler() is None:
+        pytest.skip("nvdisasm was not found; pip install nvidia-cuda-nvdisasm")
+
+
+@pytest.mark.parametrize("architecture", SPILL_STORES)
+def test_every_variant_compiles_within_the_registers(architecture: str, compiled: Compiled) -> None:
+    for kernel, cubin in compiled(architecture).items():
+        found = sass.resources(cubin)
+        assert set(found) == ENTRIES[kernel.source], f"{architecture} {kernel}"
+        for function, needs in found.items():
+            assert 0 < needs.registers <= REGISTERS, f"{architecture} {kernel} {function}: {needs}"
+
+
+@pytest.mark.parametrize("architecture", SPILL_STORES)
+def test_spills_stay_within_the_stated_bound(architecture: str, compiled: Compiled) -> None:
+    cubins = compiled(architecture)
+    # without local memory there is nothing to spill to, so that most need no disassembly
+    spilling = {
+        kernel: cubin
+        for kernel, cubin in cubins.items()
+        if any(needs.frame > 0 for needs in sass.resources(cubin).values())
+    }
+    if SPILL_STORES[architecture] == 0:
+        assert not spilling, f"{architecture}: {', '.join(map(str, spilling))}"
+        return
+    need_disassembler()
+    with ThreadPoolExecutor(THREADS) as threads:
+        for kernel, functions in zip(spilling, threads.map(sass.disassemble, spilling.values()), strict=True):
+            for function in functions.values():
+                found = (
+                    f"{architecture} {kernel}: {function.spill_stores} bytes stored, {function.spill_loads} loaded"
+                )
+                assert function.spill_stores <= SPILL_STORES[architecture], found
+                assert function.spill_loads <= 2 * SPILL_STORES[architecture], found
+
+
+@pytest.mark.parametrize("variant", LOCAL_BATCH, ids=name)
+def test_inner_loop_of_a_batch_kernel(variant: BatchVariant, disassembled: Disassembled) -> None:
+    loop = disassembled(variant.kernel).inner_loop
+    opcodes, rows = loop.opcodes, variant.rows
+    case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
+    pairs = TILE_COLUMNS * rows
+    odd = TILE_COLUMNS * (rows % 2)  # the last of an odd number of rows is compared alone
+    assert opcodes["VIADDMNMX"] == 3 * pairs, case
+    assert opcodes["VIMNMX3"] == pairs + TILE_COLUMNS * (rows // 2), case
+    assert opcodes["VIMNMX"] == odd, case
+    assert opcodes["IMAD"] >= pairs, f"the subtraction left the FMA pipe; {case}"
+    letters = TILE_COLUMNS * (2 if variant.queries == 1 else 1)
+    merged = pairs if variant.queries == 1 else 0
+    # up to two more compare the counters of neighbouring warps
+    assert 0 <= opcodes["PRMT"] - merged - letters <= 2, case
+    assert opcodes["LDS"] >= letters * variant.lines, case
+    assert loop.local_bytes <= SPILL_STORES[DPX], case
+    assert len(loop) <= INSTRUCTIONS[variant.queries] * pairs + TILE_OVERHEAD, case
+
+
+@pytest.mark.parametrize("variant", LOCAL_WAVEFRONT, ids=name)
+def test_inner_loop_of_a_wavefront_kernel(variant: WavefrontVariant, disassembled: Disassembled) -> None:
+    loop = disassembled(variant.kernel).inner_loop
+    opcodes = loop.opcodes
+    case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
+    cells = 4 * variant.rows  # the loop over columns is unrolled four times
+    assert opcodes["VIADDMNMX"] == 3 * cells, case
+    assert 2 * opcodes["VIMNMX3"] == 3 * cells, case
+    assert opcodes["PRMT"] == cells, case
+    assert opcodes["IMAD"] >= cells, f"the subtraction left the FMA pipe; {case}"
+    assert loop.local_bytes == 0, case
+
+
+@pytest.mark.parametrize("variant", PAIR_SCORES, ids=name)
+def test_inner_loop_of_a_pair_kernel(variant: PairVariant, disassembled: Disassembled) -> None:
+    loop = disassembled(variant.kernel).inner_loop
+    opcodes = loop.opcodes
+    case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
+    steps = opcodes["SHFL"] // 3  # H, F and the letter go down a lane in every step
+    cells = steps * variant.rows
+    assert steps in (1, 2, 4), case
+    assert opcodes["VIADDMNMX"] == 3 * cells, case
+    assert opcodes["VIMNMX"] == cells, case
+    assert opcodes["PRMT"] == cells, case
+    assert opcodes["IMAD"] >= 2 * cells, f"a subtraction left the FMA pipe; {case}"
+    assert loop.local_bytes == 0, case
+    keeps_row = steps * 2 * variant.rows  # compares and selects of the row that is kept, which seldom runs
+    assert len(loop) <= PAIR_INSTRUCTIONS[variant.letters] * cells + steps * PAIR_OVERHEAD + keeps_row, case

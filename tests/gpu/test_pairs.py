@@ -1,0 +1,272 @@
+"""The GPU's pair aligner: its own kernels, on the CPU everywhere and on a GPU where there is one.
+
+Every result equals the reference's, or where that would take too long the bounded-memory traceback's, which
+test_alignment.py compares with it.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from support import numpy_traceback as traceback
+from support.cases import any_codes, modes_with_ends, random_codes, scorings
+from support.host_pairs import HostFunction, host_aligner
+from swsearch import reference
+from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
+from swsearch.engines.gpu.pairs import long_pair, plan, short_pairs
+from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
+from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
+from swsearch.errors import EngineError, GpuUnavailableError, InputError
+from swsearch.scoring import Ends, Scoring, dna_matrix
+
+DNA = Scoring(dna_matrix(), 10, 1)
+LINEAR = Scoring(gap_open=0, gap_extend=2)
+H200 = DeviceInfo(0, "H200", (9, 0), 132, 140 << 30, 227 << 10, (13, 0))
+
+MODES = [
+    ("local", None),
+    ("global", None),
+    ("semiglobal", None),
+    ("semiglobal", Ends.parse("subject")),
+    ("semiglobal", Ends.parse("query-start,subject-end")),
+    ("semiglobal", Ends.parse("query-end")),
+]
+
+
+def summary(pair):
+    return pair.score, pair.query_start, pair.subject_start, pair.cigar
+
+
+def related(generator, length, letters, changes=0.15):
+    """Return a sequence and a changed copy, with a long gap in each."""
+    query = random_codes(generator, length, letters)
+    subject = query[generator.random(length) > changes / 3]
+    changed = generator.random(len(subject)) < changes
+    subject = np.where(changed, random_codes(generator, len(subject), letters), subject)
+    cut = length // 3
+    return query, np.concatenate((subject[:cut], random_codes(generator, length // 5, letters), subject[cut + 20 :]))
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def make_aligner(request, monkeypatch):
+    """Return a function of memory and schedule that makes the aligner: on the CPU, or on a GPU."""
+    if request.param == "host":
+        return lambda memory=None, seed=0: host_aligner(monkeypatch, memory, seed)
+    try:
+        GpuPairAligner().close()
+    except GpuUnavailableError as error:
+        pytest.skip(str(error))
+    return lambda memory=None, seed=0: GpuPairAligner(memory=memory)
+
+
+@pytest.mark.parametrize(("mode", "ends"), MODES)
+@pytest.mark.parametrize("scoring", [DNA, Scoring(), LINEAR], ids=["dna", "blosum", "linear"])
+def test_pairs_equal_the_reference(make_aligner, mode, ends, scoring):
+    generator = np.random.default_rng(4)
+    letters = 4 if scoring is DNA else 20
+    with make_aligner(seed=3) as aligner:
+        for length in (300, 530):
+            query, subject = related(generator, length, letters)
+            expected = reference.align(query, subject, scoring, mode, ends)
+            assert summary(aligner.align(query, subject, scoring, mode, ends)) == expected
+            assert aligner.score(query, subject, scoring, mode, ends) == expected[0]
+
+
+@pytest.mark.parametrize("variant", pair_variants(), ids=str)
+def test_every_variant_around_lanes_and_strips(make_aligner, variant, monkeypatch):
+    letters = {4: 4, 8: 7, 32: 20}[variant.letters]
+    scoring = Scoring() if variant.letters == 32 else DNA
+    modes = [("local", None)] if variant.local else [mode for mode in MODES if mode[0] != "local"]
+    generator = np.random.default_rng(variant.rows)
+
+    def choose(rows, n, count, local, directions, info):
+        chosen = PairVariant(variant.rows, count, local, directions)
+        strips = -(-rows // chosen.strip_rows)
+        return plan.Launch(chosen, strips, min(2, strips), 1)
+
+    monkeypatch.setattr(long_pair, "choose_launch", choose)
+    strip = variant.strip_rows
+    lengths = [(1, 1), (variant.rows, 31), (variant.rows + 1, 64), (strip - 1, 33), (strip, 32), (strip + 1, 95)]
+    lengths += [(3 * strip + 5, 40)]
+    with make_aligner(seed=1) as aligner:
+        for place, (m, n) in enumerate(lengths):
+            # all letters occur, so that the lookup is the one that is meant
+            query = np.concatenate((random_codes(generator, m, letters)[:-1], [letters - 1])).astype(np.uint8)
+            subject = np.concatenate((np.arange(letters), random_codes(generator, n, letters))).astype(np.uint8)
+            mode, ends = modes[place % len(modes)]
+            if variant.directions:
+                found = aligner.align(query, subject, scoring, mode, ends)
+                assert summary(found) == traceback.trace(query, subject, scoring, mode, ends=ends), (m, n, mode, ends)
+            else:
+                expected = traceback.trace(query, subject, scoring, mode, ends=ends)[0]
+                assert aligner.score(query, subject, scoring, mode, ends) == expected, (m, n, mode, ends)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(any_codes(70), any_codes(70), scorings, modes_with_ends, st.integers(0, 9))
+def test_any_pair_and_scoring(make_aligner, query, subject, scoring, mode_and_ends, seed):
+    mode, ends = mode_and_ends
+    expected = reference.align(query, subject, scoring, mode, ends)
+    with make_aligner(seed=seed) as aligner:
+        assert summary(aligner.align(query, subject, scoring, mode, ends)) == expected
+        assert aligner.score(query, subject, scoring, mode, ends) == expected[0]
+        several = list(aligner.align_many([(query, subject), (query[1:], subject)], scoring, mode, ends))
+    assert summary(several[0]) == expected
+    assert summary(several[1]) == reference.align(query[1:], subject, scoring, mode, ends)
+
+
+@pytest.mark.parametrize(("mode", "ends"), MODES)
+@pytest.mark.parametrize("seed", [0, 5])
+def test_rows_and_columns_that_are_kept_change_nothing(make_aligner, monkeypatch, mode, ends, seed):
+    # directions of at most two strips by 600 columns, so that the pair is divided, and some of its parts again
+    monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
+    monkeypatch.setattr(plan, "LEAST_SPACING", 256)
+    generator = np.random.default_rng(seed)
+    query, subject = related(generator, 2_000, 4)
+    expected = traceback.trace(query, subject, DNA, mode, ends=ends)
+    for memory in (2_000_000, 1_000_000):
+        with make_aligner(memory, seed) as aligner:
+            if memory == 1_000_000 and aligner.info.multiprocessors > 2:
+                continue  # rings of that many warps alone would not fit
+            found = aligner.align(query, subject, DNA, mode, ends)
+            assert summary(found) == expected
+            assert aligner.usage.peak_bytes <= memory
+            assert aligner.usage.launches > 10
+
+
+def test_a_long_gap_crosses_kept_rows_and_columns(make_aligner, monkeypatch):
+    monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
+    monkeypatch.setattr(plan, "LEAST_SPACING", 256)
+    generator = np.random.default_rng(2)
+    query = random_codes(generator, 1_500, 4)
+    scoring = Scoring(dna_matrix(), 20, 0)  # long gaps cost no more than short ones
+    for pair in ((query, np.delete(query, slice(300, 1_200))), (np.delete(query, slice(300, 1_200)), query)):
+        with make_aligner(2_000_000) as aligner:
+            found = aligner.align(*pair, scoring, "global")
+        assert summary(found) == traceback.trace(*pair, scoring, "global")
+        assert max(length for length, op in found.cigar if op != "M") >= 890
+
+
+@pytest.mark.parametrize(("mode", "ends"), MODES)
+@pytest.mark.parametrize("variant", pairs_variants()[::2], ids=str)
+def test_many_short_pairs_in_one_launch(make_aligner, mode, ends, variant):
+    generator = np.random.default_rng(8)
+    letters = {4: 4, 8: 7, 32: 24}[variant.letters]
+    scoring = Scoring() if variant.letters == 32 else DNA
+    lengths = [(1, 1), (1, 40), (40, 1), (8, 32), (255, 33), (256, 64), (257, 31), (0, 5), (7, 0), (300, 300)]
+    pairs = [tuple(random_codes(generator, length, letters) for length in pair) for pair in lengths]
+    pairs += [related(generator, length, letters) for length in (60, 120, 270)]
+    with make_aligner(seed=2) as aligner:
+        found = list(aligner.align_many(pairs, scoring, mode, ends))
+    for (query, subject), one in zip(pairs, found, strict=True):
+        assert summary(one) == reference.align(query, subject, scoring, mode, ends)
+
+
+@pytest.mark.parametrize("rows", [(10, 266), (266, 10)])
+def test_of_equal_ends_the_first_column_counts_whatever_strip_it_is_in(make_aligner, rows):
+    # two stretches of the query in the same lane of two strips; the other letters match nothing
+    query, subject = np.full(520, 0, dtype=np.uint8), np.full(120, 1, dtype=np.uint8)
+    for letter, row, column in zip((2, 3), rows, (70, 5), strict=True):
+        query[row : row + 5] = subject[column : column + 5] = letter
+    with make_aligner() as aligner:
+        several = list(aligner.align_many([(query, subject)] * 2, DNA, "local"))
+        alone = aligner.align(query, subject, DNA, "local")
+    expected = reference.align(query, subject, DNA, "local")
+    assert [summary(one) for one in (*several, alone)] == [expected] * 3
+
+
+def test_runs_that_do_not_fit_are_asked_for_again(make_aligner, monkeypatch):
+    monkeypatch.setattr(short_pairs, "RUN_SHARE", 1)
+    generator = np.random.default_rng(8)
+    pairs = [related(generator, 100, 4) for _ in range(60)]
+    with make_aligner() as aligner:
+        found = list(aligner.align_many(pairs, DNA, "global"))
+        assert aligner.usage.launches > 1
+    assert [summary(one) for one in found] == [reference.align(*pair, DNA, "global") for pair in pairs]
+
+
+def test_nothing_to_align_is_no_alignment(make_aligner):
+    with make_aligner() as aligner:
+        assert list(aligner.align_many([], DNA, "global")) == []
+        alone = np.zeros(3, dtype=np.uint8), np.ones(4, dtype=np.uint8)
+        assert summary(aligner.align(*alone, DNA, "local")) == (0, 0, 0, ())
+
+
+def test_memory_that_is_short_is_told_and_given_back(monkeypatch):
+    generator = np.random.default_rng(2)
+    query, subject = related(generator, 900, 4)
+    with host_aligner(monkeypatch, 30_000) as aligner:
+        with pytest.raises(GpuMemoryError, match="--gpu-memory"):
+            aligner.align(query, subject, DNA, "global")
+        assert aligner._device.held == 0
+
+
+def test_scores_beyond_32_bits_are_refused(monkeypatch):
+    query = np.zeros(300_000, dtype=np.uint8)
+    with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="more than 32 bits"):
+        aligner.score(query, query, Scoring(dna_matrix(), 0, 10_000), "global")
+
+
+def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
+    wrong = long_pair.Found(99, 0, 0, ((3, "M"),))
+    monkeypatch.setattr(long_pair.LongPair, "align", lambda self: wrong)
+    query = np.zeros(3, dtype=np.uint8)
+    with (
+        host_aligner(monkeypatch) as aligner,
+        pytest.raises(EngineError, match="adds up to 15 instead of its score 99"),
+    ):
+        aligner.align(query, query, DNA, "global")
+
+
+def test_blocks_are_never_more_than_are_resident():
+    for rows in (1, 100, 5_000, 37_000, 1_660_000, 40_000_000):
+        for count in (4, 8, 32):
+            for directions in (False, True):
+                launch = plan.choose_launch(rows, rows, count, False, directions, H200)
+                assert 1 <= launch.blocks <= H200.multiprocessors
+                assert 1 <= launch.warps <= 16
+                assert launch.warps * launch.variant.warp_bytes <= H200.shared_limit
+                assert launch.strips * launch.variant.strip_rows >= rows
+
+
+@pytest.mark.parametrize("length", [37_000, 1_660_000, 4_640_000])
+def test_kept_rows_and_columns_fit_what_is_allowed(length):
+    launch = plan.choose_launch(length, length, 4, False, False, H200)
+    spacing = plan.choose_spacing(launch, length, length, 1_500 << 20)
+    assert spacing.row_bytes(launch, length) + spacing.column_bytes(length, length) <= 1_500 << 20
+    assert spacing.rows % launch.variant.strip_rows == 0
+    with pytest.raises(GpuMemoryError):
+        plan.choose_spacing(launch, length, length, 1_000)
+
+
+def test_letters_that_score_alike_are_one():
+    dna = dna_matrix()
+    codes = dna.alphabet.encode("ACGTU")
+    assert letters_of(DNA, codes[:4], codes).count == 4  # U is T
+    more = dna.alphabet.encode("ACGTNRY")
+    found = letters_of(DNA, more, more)
+    assert found.count == 8
+    everything = np.arange(20, dtype=np.uint8)
+    table = letters_of(Scoring(), everything, everything)
+    assert table.count == 32
+    for query in range(20):
+        for subject in range(20):
+            assert table.table[query, table.columns_of[subject] // 128] == Scoring().matrix.scores[query, subject]
+    # a query of one letter sees few different ones
+    assert letters_of(Scoring(), everything[:1], everything).count <= 8
+    assert letters_in(np.array([3, 3, 0], dtype=np.uint8)).tolist() == [0, 3]
+
+
+def test_pairs_of_a_launch_are_alike_in_size():
+    sizes = [10, 4_000, 900, 39, 4_001, 1_000, 41]
+    groups = short_pairs.classes(sizes)
+    assert sorted(place for group in groups for place in group) == list(range(7))
+    assert [[sizes[place] for place in group] for group in groups] == [[4_001, 4_000], [1_000, 900], [41, 39], [10]]
+
+
+def test_the_emulation_runs_what_the_plan_launches(monkeypatch):
+    with host_aligner(monkeypatch) as aligner:
+        aligner.align(*related(np.random.default_rng(1), 300, 4), DNA, "global")
+    assert [kernel.source for kernel, _, _ in HostFunction.launches] == ["pair", "trace"]

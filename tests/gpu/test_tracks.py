@@ -1,0 +1,275 @@
+"""How queries are laid out for the kernels: what stands in the profiles, and how strips are chosen."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.cases import modes, random_codes
+from swsearch.engines.gpu import variants
+from swsearch.engines.gpu.tracks import (
+    QUERY,
+    STRIP,
+    choose_pair,
+    plan_batches,
+    plan_wavefront,
+    single_track,
+    split_tracks,
+    two_tracks,
+)
+from swsearch.engines.gpu.variants import BatchVariant, WavefrontVariant
+from swsearch.scoring import MODES, PAD_SCORE, Scoring
+
+lengths_of_queries = st.lists(st.integers(1, 130), min_size=1, max_size=9)
+strip_rows = st.sampled_from([8, 9, 16, 18, 23, 24])
+
+
+def profiles_of(lengths, seed=1):
+    generator = np.random.default_rng(seed)
+    return [Scoring().profile(random_codes(generator, n)) for n in lengths]
+
+
+def score_in_single(batch, strip, row, letter):
+    """Read a score as the kernel does: lines of 128 bytes, 4 bytes a letter, a byte a row."""
+    rows, raw = batch.variant.rows, batch.profile.tobytes()
+    lines = (rows + 3) // 4
+    byte = raw[((strip * lines + row // 4) * 32 + letter) * 4 + row % 4]
+    return byte - 256 if byte > 127 else byte
+
+
+def score_in_pair(batch, strip, row, letter, half):
+    """Read a score as the kernel does: a line of 128 bytes a row, 4 bytes a letter, two a half."""
+    at = (((strip * batch.variant.rows + row) * 32 + letter) * 2 + half) * 2
+    return int.from_bytes(batch.profile.tobytes()[at : at + 2], "little", signed=True)
+
+
+def check_track(batch, half, queries, profiles, mode, read):
+    """Walk down the strips of a half: queries one after the other, all their rows, then padding or before."""
+    rows, at = batch.variant.rows, 0
+    for query in queries:
+        n = len(profiles[query])
+        n_strips = -(-n // rows)
+        padding = n_strips * rows - n
+        seen = []
+        for strip in range(at, at + n_strips):
+            fields = batch.strips[strip]
+            row = int(fields["row"][half])
+            case = (mode, rows, queries, query, strip, fields)
+            assert fields["query"][half] == query, case
+            begins, ends = strip == at, strip == at + n_strips - 1
+            assert (row <= 0) == begins, case
+            in_front = padding if mode == "semiglobal" else 0
+            assert row == (strip - at) * rows - in_front, case
+            own_last = rows - 1 if mode == "semiglobal" else rows - 1 - padding
+            assert fields["last"][half] == (own_last if ends else -1), case
+            for r in range(rows):
+                got = [read(strip, r, letter) for letter in (0, 1, 13, 26, 31)]
+                if 0 <= row + r < n:
+                    seen.append(row + r)
+                    assert got == [int(profiles[query].scores[row + r, letter]) for letter in (0, 1, 13, 26, 31)], (
+                        case
+                    )
+                else:
+                    assert got == [0 if mode == "semiglobal" else PAD_SCORE] * 5, case
+        assert seen == list(range(n)), (mode, rows, query)
+        at += n_strips
+    return at
+
+
+@settings(max_examples=30)
+@given(lengths_of_queries, strip_rows, modes)
+def test_one_query_a_lane(lengths, rows, mode):
+    profiles = profiles_of(lengths)
+    queries = list(range(len(lengths)))[::-1]
+    batch = single_track(profiles, queries, BatchVariant(rows, 1, mode))
+    assert batch.strips.dtype == STRIP
+    assert batch.profile.dtype == np.int8
+    assert batch.profile.flags.c_contiguous
+    assert batch.profile.nbytes == len(batch.strips) * batch.variant.profile_bytes
+    for half in (0, 1):
+        end = check_track(batch, half, queries, profiles, mode, lambda *at: score_in_single(batch, *at))
+        assert end == len(batch.strips), (lengths, rows, mode)
+
+
+@settings(max_examples=30)
+@given(lengths_of_queries, st.sampled_from([8, 16, 18, 24]), modes, st.integers(0, 9))
+def test_two_queries_a_lane(lengths, rows, mode, cut):
+    profiles = profiles_of(lengths)
+    queries = list(range(len(lengths)))
+    halves = (queries[:cut], queries[cut:])
+    batch = two_tracks(profiles, halves, BatchVariant(rows, 2, mode))
+    assert batch.profile.dtype == np.int16
+    assert batch.profile.flags.c_contiguous
+    assert batch.profile.nbytes == len(batch.strips) * batch.variant.profile_bytes
+    assert batch.queries == queries
+    ends = []
+    for half in (0, 1):
+        end = check_track(
+            batch, half, halves[half], profiles, mode, lambda *at, half=half: score_in_pair(batch, *at, half)
+        )
+        ends.append(end)
+        for strip in range(end, len(batch.strips)):  # the other half is longer
+            assert batch.strips["query"][strip, half] == batch.strips["last"][strip, half] == -1, (lengths, strip)
+            assert score_in_pair(batch, strip, 3, 7, half) == PAD_SCORE
+    assert max(ends) == len(batch.strips)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 700), min_size=1, max_size=6), modes)
+def test_the_wavefront_kernels_layout(lengths, mode):
+    profiles = profiles_of(lengths)
+    queries = [query for query, length in enumerate(lengths) if length]
+    if not queries:
+        return
+    wave = plan_wavefront(profiles, queries, mode)
+    raw, case = wave.profile.tobytes(), (lengths, mode, wave.rows)
+    assert wave.table.dtype == QUERY
+    assert wave.queries == queries
+    taken = []
+    for query, length in enumerate(lengths):
+        entry = wave.table[query]
+        if not length:
+            assert tuple(entry) == (0, 0, 0, 0), case
+            continue
+        passes = -(-length // (32 * wave.rows))
+        assert entry["passes"] == passes, case
+        assert entry["length"] == length, case
+        n_rows = passes * 32 * wave.rows
+        in_front = n_rows - length if mode == "semiglobal" else 0
+        assert entry["padding"] == in_front, case
+        taken.append((int(entry["profile"]), n_rows * 32 // 4))
+        for row in {0, 1, in_front, in_front + length // 2, in_front + length - 1, n_rows - 1}:
+            for letter in (0, 5, 26, 31):
+                byte = raw[4 * (int(entry["profile"]) + row // 4 * 32 + letter) + row % 4]
+                if 0 <= row - in_front < length:
+                    expected = int(profiles[query].scores[row - in_front, letter])
+                else:
+                    expected = 0 if mode == "semiglobal" else PAD_SCORE
+                assert (byte - 256 if byte > 127 else byte) == expected, (case, query, row, letter)
+    ends = [0, *np.cumsum([n for _, n in taken]).tolist()]
+    assert [start for start, _ in taken] == ends[:-1], case
+    assert 4 * ends[-1] == len(raw), case
+    assert wave.passes == max(wave.table["passes"]), case
+
+
+@given(st.dictionaries(st.integers(0, 300), st.integers(1, 5_000), min_size=1, max_size=60), strip_rows)
+def test_tracks_are_balanced(lengths, rows):
+    halves = split_tracks(lengths, rows)
+    assert sorted(halves[0] + halves[1]) == sorted(lengths), lengths
+    heights = [sum(-(-lengths[query] // rows) for query in half) for half in halves]
+    longest = max(-(-length // rows) for length in lengths.values())
+    assert abs(heights[0] - heights[1]) <= longest, (lengths, rows, heights)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=12), modes, st.sampled_from([18, 24]), st.data())
+def test_every_query_is_in_one_launch(lengths, mode, most, data):
+    profiles = profiles_of(lengths)
+    chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(lengths))), min_size=1)))
+    batches = plan_batches(profiles, chosen, mode, most)
+    case = (lengths, chosen, mode, [(batch.variant, batch.queries) for batch in batches])
+    assert sorted(query for batch in batches for query in batch.queries) == chosen, case
+    for batch in batches:
+        named = {int(query) for query in batch.strips["query"].reshape(-1) if query >= 0}
+        assert named == set(batch.queries), case
+        assert batch.variant in variants.batch_variants(), case
+        assert batch.variant.rows <= most, case
+        assert batch.variant.mode == mode, case
+        # each query ends once in its half (in both halves where they are equal)
+        assert (batch.strips["last"] >= 0).sum() == len(batch.queries) * (3 - batch.variant.queries), case
+
+
+def test_equal_queries_go_in_pairs_and_one_alone_goes_alone():
+    profiles = profiles_of([192, 192, 192, 192, 960])
+    (pair,) = plan_batches(profiles, [0, 1, 2, 3], "local", 24)
+    assert (pair.variant.queries, len(pair.strips) * pair.variant.rows) == (2, 384)
+    (single,) = plan_batches(profiles, [4], "local", 24)
+    assert single.variant.queries == 1
+    mixed = plan_batches(profiles_of([9_000, 240, 240]), [0, 1, 2], "local", 24)
+    assert [batch.variant.queries for batch in mixed] == [1, 2]
+
+
+@given(st.integers(1, 3_000), st.sampled_from([1, 2, 4, 8, 16]))
+def test_a_pipeline(n_strips, warps):
+    stages = variants.choose_pipeline(n_strips, warps)
+    assert stages & (stages - 1) == 0, n_strips
+    assert stages <= min(warps, variants.BLOCK_WARPS), (n_strips, warps)
+    if n_strips < warps:
+        assert stages < 2 * n_strips, "not twice as many warps as strips"
+    passes = -(-n_strips // stages)
+    if n_strips <= warps // 2:
+        assert passes == 1, (n_strips, warps, stages)
+    # a short track is done in one pass, or half a block leaves fewer warps without a strip
+    assert passes * stages <= -(-n_strips // warps) * warps, (n_strips, warps, stages)
+
+
+def cost_of(lengths, rows):
+    """What a track costs, written down again."""
+    n = sum(-(-length // rows) for length in lengths)
+    stages = variants.choose_pipeline(n)
+    return -(-n // stages) * stages * (rows + variants.STRIP_OVERHEAD)
+
+
+@given(st.integers(1, 40_000), modes, st.sampled_from([8, 18, 23, 24]))
+def test_no_other_height_is_cheaper_for_a_query_alone(length, mode, most):
+    chosen = variants.choose_single(length, mode, most)
+    heights = [each.rows for each in variants.batch_variants() if (each.queries, each.mode) == (1, mode)]
+    costs = {rows: cost_of([length], rows) for rows in heights if rows <= most}
+    assert costs[chosen.rows] == min(costs.values()), (length, mode, chosen)
+    assert chosen.rows == max(rows for rows, cost in costs.items() if cost == costs[chosen.rows]), (
+        "the higher of equals"
+    )
+    assert (chosen.queries, chosen.mode) == (1, mode)
+
+
+@given(st.lists(st.integers(1, 5_000), min_size=1, max_size=20), modes, st.sampled_from([8, 18, 24]))
+def test_no_other_height_is_cheaper_for_pairs(lengths, mode, most):
+    named = dict(enumerate(lengths))
+    cost, variant, halves = choose_pair(named, mode, most)
+    costs = {}
+    for rows in (each.rows for each in variants.batch_variants() if (each.queries, each.mode) == (2, mode)):
+        if rows <= most:
+            tracks = split_tracks(named, rows)
+            costs[rows] = max(cost_of([named[query] for query in half], rows) for half in tracks)
+    assert cost == costs[variant.rows] == min(costs.values()), (lengths, mode, most)
+    assert halves == split_tracks(named, variant.rows)
+
+
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=20))
+def test_no_other_height_is_cheaper_for_the_wavefront_kernel(lengths):
+    chosen = variants.choose_wavefront_rows(lengths)
+    costs = {
+        rows: sum(-(-length // (32 * rows)) for length in lengths) * (rows + variants.WAVEFRONT_OVERHEAD)
+        for rows in {each.rows for each in variants.wavefront_variants()}
+    }
+    assert costs[chosen] == min(costs.values()), lengths
+
+
+@pytest.mark.parametrize(
+    ("capability", "rows"), [((7, 5), 16), ((8, 0), 16), ((8, 9), 16), ((9, 0), 24), ((10, 0), 24), ((12, 0), 24)]
+)
+def test_the_highest_strip_of_a_device(capability, rows):
+    assert variants.highest_strip(capability) == rows
+
+
+def test_the_table_of_variants():
+    batch, wave = variants.batch_variants(), variants.wavefront_variants()
+    kernels = [each.kernel for each in [*batch, *wave]]
+    assert len(set(kernels)) == len(kernels)
+    for mode in MODES:
+        for queries in (1, 2):
+            for most in (8, variants.EMULATED_ROWS, 24):
+                heights = variants.batch_rows(queries, mode, most)
+                assert heights, (mode, queries, most)
+                assert all(BatchVariant(rows, queries, mode) in batch for rows in heights)
+        assert {(each.rows, each.bits) for each in wave if each.mode == mode} == {
+            (rows, bits) for rows in variants.WAVEFRONT_ROWS for bits in (16, 32)
+        }
+    for each in batch:  # the largest block of compute capability 7.5 has 64 KiB of shared memory, 9.0 has 227
+        assert each.shared_bytes(16) <= 227 << 10
+        assert each.shared_bytes(4) <= 64 << 10
+        assert each.profile_bytes == each.lines * 128
+    for each in wave:
+        assert each.block_warps(227 << 10) * each.warp_bytes <= 227 << 10
+        assert 1 <= each.block_warps(1) <= each.block_warps(64 << 10) <= variants.BLOCK_WARPS
+    assert WavefrontVariant(16, 32, "local").pass_rows == 512

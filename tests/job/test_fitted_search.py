@@ -1,0 +1,328 @@
+"""Searches whose statistics are fitted: all modes, and local mode beside published statistics."""
+
+import gzip
+import io
+import json
+import math
+import pickle
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from Bio import SearchIO
+
+import swsearch
+from swsearch import report
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.base import ChunkPlan
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.job import job
+from swsearch.job.options import SearchOptions
+from swsearch.report.numbers import evalue_text
+from swsearch.results import RunInfo
+from swsearch.scoring import Scoring, load_matrix
+from swsearch.statistics.fitted import FittedStatistics
+
+MODES = ("local", "global", "semiglobal")
+N_SUBJECTS = 520
+
+
+def some_proteins(n, longest, seed=4):
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, longest + 1, n)
+    return [(f"s{k}", PROTEIN.decode(generator.integers(0, 20, m).astype(np.uint8))) for k, m in enumerate(lengths)]
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A database that the reference can search."""
+    with swsearch.Database.from_records([*some_proteins(N_SUBJECTS, 24), ("empty", "")]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def sample(examples, tmp_path_factory):
+    """The sample of Swiss-Prot that ships with the project."""
+    path = tmp_path_factory.mktemp("fitted") / "sample.h5"
+    with swsearch.Database.build([examples / "data" / "swissprot_sample.fasta.gz"], path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def found(examples, sample):
+    """Everything that the example queries find, by mode and query."""
+    queries = examples / "data" / "queries.fasta"
+    return {
+        mode: {
+            result.query_id: result
+            for result in swsearch.search(
+                queries, sample, statistics="fitted", mode=mode, evalue=1e9, max_hits=10_000, engine="cpu"
+            )
+        }
+        for mode in MODES
+    }
+
+
+def text_of(results, outfmt="json"):
+    stream = io.StringIO()
+    writer = report.create_writer(outfmt, stream)
+    for number, result in enumerate(results):
+        if not number:
+            size = result.database_name, result.database_subjects, result.database_residues
+            method = result.statistics.fit if result.statistics else None
+            writer.begin(RunInfo("0", *size, result.scoring, result.mode, method, 10.0, 500))
+        writer.write(result)
+    writer.end()
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_engine_writes_the_same_bytes(small, gpu, mode):
+    queries = [small.sequence(7), small.sequence(40) * 2, ("none", "")]
+
+    def run(engine):
+        return text_of(
+            swsearch.search(queries, small, statistics="fitted", mode=mode, engine=engine, evalue=50, max_hits=30)
+        )
+
+    expected = run("reference")
+    assert '"fit":' in expected
+    assert '"no_statistics":"no E-values: the query has no residues' in expected
+    assert run("cpu") == expected
+    assert run(gpu) == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeypatch):
+    queries = [small.sequence(k) for k in (7, 40, 99)]
+
+    def run(**options):
+        return text_of(
+            swsearch.search(queries, small, statistics="fitted", mode=mode, engine="cpu", evalue=50, **options)
+        )
+
+    expected = run(threads=1)
+    assert run(threads=2) == expected
+    monkeypatch.setattr(job, "FIT_MEMORY", 1)
+    assert run(threads=2) == expected
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
+    assert run(threads=2) == expected
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
+    assert run(threads=2) == expected
+
+
+def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
+    monkeypatch.setattr(job, "FIT_MEMORY", 2 * 8 * small.n_subjects)
+    queries = swsearch.inputs.read_queries([small.sequence(k) for k in range(5)], PROTEIN)
+    with CpuEngine(1) as engine:
+        options = SearchOptions(Scoring(), "global")
+        batches = list(job.SearchJob(queries, small, engine, options).batches())
+        assert [len(batch) for batch in batches] == [2, 2, 1]
+        local = list(job.SearchJob(queries, small, engine, SearchOptions(Scoring())).batches())
+        assert [len(batch) for batch in local] == [5]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sample, found, mode):
+    queries = examples / "data" / "queries.fasta"
+    for evalue, max_hits in ((None, 500), (1e-3, 10_000), (200.0, 60)):
+        for result in swsearch.search(
+            queries, sample, statistics="fitted", mode=mode, evalue=evalue, max_hits=max_hits, engine="cpu"
+        ):
+            everything = found[mode][result.query_id].hits
+            kept = [hit for hit in everything if hit.evalue <= (evalue or 10)][:max_hits]
+            assert result.hits == kept
+    # ranked by score, so that E-values, which know the length, go up and down
+    for result in found["global"].values():
+        keys = [(-hit.score, hit.subject_index) for hit in result.hits]
+        assert keys == sorted(keys)
+        assert (np.diff([hit.evalue for hit in result.hits]) < 0).any()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_say_what_their_statistics_say(found, sample, mode):
+    for result in found[mode].values():
+        assert isinstance(result.statistics, FittedStatistics)
+        scores, lengths = [hit.score for hit in result.hits], [hit.subject_length for hit in result.hits]
+        bits = [hit.bit_score for hit in result.hits]
+        if mode == "local":
+            assert bits == result.statistics.bit_scores(scores, lengths).tolist()
+        else:
+            assert set(bits) == {None}
+        evalues = result.statistics.evalues(scores, result.query_length, lengths, sample.n_residues)
+        assert [hit.evalue for hit in result.hits] == evalues.tolist()
+        assert [hit.z_score for hit in result.hits] == result.statistics.z_scores(scores, lengths).tolist()
+        # the sample has about thirty relatives of most queries, and fourteen of p53
+        assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dbsize_scales_evalues(examples, sample, found, mode):
+    queries = examples / "data" / "queries.fasta"
+    ten = swsearch.search(
+        queries, sample, statistics="fitted", mode=mode, dbsize=10 * sample.n_residues, engine="cpu"
+    )
+    for result in ten:
+        own = {hit.subject_index: hit.evalue for hit in found[mode][result.query_id].hits}
+        assert result.hits
+        assert all(hit.evalue == pytest.approx(10 * own[hit.subject_index]) for hit in result.hits)
+        assert max(hit.evalue for hit in result.hits) <= 10
+
+
+def test_without_a_fit_hits_are_ranked_by_score_and_the_reason_is_given():
+    subjects = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("d", "")]
+    (result,) = swsearch.search("MKVLAAGIVGWW", subjects, mode="semiglobal", evalue=1e-9)
+    assert result.statistics is None
+    assert "2 subjects with residues are too few" in result.why_no_statistics
+    best = result.hits[0]
+    assert (best.subject_id, best.evalue, best.z_score) == ("a", None, None)
+    assert "d" not in [hit.subject_id for hit in result.hits]
+    assert json.loads(text_of([result]))["parameters"]["no_statistics"] == result.no_statistics
+    assert f"# Note: {result.no_statistics}" in text_of([result], "7")
+    assert "Statistics: none" in text_of([result], "0")
+
+
+def test_fitted_evalues_are_reported_beside_published_ones(examples, sample, found):
+    queries = examples / "data" / "queries.fasta"
+    published = swsearch.search(queries, sample, evalue=1e9, max_hits=10_000, engine="cpu")
+    for result in published:
+        beside = {hit.subject_index: hit for hit in found["local"][result.query_id].hits}
+        assert len(result.hits) > 1_000
+        for hit in result.hits:
+            assert hit.z_score is None
+            assert hit.evalue_published is None
+            assert beside[hit.subject_index].evalue_published == hit.evalue
+        if result.query_id == "P04637":  # its proline-rich parts find chance hits, to which published ones are blind
+            continue
+        chance = [(hit.evalue, beside[hit.subject_index].evalue) for hit in result.hits if 0.1 < hit.evalue < 100]
+        assert len(chance) > 20
+        assert np.abs(np.log([ours / theirs for ours, theirs in chance])).mean() < math.log(3), result.query_id
+
+
+@pytest.mark.parametrize("scoring", [Scoring(gap_open=13, gap_extend=3), Scoring(load_matrix("PAM30"), 13, 3)])
+def test_scoring_without_published_constants_is_fitted(examples, sample, scoring):
+    queries = examples / "data" / "queries.fasta"
+    for result in swsearch.search(queries, sample, scoring=scoring, engine="cpu"):
+        assert result.statistics.name.startswith("Gumbel")
+        assert result.hits[0].evalue < 1e-10
+        assert max(hit.evalue for hit in result.hits) <= 10
+        assert {hit.evalue_published for hit in result.hits} == {None}
+        # insulin and the like have about thirty relatives in the sample, p53 has fourteen
+        assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
+
+
+def test_a_fit_that_failed_names_published_statistics_where_there_are_some():
+    subjects = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP")]
+    (result,) = swsearch.search("MKVLAAGIVGWW", subjects, statistics="fitted", engine="cpu")
+    assert result.why_no_statistics.endswith("takes 500; 'published' statistics exist here; hits are ranked by score")
+    assert result.hits[0].evalue is None
+    assert result.hits[0].evalue_published == pytest.approx(0.0, abs=1e-3)
+    (result,) = swsearch.search("MKVLAAGIVGWW", subjects, mode="global", statistics="fitted", engine="cpu")
+    assert "published" not in result.why_no_statistics
+
+
+def test_local_formats_show_bits_and_both_evalues(examples, sample):
+    queries = examples / "data" / "queries.fasta"
+    results = list(swsearch.search(queries, sample, statistics="fitted", max_hits=3, engine="cpu"))
+    best = results[0].hits[0]
+    rows = text_of(results, "6 score bitscore zscore evalue evalue_published").splitlines()
+    numbers = [float(cell) for cell in rows[0].split("\t")]
+    # as printed: a bit score above 99.9 is cut, not rounded
+    assert numbers[:2] == [best.score, int(best.bit_score)]
+    assert numbers[2:] == pytest.approx([best.z_score, best.evalue, best.evalue_published], rel=0.01)
+    first = json.loads(text_of(results).splitlines()[0])
+    assert first["hits"][0]["bit_score"] == best.bit_score
+    assert first["hits"][0]["evalue_published"] == best.evalue_published
+    assert first["parameters"]["fit"]["by_length"][0].keys() >= {"lambda", "k"}
+    pairwise = text_of(results, "0")
+    assert f" Score = {int(best.bit_score)} bits ({best.score})," in pairwise
+    assert pairwise.count("(Bits)  Value") == 5
+    assert f",  Published Expect = {evalue_text(best.evalue_published)}\n" in pairwise
+    assert f'"published":{best.evalue_published!r}' in text_of(results, "html")
+    frame = results[0].to_pandas()
+    assert frame["z_score"].tolist() == [hit.z_score for hit in results[0].hits]
+    assert frame["evalue_published"].dtype == "float64"
+
+
+@pytest.mark.parametrize(("mode", "name"), [("global", "Student's t distribution"), ("semiglobal", "Gumbel")])
+def test_every_format_names_the_statistics(examples, sample, mode, name):
+    queries = examples / "data" / "queries.fasta"
+    results = list(swsearch.search(queries, sample, statistics="fitted", mode=mode, max_hits=3, engine="cpu"))
+    commented = text_of(results, "7")
+    assert commented.count(f"# Note: E-values: {name}") == commented.count("# Note: fit: mean ") == 5
+    assert [len(query) for query in SearchIO.parse(io.StringIO(commented), "blast-tab", comments=True)] == [3] * 5
+    pairwise = text_of(results, "0")
+    assert pairwise.count(f"Note: E-values: {name}") == 5
+    assert f"Statistics: {name}" in pairwise
+    assert "Lambda" not in pairwise
+    best = results[0].hits[0]
+    assert f" Score = {best.score},  Z-score = {best.z_score:.1f},  Expect = " in pairwise
+    first = json.loads(text_of(results).splitlines()[0])
+    assert first["parameters"]["statistics"].startswith(name)
+    assert first["parameters"]["fit"] == results[0].statistics.parameters()
+    assert first["hits"][0]["z_score"] == best.z_score
+    assert first["hits"][0]["bit_score"] is None
+    assert pickle.loads(pickle.dumps(results[0])) == results[0]
+    assert results[0].to_pandas()["bit_score"].isna().all()
+
+
+def peer_hits(program, examples, folder):
+    """Run ggsearch36 or glsearch36; return {(query, subject): (score, z-score, E-value)}."""
+    fasta = folder / "sample.fasta"
+    fasta.write_bytes(gzip.decompress((examples / "data" / "swissprot_sample.fasta.gz").read_bytes()))
+    command = [program, "-q", "-s", "BP62", "-E", "50", "-m", "10", examples / "data" / "queries.fasta", fasta]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    hits = {}
+    query = subject = ""
+    values = {}
+    for line in done.stdout.splitlines():
+        if line.startswith(">>>"):
+            if line[3] not in "</":
+                query = line[3:].split()[0].rstrip(",")
+        elif line.startswith(">>"):
+            subject, values = line[2:].split()[0], {}
+        elif line.startswith("; g") and ": " in line:
+            name, value = line.split(": ")
+            values[name.split("_")[-1]] = value
+            if name.endswith("expect"):
+                z_score = (float(values["z-score"]) - 50) / 10  # FASTA prints 50 + 10 z
+                hits[query, subject] = int(values["n-w opt"]), z_score, float(value)
+    return hits
+
+
+def ranks(values):
+    return np.argsort(np.argsort(values))
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("ggsearch36") is None, reason="ggsearch36 is not installed")
+def test_global_scores_and_z_scores_are_ggsearchs(examples, found, tmp_path):
+    """It looks only at subjects of 80 to 125 % of the query's length, with one mean and variance for all of them."""
+    theirs = peer_hits("ggsearch36", examples, tmp_path)
+    for query, result in found["global"].items():
+        ours = {hit.subject_id: hit for hit in result.hits}
+        pairs = [(values, ours[subject]) for (name, subject), values in theirs.items() if name == query]
+        assert len(pairs) > 50
+        assert [score for (score, *_), _ in pairs] == [hit.score for _, hit in pairs]
+        z_scores = np.array([(z_score, hit.z_score) for (_, z_score, _), hit in pairs])
+        assert np.corrcoef(ranks(z_scores[:, 0]), ranks(z_scores[:, 1]))[0, 1] > 0.9, query
+        near = z_scores[
+            z_scores[:, 0] < 5
+        ]  # not the relatives, whose z-scores are as large as the deviation is small
+        assert np.abs(near[:, 0] - near[:, 1]).max() < 1, query
+        # ours counts every subject, theirs a tenth to a fifth of them, and our tail is the heavier
+        for (_, _, evalue), hit in pairs:
+            if 0.01 < evalue < 50:
+                assert evalue / 10 < hit.evalue < 100 * evalue, (query, hit)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(shutil.which("glsearch36") is None, reason="glsearch36 is not installed")
+def test_what_glsearch_is_sure_of_is_found_in_semiglobal_mode(examples, found, tmp_path):
+    """Its queries are aligned whole, ours may hang over at either end, so only scores of relatives are alike."""
+    for (query, subject), (score, _, evalue) in peer_hits("glsearch36", examples, tmp_path).items():
+        hit = next(hit for hit in found["semiglobal"][query].hits if hit.subject_id == subject)
+        assert hit.score >= score
+        if evalue < 1e-6:
+            assert hit.evalue < 1e-4, (query, subject)

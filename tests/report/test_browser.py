@@ -1,0 +1,322 @@
+"""The HTML report in headless Chromium: what a person does with it, and what it must never do."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import swsearch
+from support.report_cases import QUERY, make_result, report
+from swsearch.report import create_writer
+from swsearch.results import RunInfo
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+WIDTHS = (360, 1280, 1920)
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
+    # warnings of the driver's own libraries are theirs
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser that keeps its console and every request that it makes."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(each)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.add_experimental_option(
+        "prefs", {"download.default_directory": str(tmp_path_factory.mktemp("downloads"))}
+    )
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER)) as driver:
+        driver.downloads = Path(options.experimental_options["prefs"]["download.default_directory"])
+        resize(driver, 1280)
+        yield driver
+
+
+def resize(driver: Any, width: int) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture
+def opened(chromium: Any, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
+    """Open a report's text; afterwards nothing was said on the console and nothing was loaded but the file."""
+    page = tmp_path / "report.html"
+    chromium.get_log("browser")
+    chromium.get_log("performance")
+
+    def show(text: str) -> Any:
+        page.write_text(text, encoding="ascii")
+        chromium.get(page.as_uri())
+        return chromium
+
+    yield show
+    assert chromium.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
+    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    outside = {url for url in asked if not url.startswith(("blob:", page.as_uri(), "data:"))}
+    assert outside == set()
+    assert page.as_uri() in asked  # so that the log is known to be kept
+    resize(chromium, 1280)
+
+
+@pytest.fixture(scope="module")
+def found(examples: Path) -> list[Any]:
+    data = examples / "data"
+    return list(
+        swsearch.search(data / "queries.fasta", data / "swissprot_sample.fasta.gz", distribution=True, engine="cpu")
+    )
+
+
+def all_of(driver: Any, selector: str) -> list[Any]:
+    return list(driver.find_elements("css selector", selector))
+
+
+def one(driver: Any, selector: str) -> Any:
+    return driver.find_element("css selector", selector)
+
+
+def drawn(driver: Any) -> str:
+    return "".join(svg.get_attribute("outerHTML") for svg in all_of(driver, "#query svg"))
+
+
+def column(driver: Any, place: int) -> list[str]:
+    rows = "tbody > tr:not(.detail)"
+    return [cell.text for cell in all_of(driver, f"#query .wide > table > {rows} > :nth-child({place})")]
+
+
+def heading(driver: Any, text: str) -> Any:
+    (button,) = [each for each in all_of(driver, "#query .wide > table > thead button") if each.text == text]
+    return button
+
+
+def filter_field(driver: Any, label: str) -> Any:
+    (found,) = [each for each in all_of(driver, ".filters label") if each.text == label]
+    return one(found, "input")
+
+
+def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found))
+    assert one(driver, "h2").text.startswith("P01308")
+    assert len(all_of(driver, "#query svg")) == 2
+    assert len(all_of(driver, "svg .bar")) == len(found[0].hits)
+    assert [cell.split("\n")[0] for cell in column(driver, 2)] == [hit.subject_id for hit in found[0].hits]
+    assert one(driver, ".shown").text == f"{len(found[0].hits)} hits shown"
+    expected = one(driver, "svg .expected").get_attribute("d")
+    assert expected.startswith("M")
+    assert "NaN" not in drawn(driver)
+
+
+def test_sorting(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found))
+    heading(driver, "Length").click()
+    lengths = [int(text.replace(",", "")) for text in column(driver, 8)]
+    assert lengths == sorted((hit.subject_length for hit in found[0].hits), reverse=True)
+    (head,) = all_of(driver, "th[aria-sort]")
+    assert head.get_attribute("aria-sort") == "descending"
+    heading(driver, "Length").click()
+    assert [int(text.replace(",", "")) for text in column(driver, 8)] == lengths[::-1]
+    assert one(driver, "th[aria-sort]").get_attribute("aria-sort") == "ascending"
+    heading(driver, "E-value").click()
+    assert [float(text) for text in column(driver, 5)] == sorted(float(text) for text in column(driver, 5))
+
+
+def test_filtering(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found))
+    hits = found[0].hits
+    filter_field(driver, "E-value at most").send_keys("1e-20")
+    assert len(column(driver, 1)) == sum(hit.evalue <= 1e-20 for hit in hits)
+    assert len(all_of(driver, "svg .bar")) == len(column(driver, 1))
+    filter_field(driver, "Subject holds").send_keys(hits[2].subject_id[2:].lower())
+    assert [text.split("\n")[0] for text in column(driver, 2)] == [hits[2].subject_id]
+    assert one(driver, ".shown").text == f"1 of {len(hits)} hits shown"
+    one(driver, "button[type=reset]").click()
+    time.sleep(0.2)
+    assert len(column(driver, 1)) == len(hits)
+    filter_field(driver, "Identity from %").send_keys("x")
+    assert filter_field(driver, "Identity from %").get_attribute("aria-invalid") == "true"
+    assert len(column(driver, 1)) == len(hits)
+    filter_field(driver, "Identity from %").clear()
+    filter_field(driver, "Coverage from %").send_keys("101")
+    assert column(driver, 1) == []
+    assert not one(driver, ".filters button[title]").is_enabled()
+
+
+@pytest.mark.parametrize("options", [{}, {"query_mask": "tantan", "subject_mask": "tantan", "statistics": "fitted"}])
+def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, options: Any) -> None:
+    subjects = examples / "data" / "swissprot_sample.fasta.gz"
+    *_, result = swsearch.search(examples / "data" / "queries.fasta", subjects, engine="cpu", **options)
+    driver = opened(report("html", result))
+    shown = result.hits[0].pair.query_row()
+    assert shown.isupper() != bool(options)
+    for place in (0, len(result.hits) - 1):
+        hit = result.hits[place]
+        button = all_of(driver, ".open-hit")[place]
+        driver.execute_script("arguments[0].scrollIntoView()", button)
+        button.click()
+        assert button.get_attribute("aria-expanded") == "true"
+        lines = [line for line in one(driver, "tr.detail pre").get_property("textContent").split("\n") if line]
+        cut = [slice(len(line) - len(line.lstrip()), None) for line in lines]
+        assert len(cut) == len(lines)
+        prefix = len(lines[0]) - len(lines[0].split(" ", 1)[1].lstrip(" 0123456789"))
+        ends = [line.rfind(" ") for line in lines]
+        top = "".join(line[prefix:end] for line, end in zip(lines[0::3], ends[0::3], strict=True))
+        bottom = "".join(line[prefix:end] for line, end in zip(lines[2::3], ends[2::3], strict=True))
+        middle = "".join(line[prefix:] for line in lines[1::3])
+        assert (top, middle, bottom) == hit.pair.rows()
+        said = one(driver, "tr.detail").text
+        assert f"identities {hit.identities}/" in said
+        assert ("by published statistics" in said) == bool(options)
+        assert lines[0].split()[1] == str(hit.pair.query_start + 1)
+        assert lines[-3].split()[-1] == str(hit.pair.query_end)
+        assert lines[-1].split()[-1] == str(hit.pair.subject_end)
+        button.click()
+        assert all_of(driver, "tr.detail") == []
+    one(driver, "svg .bar").click()
+    assert len(all_of(driver, "tr.detail")) == 1
+
+
+def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any], chromium: Any) -> None:
+    driver = opened(report("html", *found))
+    for old in chromium.downloads.iterdir():
+        old.unlink()
+    heading(driver, "Length").click()
+    filter_field(driver, "E-value at most").send_keys("1")
+    (button,) = [each for each in all_of(driver, ".filters button") if each.text == "Download TSV"]
+    button.click()
+    target = chromium.downloads / "P01308.tsv"
+    deadline = time.monotonic() + 20
+    while not target.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    names, *rows = [line.split("\t") for line in target.read_text().splitlines()]
+    assert names[:2] + names[-1:] == ["qaccver", "saccver", "stitle"]
+    expected = report("6 std score qcovs stitle", found[0]).splitlines()
+    kept = [line.split("\t") for line in expected if float(line.split("\t")[10]) <= 1]
+    lengths = {hit.subject_id: hit.subject_length for hit in found[0].hits}
+    assert rows == sorted(kept, key=lambda row: -lengths[row[1]])
+
+
+def test_a_keyboard_is_enough(opened: Any, found: list[Any]) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    driver = opened(report("html", *found))
+    chain = [driver.switch_to.active_element]
+    for _ in range(40):
+        driver.switch_to.active_element.send_keys(Keys.TAB)
+        chain.append(driver.switch_to.active_element)
+        if "open-hit" in (chain[-1].get_attribute("class") or ""):
+            break
+    names = [each.get_property("textContent") or each.get_attribute("id") for each in chain]
+    assert names[1] == "Skip to the hits"
+    assert {"Next", "Download TSV", "Length"} <= {name.strip() for name in names}
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert len(all_of(driver, "tr.detail pre")) == 1
+    outline = driver.execute_script("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_going_from_query_to_query(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found))
+    (after,) = [each for each in all_of(driver, ".steps button") if each.text == "Next"]
+    after.click()
+    time.sleep(0.2)
+    assert one(driver, "h2").text.startswith(found[1].query_id)
+    driver.back()
+    time.sleep(0.2)
+    assert one(driver, "h2").text.startswith(found[0].query_id)
+    one(driver, "#queries summary").click()
+    time.sleep(0.2)
+    links = all_of(driver, "#queries table a")
+    assert [link.text for link in links] == [result.query_id for result in found]
+    links[3].click()
+    time.sleep(0.2)
+    assert one(driver, "h2").text.startswith(found[3].query_id)
+    assert one(driver, "#which").get_attribute("value") == "3"
+
+
+def test_hostile_headers_run_nothing(opened: Any) -> None:
+    hostile = "<img src=x onerror=window.ran=1><svg/onload=window.ran=1>\"'</script><script>window.ran=1</script><!--"
+    subjects = [(f"{hostile}{k}", f"{hostile} & title", QUERY) for k in range(3)]
+    result = make_result((hostile, hostile, QUERY), subjects)
+    driver = opened(report("html", result, result))
+    one(driver, "#queries summary").click()
+    for button in all_of(driver, ".open-hit"):
+        button.click()
+    assert driver.execute_script("return window.ran === undefined")
+    assert all_of(driver, "img, iframe, [onerror], [onload]") == []
+    assert hostile.split(maxsplit=1)[0] in one(driver, "h2").text
+    assert f"{hostile} & title" in one(driver, "tr.detail strong").text
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+def test_fitted_statistics_and_none(opened: Any, examples: Path, mode: Any) -> None:
+    data = examples / "data"
+    first = next(
+        swsearch.search(
+            data / "queries.fasta", data / "swissprot_sample.fasta.gz", mode=mode, distribution=True, engine="cpu"
+        )
+    )
+    driver = opened(report("html", first, make_result(mode=mode), make_result(("q", "", "WWW"), [])))
+    names = [each.text for each in all_of(driver, "thead button")]
+    assert "Z" in names
+    assert "Bits" not in names
+    assert "NaN" not in drawn(driver)
+    one(driver, ".counts summary").click()
+    time.sleep(0.2)
+    rows = all_of(driver, ".counts tbody tr")
+    counts = sum(int(one(row, "td").get_property("textContent")) for row in rows)
+    assert counts + first.distribution.n_below == first.distribution.n_subjects
+    driver.execute_script("location.hash = '#query-2'")
+    time.sleep(0.2)
+    assert "E-value" not in [each.text for each in all_of(driver, "thead button")]
+    driver.execute_script("location.hash = '#query-3'")
+    time.sleep(0.2)
+    assert "No hits." in one(driver, "#query").text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, chromium: Any) -> None:
+    resize(chromium, width)
+    driver = opened(report("html", *found))
+    one(driver, ".open-hit").click()
+    time.sleep(0.2)
+    script = "const d = document.documentElement; return [d.scrollWidth, d.clientWidth]"
+    content, room = driver.execute_script(script)
+    assert content <= room <= width
+    wide = one(driver, "#query .wide")
+    assert driver.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", wide) <= 0
+
+
+def test_printing_draws_what_is_open(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found))
+    one(driver, ".open-hit").click()
+    pdf = driver.print_page()
+    assert len(pdf) > 10_000
+    driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    lines = one(driver, "tr.detail pre").get_property("textContent").split("\n")
+    assert len(lines[0].split()[2]) == 60
+
+
+def test_nothing_at_all(opened: Any) -> None:
+    stream = io.StringIO()
+    writer = create_writer("html", stream)
+    result = make_result()
+    size = result.database_name, result.database_subjects, result.database_residues
+    writer.begin(RunInfo("0", *size, result.scoring, result.mode, None, None, 500))
+    writer.end()
+    driver = opened(stream.getvalue())
+    assert "Parameters" in one(driver, "main").text

@@ -1,0 +1,228 @@
+"""The HTML report as a file: structure, escaping, and what may differ between runs. The browser's part is in
+test_report_browser.py."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import swsearch
+from support.report_cases import QUERY, SUBJECT, make_result, report
+from swsearch.report import create_writer
+from swsearch.results import Hsp, RunInfo, SearchResult
+from swsearch.run_info import Checksum, Execution, checksums
+from swsearch.scoring import Scoring
+from swsearch.statistics.observed import distribution_of
+from swsearch.statistics.regression import Lengths
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)></script><script>alert(2)</script><!-- \u2028 & \" ' \x01 second \ud800 \x1b[0m"
+)
+
+VOID = {"meta", "br", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed in turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.stack: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.style = ""
+        self.words = ""
+        self.feed(text)
+        self.close()
+        assert not self.stack
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        inside = self.stack[-1] if self.stack else ""
+        if inside == "script":
+            self.scripts.append((self.elements[-1][1], data))
+        elif inside == "style":
+            self.style += data
+        else:
+            self.words += data
+
+    def data(self, identifier: str) -> Any:
+        (found,) = [json.loads(text) for attributes, text in self.scripts if attributes.get("id") == identifier]
+        return found
+
+
+def counted(result: SearchResult) -> SearchResult:
+    scores = [20, 21, 21, 30, *[hit.score for hit in result.hits]]
+    lengths = Lengths(np.full(len(scores), 70))
+    found = distribution_of(scores, result.query_length, lengths, result.statistics, 1_000_000)
+    return dataclasses.replace(result, distribution=found)
+
+
+def test_a_page_that_is_well_formed_and_allows_nothing_but_itself() -> None:
+    text = report("html", counted(make_result()), make_result(("q2", "", "WWW"), []))
+    assert text.isascii()
+    page = Page(text)
+    (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    (script,) = [code for attributes, code in page.scripts if not attributes]
+    for code in (script, page.style):
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not [a for tag, a in page.elements if "src" in a or (a.get("href") or "#")[0] != "#"]
+    assert not re.search(
+        r"innerHTML|insertAdjacentHTML|document\.write|\beval\b|https?://(?!www\.w3\.org/2000/svg)", script
+    )
+    assert not re.search(r"@import|url\(", page.style)
+
+
+def test_the_data_are_those_of_the_result() -> None:
+    result = counted(make_result(effective=5_000_000))
+    page = Page(report("html", result, make_result(("q2", "none here", "WWW"), [])))
+    data = page.data("data-0")
+    hit = result[0]
+    assert (data["id"], data["title"], data["length"], data["sequence"]) == ("q1", "the query", 70, QUERY)
+    assert "5,000,000" in data["note"]
+    (found,) = data["hits"]
+    assert (found["id"], found["titles"], found["length"]) == ("s1", ["s1 a subject"], 72)
+    assert (found["score"], found["bits"], found["evalue"], found["z"]) == (293, hit.bit_score, hit.evalue, None)
+    pair = hit.pair
+    assert found["hsps"] == [
+        {
+            "q": 0, "s": 2, "cigar": hit.cigar, "subject": SUBJECT[2:70], "identities": hit.identities,
+            "positives": hit.positives, "score": 293, "bits": hit.bit_score, "evalue": hit.evalue,
+        }
+    ]  # fmt: skip
+    assert pair.query_end == 67
+    assert data["distribution"]["subjects"] == 5
+    assert sum(data["distribution"]["counts"]) == 5
+    assert len(data["distribution"]["expected"]) > 10
+    assert page.data("data-1")["hits"] == []
+    index = page.data("index")
+    assert [query["hits"] for query in index["queries"]] == [1, 0]
+    assert index["positive"]["I"] == "ILMVJ" or set(index["positive"]["I"]) >= set("ILMV")
+    assert set(index["positive"]["W"]) >= set("WY")
+
+
+def test_several_alignments_of_a_hit_and_a_masked_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = make_result()
+    pair = result[0].pair
+    masked = dataclasses.replace(pair, query=np.where(np.arange(70) > 60, 22, pair.query).astype(np.uint8))
+    two = [Hsp(pair, 293, 100.0, 1e-9), Hsp(masked, 40, 20.0, None)]
+    monkeypatch.setattr(type(result[0]), "hsps", property(lambda self: two))
+    first, second = Page(report("html", result)).data("data-0")["hits"][0]["hsps"]
+    assert "query" not in first
+    assert len(second["query"]) == 70
+    assert second["query"] != QUERY
+    assert (second["score"], second["evalue"]) == (40, None)
+
+
+def test_hostile_headers_are_never_markup() -> None:
+    result = make_result((HOSTILE, HOSTILE, QUERY), [(HOSTILE, HOSTILE, SUBJECT)])
+    result = dataclasses.replace(result, database_name=HOSTILE, no_statistics=HOSTILE)
+    text = report("html", result)
+    page = Page(text)
+    assert {tag for tag, _ in page.elements} == {
+        "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "p", "strong", "main", "noscript",
+        "code", "nav", "section", "h2", "dl", "div", "dt", "dd", "footer", "script",
+    }  # fmt: skip
+    assert text.count("<script") == text.count("</script") == 3
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    titles = page.data("data-0")["hits"][0]["titles"]
+    assert titles[0].startswith("<img src=x onerror=alert(1)></script>")
+    assert titles[1].startswith("second")
+    assert "\x1b" not in "".join(titles)
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+def test_without_statistics_there_are_no_numbers(mode: Any) -> None:
+    page = Page(report("html", make_result(mode=mode)))
+    data = page.data("data-0")
+    assert data["note"].startswith("no E-values")
+    assert data["hits"][0]["bits"] is data["hits"][0]["evalue"] is data["distribution"] is None
+    assert "Statistics" in page.words
+
+
+def run_of(result: SearchResult, execution: Execution) -> str:
+    stream = io.StringIO()
+    writer = create_writer("html", stream)
+    size = result.database_name, result.database_subjects, result.database_residues
+    sums = (Checksum("queries", "q & a.fa", "ab" * 32),)
+    writer.begin(RunInfo("0", *size, result.scoring, result.mode, result.statistics, 10.0, 500, sums, execution))
+    writer.write(result)
+    writer.end()
+    return stream.getvalue()
+
+
+def test_only_the_run_differs() -> None:
+    begun = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    pages = [
+        run_of(make_result(), Execution(engine, f"swsearch search '<b>' --engine {engine}", begun))
+        for engine in ("cpu", "gpu")
+    ]
+    assert "ab" * 32 + " q &amp; a.fa" in pages[0]
+    assert "2026-01-02 03:04:05" in pages[0]
+    assert "&lt;b&gt;" in pages[0]
+    cut = [re.subn(r'<section id="run".*?</section>', "", page, flags=re.DOTALL) for page in pages]
+    assert cut[0] == cut[1]
+    assert cut[0][1] == 1
+    assert pages[0] != pages[1]
+
+
+def test_checksums_are_those_of_the_files(tmp_path: Any) -> None:
+    queries, subjects, path = (tmp_path / name for name in ("q.fa", "s.fa", "s.h5"))
+    queries.write_text(">q\nMKV\n")
+    subjects.write_text(">s\nMKVL\n")
+    with swsearch.Database.build([subjects], path) as database:
+        found = checksums(str(queries), database)
+    assert [each.what for each in found] == ["queries", "database", "built from"]
+    assert found[0].sha256 == hashlib.sha256(queries.read_bytes()).hexdigest()
+    assert found[1].sha256 == hashlib.sha256(path.read_bytes()[512:]).hexdigest()
+    assert found[2].sha256 == hashlib.sha256(subjects.read_bytes()).hexdigest()
+    with swsearch.Database.from_records([("s", "MKVL")]) as database:
+        assert checksums("-", database) == ()
+
+
+def test_a_search_writes_one(examples: Any, tmp_path: Any) -> None:
+    target = tmp_path / "report.html"
+    data = examples / "data"
+    line = [sys.executable, "-m", "swsearch", "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz"]
+    done = subprocess.run(
+        [*map(str, line), "--outfmt", "html", "-o", str(target)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    page = Page(target.read_text(encoding="ascii"))
+    assert page.data("index")["queries"][0]["id"] == "P01308"
+    assert page.data("data-0")["distribution"]["subjects"] == 3575
+    assert "--outfmt html" in page.words
+    assert "SHA-256, built from" in page.words
+
+
+def test_other_scoring_systems_have_their_own_middle_lines() -> None:
+    gaps = Scoring(gap_open=9)
+    assert Page(report("html", make_result(scoring=gaps))).data("index")["positive"]["W"]
+
+
+def test_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="html alone"):
+        create_writer("html qseqid", io.StringIO())

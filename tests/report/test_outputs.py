@@ -1,0 +1,151 @@
+"""Which output gets which format, from the command line down to the files."""
+
+import hashlib
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from swsearch import report
+from swsearch.errors import SwsearchError
+from swsearch.report import outputs
+from swsearch.report.outputs import Output, pair_outputs
+
+SWSEARCH = [sys.executable, "-m", "swsearch"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "formats", "expected"),
+    [
+        ([], [], ["6"]),
+        ([], ["7"], ["7"]),
+        (["-"], [], ["6"]),
+        (["hits"], [], ["6"]),
+        (["/dev/null"], [], ["6"]),
+        (["/dev/stdout"], ["json"], ["json"]),
+        (["/dev/null", "/dev/null"], [], ["6", "6"]),
+        (["a.tsv", "b.tab", "c.txt", "d.CSV"], [], ["6", "6", "6", "10"]),
+        (["a.xml", "b.json", "c.jsonl", "d.sam", "e.paf"], [], ["5", "15", "json", "sam", "paf"]),
+        (["a.txt", "b.json", "c.unheard"], ["0", "json", "6 qseqid"], ["0", "json", "6 qseqid"]),
+        (["-", "b.xml"], ["7", "xml"], ["7", "xml"]),
+    ],
+)
+def test_formats_by_option_or_extension(paths, formats, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert pair_outputs(paths, formats) == [
+        Output(path, outfmt) for path, outfmt in zip(paths or [None], expected, strict=True)
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_extension_means_its_format_and_one_only():
+    extensions = [extension for kind in report.KINDS for extension in kind.extensions]
+    assert len(extensions) == len(set(extensions))
+    for kind in report.KINDS:
+        assert all(report.kind_of_file(f"x{extension}") is kind for extension in kind.extensions)
+    names = [name for kind in report.KINDS for name in (kind.key, *kind.names)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("paths", "formats", "message"),
+    [
+        ([], ["6", "7"], "got --outfmt 2 times and no --output, expected an --output for each"),
+        (["a.tsv", "b.xml"], ["6"], "got --outfmt 1 times and --output 2 times, expected as many of both"),
+        (["a.tsv"], ["6", "5"], "got --outfmt 2 times and --output 1 times"),
+        (["a.bam"], [], "output: got 'a.bam', expected an extension out of .xml, .tsv,"),
+        (["a.tsv.gz"], [], "output is not compressed; write to stdout and pipe it"),
+        (["a.tsv.gz"], ["6"], "--output a.tsv.gz means a compressed file, but got --outfmt 6"),
+        (["a.xml"], ["6 qseqid"], "--output a.xml means --outfmt 5, but got --outfmt 6"),
+        (["a.tsv"], ["sam"], "--output a.tsv means --outfmt 6, but got --outfmt sam"),
+        (["a.tsv", "./a.tsv"], [], "got --output ./a.tsv and --output a.tsv, expected different files"),
+        (["-", "-"], ["6", "7"], "got --output - and --output -, expected different"),
+        (["a.tsv", "b.tsv"], ["6", "6 nonsense"], "outfmt: got '6 nonsense'"),
+        (["a.tsv", "."], [], "is a directory"),
+        (["a.tsv", "no/b.tsv"], [], "the folder no does not exist"),
+    ],
+)
+def test_what_cannot_be_is_told_before_the_search(paths, formats, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SwsearchError, match=re.escape(message)):
+        pair_outputs(paths, formats)
+    assert list(tmp_path.iterdir()) == []
+
+
+def search(examples, *arguments, cwd, **options):
+    line = [*SWSEARCH, "search", examples / "data" / "queries.fasta", examples / "data" / "swissprot_sample.fasta.gz"]
+    line += ["--engine", "cpu", "--max-hits", "3", *arguments]
+    return subprocess.run([str(part) for part in line], cwd=cwd, capture_output=True, check=False, **options)
+
+
+def without_run(report_bytes):
+    return re.sub(rb'<section id="run".*?</section>', b"", report_bytes, flags=re.S)
+
+
+def test_one_search_writes_all(examples, tmp_path):
+    names = [f"hits{kind.extensions[0]}" for kind in report.KINDS if kind.extensions]
+    done = search(examples, *(part for name in names for part in ("-o", name)), "-o", "-", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert done.stdout == (tmp_path / "hits.tsv").read_bytes()
+    for name in names:
+        kind = report.kind_of_file(name)
+        one = search(examples, "--outfmt", kind.key, "--threads", "1", cwd=tmp_path)
+        several = (tmp_path / name).read_bytes()
+        if kind.key == "html":  # whose block on the run has the time and the command line
+            assert several.count(b'<section id="run"') == 1
+        assert without_run(one.stdout) == without_run(several) != b"", name
+
+
+def test_one_file_that_cannot_be_written_takes_all_along(examples, tmp_path):
+    # the portable stand-in for a full disk: no file may grow beyond 3 kB, which the table does not need
+    limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 3; exec \"$@\"", "limited"]
+    data = examples / "data"
+    line = [*limited, *SWSEARCH, "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz"]
+    line += ["--max-hits", "3", "--engine", "cpu", "-o", "a.tsv", "-o", "b.xml"]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [str(part) for part in line]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, text=True, env=environment)
+    assert done.returncode == 6, done.stderr
+    assert "a.tsv, b.xml: cannot be written: File too large; nothing was left there" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_let_go_of_what_they_hold(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    said = []
+    monkeypatch.setattr(report.base.Writer, "discard", lambda self: said.append(type(self).__name__))
+    with (
+        pytest.raises(KeyboardInterrupt),
+        outputs.open_reports([Output("a.xml", "5"), Output("b.tsv", "6 qseqid")]) as reports,
+    ):
+        assert reports.needs_alignments
+        raise KeyboardInterrupt
+    assert said == ["BlastXmlWriter", "TabularWriter"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bytes_go_to_no_terminal(examples, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    ours, theirs = pty.openpty()
+    line = [*SWSEARCH, "search", "q.fasta", "s.fasta", "--outfmt", "parquet"]
+    done = subprocess.run(line, cwd=tmp_path, stdout=theirs, stderr=subprocess.PIPE, check=False, text=True)
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 1
+    assert "--outfmt parquet is binary, and stdout is a terminal; write to a file with --output" in done.stderr
+
+
+def test_bytes_go_through_a_pipe(examples, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    done = search(examples, "--outfmt", "parquet query_id score", "-q", cwd=tmp_path)
+    table = parquet.read_table(io.BytesIO(done.stdout))
+    assert table.num_rows == 15
+    (source,) = json.loads(table.schema.metadata[b"swsearch"])["database"]["sources"]
+    digest = hashlib.sha256((examples / "data" / "swissprot_sample.fasta.gz").read_bytes()).hexdigest()
+    assert (source["sha256"], source["records"]) == (digest, 3575)

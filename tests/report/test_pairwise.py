@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
+from swsearch.scoring import Mode
+
+
+def golden(text: str) -> str:
+    return textwrap.dedent(text).lstrip("\n")
+
+
+def test_report_as_people_know_it() -> None:
+    result = make_result(subjects=[("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40])], effective=2_000_000)
+    assert report("0", result, make_result(("q2", "", "WWW"), [])) == golden("""
+        swsearch 0.1.0
+
+        Database: some/db.h5
+                   3,000 sequences; 1,000,000 total letters
+
+
+        Query= q1 the query
+
+        Length=70
+        E-values refer to a database of 2,000,000 letters
+                                                                              Score     E
+        Sequences producing significant alignments:                          (Bits)  Value
+
+        s1 a subject                                                          117     1e-37
+        s2                                                                    78.6    2e-22
+
+
+        >s1 a subject
+        Length=72
+
+         Score = 117 bits (293),  Expect = 1e-37
+         Identities = 64/69 (93%), Positives = 66/69 (96%), Gaps = 3/69 (4%)
+
+        Query  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQ--DNLSGAEKAVQVK  58
+                   MKTAYIAKQRQISFVKSHFSRQ +ERLGLIEVQAP+LSRVGDGTQ  DNLSGAEKAVQVK
+        Sbjct  3   MKTAYIAKQRQISFVKSHFSRQ-DERLGLIEVQAPLLSRVGDGTQWWDNLSGAEKAVQVK  61
+
+        Query  59  VKALPDAQF  67
+                   VKALPDAQF
+        Sbjct  62  VKALPDAQF  70
+
+
+        >s2
+        Length=40
+
+         Score = 78.6 bits (192),  Expect = 2e-22
+         Identities = 40/40 (100%), Positives = 40/40 (100%), Gaps = 0/40 (0%)
+
+        Query  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV  40
+                   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV
+        Sbjct  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV  40
+
+
+        Query= q2
+
+        Length=3
+
+        ***** No hits found *****
+
+
+
+        Lambda      K        H        a         alpha    sigma
+           0.267   0.0410    0.140     1.90     42.6     43.6
+
+          Database: some/db.h5
+          Number of letters in database: 1,000,000
+          Number of sequences in database: 3,000
+
+        Matrix: BLOSUM62
+        Gap Penalties: Existence: 11, Extension: 1
+        Mode: local, exact
+        Statistics: Karlin-Altschul, BLAST's constants and finite-size correction
+        """)
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+def test_without_statistics_raw_scores_stand_alone_and_a_note_says_why(mode: Mode) -> None:
+    result = make_result(subjects=[("s1", "", SUBJECT), ("s2", "", QUERY)], mode=mode)
+    text = report("pairwise", result)
+    note = f"Note: no E-values: no statistics are published for {mode} alignment; hits are ranked by score"
+    assert " ".join(text.split()).count(note) == 1
+    assert f"\n Score = {result[0].score}\n Identities" in text
+    assert f"\nBest sequences:{'':55}(Raw)\n\ns1{'':68}{result[0].score}\n" in text
+    assert not any(word in text for word in ("Expect", "bits", "nan", "None", "Lambda"))
+
+
+def test_a_row_without_residues_shows_the_residue_before_it() -> None:
+    text = report("0", make_result(("q", "", "WWWW"), [("s", "", "A" * 70 + "WWWW")], mode="global"))
+    assert f"Query  0   {'-' * 60}  0\n           {' ' * 60}\nSbjct  1   {'A' * 60}  60\n" in text
+    assert "Query  1   ----------WWWW  4\n                     WWWW\nSbjct  61  AAAAAAAAAAWWWW  74\n" in text
+
+
+def test_an_alignment_with_an_empty_subject() -> None:
+    text = report("0", make_result(("q", "", "WWWW"), [("s", "", "")], mode="global"))
+    assert " Identities = 0/4 (0%), Positives = 0/4 (0%), Gaps = 4/4 (100%)\n\nQuery  1  WWWW  4\n" in text
+    assert "\nSbjct  0  ----  0\n" in text
+
+
+def test_long_titles_are_shortened_in_the_list_and_wrapped_before_the_alignment() -> None:
+    description = "A description with several words so that it becomes long enough to be wrapped OS=Foo"
+    text = report("0", make_result(subjects=[("sp|P00001|NAME1", description, QUERY), ("i" * 144, "end", QUERY)]))
+    assert "\nsp|P00001|NAME1 A description with several words so that it becom...  " in text
+    assert (
+        "\n>sp|P00001|NAME1 A description with several words so that it becomes\nlong enough to be wrapped OS=Foo\n"
+        in text
+    )
+    assert f"\n{'i' * 65}...  " in text
+    assert f"\n>{'i' * 144}\nend\nLength=70\n" in text
+    assert all(len(line) <= 92 for line in text.split("\n") if "iiii" not in line)
+
+
+def test_hostile_and_merged_headers() -> None:
+    description = "tab\there \x1b[31m\r\n\x85 \udc80 \u00fc\x01second|two other\x01third"
+    text = report("0", make_result(("q\x1b", "\n>x", QUERY), [("s", description, QUERY)]))
+    text.encode()
+    assert text.split("\n") == [*text.splitlines(), ""]
+    assert "\x1b" not in text
+    assert "\n>s tab here  [31m    \ufffd \u00fc\n second|two other\n third\nLength=70\n" in text
+
+
+def test_further_alignments_follow_two_blank_lines_as_in_blastps_report() -> None:
+    text = report("0", with_two_alignments(make_result()))
+    assert text.count("Length=72") == 1
+    assert "\nSbjct  62  VKALPDAQF  70\n\n\n Score = 29.4 bits (" in text
+    assert "\nQuery  48  LSGAEKAVQVKVKALPDAQF  67\n" in text

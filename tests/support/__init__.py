@@ -1,0 +1,1 @@
+"""What tests share: cases, fakes, and machines that stand for a GPU."""
