@@ -26,7 +26,7 @@ def test_importing_is_cheap_and_needs_no_gpu():
 
 def test_help_needs_none_of_the_heavy_modules():
     code = (
-        "import sys\nfrom swsearch import cli\nsys.argv = ['swsearch', '--help']\ntry:\n    cli.main()\n"
+        "import sys\nfrom swsearch.cli import main as cli\nsys.argv = ['swsearch', '--help']\ntry:\n    cli.main()\n"
         "except SystemExit: pass\nprint(sorted(set(sys.modules) & {'numpy', 'h5py', 'Bio', 'pycuda', 'parasail'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
