@@ -1,0 +1,91 @@
+"""Which recurrence is computed: matrix and gap costs, and which ends of an alignment are free.
+
+What follows from these together has its home here, and so have their checks: a `Recurrence` that exists is one that
+can be computed. How the cells are filled, `swsearch.reference` states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
+
+
+@dataclass(frozen=True, init=False)
+class Recurrence:
+    """What every engine computes for a query and a subject.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default. As an attribute, the ends in force: never None.
+
+    Raises
+    ------
+    OptionError
+        If there is no such mode, or ends are chosen in a mode that fixes them.
+    """
+
+    scoring: Scoring
+    mode: Mode
+    ends: Ends
+
+    def __init__(self, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None) -> None:
+        check_mode(mode)
+        object.__setattr__(self, "scoring", scoring)
+        object.__setattr__(self, "mode", mode)
+        object.__setattr__(self, "ends", check_ends(mode, ends))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether an alignment may begin and end anywhere, so that no cell is below 0."""
+        return self.mode == "local"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the first residue of a gap costs no more than the others."""
+        return self.scoring.gap_open == 0
+
+    @property
+    def has_usual_ends(self) -> bool:
+        """Whether the free ends are those that the mode leaves free where none are chosen."""
+        return self.ends == Ends.of_mode(self.mode)
+
+    def score_range(self, query_length: int, subject_length: int) -> tuple[int, int]:
+        """Bound every value that the recurrence can hold, in matrix units; see `Scoring.score_range`."""
+        return self.scoring.score_range(self.mode, query_length, subject_length)
+
+    def lane_bits(self, query_length: int, subject_length: int) -> int:
+        """Return the narrowest lane, in bits, that can never saturate for these lengths; see `Scoring.lane_bits`."""
+        return self.scoring.lane_bits(self.mode, query_length, subject_length)
+
+    def empty_score(self, query_length: int, subject_length: int) -> int:
+        """Score a pair of which one side is empty.
+
+        Parameters
+        ----------
+        query_length, subject_length : int
+            Residues; one of the two is 0.
+
+        Returns
+        -------
+        int
+            Matrix units: 0 where an end of the side with residues is free, otherwise what one gap costs.
+        """
+        ends, gap_cost = self.ends, self.scoring.gap_cost
+        query = 0 if ends.query_start or ends.query_end else gap_cost(query_length)
+        subject = 0 if ends.subject_start or ends.subject_end else gap_cost(subject_length)
+        return -(query + subject)
+
+    def describe_ends(self) -> str:
+        """Return ``global alignment`` or ``semiglobal alignment, free ends: query-start, query-end``."""
+        free = f", free ends: {self.ends.describe()}" if self.mode == "semiglobal" else ""
+        return f"{self.mode} alignment{free}"
+
+    def describe(self) -> str:
+        """Return ``global alignment; BLOSUM62, gap open 11, gap extend 1``."""
+        return f"{self.describe_ends()}; {self.scoring.describe()}"
