@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from swsearch.api import score, search, write
     from swsearch.db import Database
     from swsearch.engines.pair_base import align
     from swsearch.errors import SwsearchError
-    from swsearch.job.job import score, search
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
@@ -30,6 +30,7 @@ __all__ = [
     "dna_matrix",
     "score",
     "search",
+    "write",
 ]
 
 _HOMES = {
@@ -40,8 +41,9 @@ _HOMES = {
     "SwsearchError": "swsearch.errors",
     "align": "swsearch.engines.pair_base",
     "dna_matrix": "swsearch.scoring",
-    "score": "swsearch.job.job",
-    "search": "swsearch.job.job",
+    "score": "swsearch.api",
+    "search": "swsearch.api",
+    "write": "swsearch.api",
 }
 
 _CHECKOUT = Path(__file__).resolve().parent.parent

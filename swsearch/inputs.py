@@ -79,12 +79,12 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     InputError
         If there is no sequence, or one has a byte that is no residue letter.
     """
-    if isinstance(queries, (str, Path)) and _is_path(queries):
+    if path := path_of(queries):
         from swsearch.db import read_fasta
 
         found = [
             Query(record.identifier, record.description, record.codes, tuple(record.masked))
-            for record in read_fasta(str(queries), alphabet=alphabet)
+            for record in read_fasta(path, alphabet=alphabet)
         ]
     else:
         found = [
@@ -94,6 +94,11 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
     return found
+
+
+def path_of(sequences: Any) -> str:
+    """Return the path that sequences are read from, as `read_queries` understands it; empty where it is none."""
+    return str(sequences) if isinstance(sequences, (str, Path)) and _is_path(sequences) else ""
 
 
 def _lower(letters: str) -> tuple[tuple[int, int], ...]:
@@ -162,8 +167,7 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
-        if isinstance(subjects, (str, Path)) and _is_path(subjects):
-            path = str(subjects)
+        if path := path_of(subjects):
             if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
             return Database.from_fasta([path], mask=own)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from swsearch.alignment import PairAlignment
+from swsearch.later import Later
+from swsearch.run_info import Asked, RunInfo
 from swsearch.scoring import Mode, Scoring
-from swsearch.statistics.fitted import Fit
-from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, why_no_statistics
+from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
 
 if TYPE_CHECKING:
     import pandas
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
     from matplotlib.axes import Axes
 
-    from swsearch.run_info import Checksum, Execution
     from swsearch.statistics.observed import ScoreDistribution
-
-
-Asked = dict[str, int | float | str]
-"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, several alignments."""
 
 
 @dataclass(frozen=True)
@@ -81,28 +76,43 @@ class Hit:
     score: int
     bit_score: float | None
     evalue: float | None
-    _align: Callable[[], PairAlignment] | None = field(default=None, repr=False, compare=False)
+    _alignment: Later[PairAlignment] | None = field(default=None, repr=False, compare=False)
     z_score: float | None = None
     evalue_published: float | None = None
-    _further: Callable[[Hit], list[Hsp]] | None = field(default=None, repr=False, compare=False)
+    _further: Later[list[Hsp]] | None = field(default=None, repr=False, compare=False)
 
-    @cached_property
+    @property
     def pair(self) -> PairAlignment:
         """The alignment, found when first asked for and kept."""
-        if self._align is None:
+        if self._alignment is None:
             raise AttributeError("this hit was made without sequences, so it has no alignment")
-        return self._align()
+        return self._alignment.get()
 
-    @cached_property
+    @property
+    def is_aligned(self) -> bool:
+        """Whether `pair` costs nothing."""
+        return self._alignment is not None and self._alignment.is_known
+
+    @property
+    def sequences(self) -> Callable[[], PairAlignment] | None:
+        """What finds `pair`, and reads the two sequences for it; None where there are none."""
+        return None if self._alignment is None else self._alignment.source
+
+    def align_as(self, pair: PairAlignment) -> None:
+        """Let `pair` be an alignment that was found elsewhere, together with others."""
+        assert self._alignment is not None
+        self._alignment.give(pair)
+
+    @property
     def hsps(self) -> list[Hsp]:
         """The alignments that are reported, the best first, which is the hit's own; found when first asked for."""
         best = Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score, self.evalue_published)
-        return [best] if self._further is None else [best, *self._further(self)]
+        return [best] if self._further is None else [best, *self._further.get()]
 
     @property
     def may_have_several(self) -> bool:
         """Whether `hsps` may hold more than the hit's own alignment."""
-        return self._further is not None or len(self.__dict__.get("hsps", ())) > 1
+        return self._further is not None
 
     @property
     def alignment(self) -> Alignment:
@@ -145,14 +155,6 @@ class Hit:
 
         return plot_dots(self, ax, window=window, threshold=threshold)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the alignment itself instead of the way to it."""
-        state = dict(self.__dict__)
-        if self._align is not None:
-            state["pair"], state["hsps"] = self.pair, self.hsps
-        state["_align"] = state["_further"] = None
-        return state
-
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -184,6 +186,8 @@ class SearchResult:
         Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
     distribution : ScoreDistribution or None
         How the whole database scores, if the search was asked to keep it.
+    run : RunInfo or None
+        The search that it is of, which `swsearch.write` writes beside the hits.
     """
 
     query_id: str
@@ -200,6 +204,7 @@ class SearchResult:
     no_statistics: str = field(default="", repr=False)
     asked: Asked = field(default_factory=dict, repr=False)
     distribution: ScoreDistribution | None = field(default=None, repr=False)
+    run: RunInfo | None = field(default=None, repr=False, compare=False)
 
     @property
     def why_no_statistics(self) -> str:
@@ -284,51 +289,3 @@ class SearchResult:
         columns = self.to_columns()
         schema = pyarrow.schema([(name, types.get(name, integers)) for name in columns])
         return pyarrow.table(columns, schema=schema)
-
-
-@dataclass(frozen=True)
-class RunInfo:
-    """What a report says of the run as a whole.
-
-    Parameters
-    ----------
-    version : str
-        swsearch's version.
-    database_name : str
-        Path of the database or FASTA file.
-    database_subjects, database_residues : int
-        Its size.
-    scoring, mode
-        As in `SearchResult`.
-    statistics : KarlinAltschul, Fit or None
-        What E-values are made with; what was fitted to a query's scores is known to its result alone.
-    evalue : float or None
-        Threshold in force, if there is one.
-    max_hits : int
-        Most hits reported for a query.
-    checksums : tuple of Checksum
-        Of the files that went in, where a writer asks for them.
-    execution : Execution or None
-        Engine, command line and time: what may differ between runs that find the same.
-    asked : dict of str to (int, float or str)
-        As in `SearchResult`.
-    effective_residues : int or None
-        Database size that E-values refer to, where it is not the database's own.
-    database_sources : tuple of dict
-        The files that the database was built from, as `Database.info` has them: path, sha256, bytes, records.
-    """
-
-    version: str
-    database_name: str
-    database_subjects: int
-    database_residues: int
-    scoring: Scoring
-    mode: Mode
-    statistics: KarlinAltschul | Fit | None
-    evalue: float | None
-    max_hits: int
-    checksums: tuple[Checksum, ...] = ()
-    execution: Execution | None = None
-    asked: Asked = field(default_factory=dict)
-    effective_residues: int | None = None
-    database_sources: tuple[dict[str, Any], ...] = ()

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from swsearch.db import Database
+from swsearch.scoring import Mode, Scoring
+from swsearch.statistics.fitted import Fit
+from swsearch.statistics.karlin_altschul import KarlinAltschul
+
+Asked = dict[str, int | float | str]
+"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, several alignments."""
+
+PYTHON = "swsearch.search() from Python"
+"""What stands for a command line where there was none."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +62,109 @@ class Execution:
         return (datetime.now(UTC) - self.begun).total_seconds()
 
 
-def checksums(queries: str, database: Database) -> tuple[Checksum, ...]:
+@dataclass(frozen=True)
+class Origin:
+    """Where a search's queries and the search itself come from.
+
+    Parameters
+    ----------
+    queries : str
+        Path of the query file; empty where there is none, ``-`` for stdin.
+    command : str
+        The command line.
+    begun : datetime
+        With its time zone; now by default.
+    """
+
+    queries: str = ""
+    command: str = PYTHON
+    begun: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]]) -> tuple[Checksum, ...]:
     """Return the checksums of the query file, the database file and the FASTA files that this was built from.
 
     Parameters
     ----------
     queries : str
         Path of the query file; what cannot be read twice, such as stdin, has no checksum.
-    database : Database
-        Open. Its own checksum (of all but its first 512 bytes, as ``db verify`` checks it) and those of its sources
-        are the ones that were recorded when it was built.
+    database : str
+        Path of the database, whose own checksum (of all but its first 512 bytes, as ``db verify`` checks it) is the
+        one that was recorded when it was built. One that was made in memory has the name of a FASTA file, or none.
+    sources : iterable of dict
+        What it was built from, as `Database.sources` gives them.
     """
     from swsearch.db.format import is_database, read_user_block
 
     found: list[Checksum] = []
-    if Path(queries).is_file():
+    if queries and Path(queries).is_file():
         with Path(queries).open("rb") as file:
             found.append(Checksum("queries", queries, hashlib.file_digest(file, "sha256").hexdigest()))
-    name = database.name  # where it was made in memory: that of a FASTA file, or no file's
-    block = read_user_block(name) if Path(name).is_file() and is_database(name) else None
+    block = read_user_block(database) if Path(database).is_file() and is_database(database) else None
     if block is not None and block.sha256:
-        found.append(Checksum("database", name, block.sha256))
-    sources = (source for source in database.sources() if source.get("sha256"))
-    found += [Checksum("built from", source["path"], source["sha256"]) for source in sources]
+        found.append(Checksum("database", database, block.sha256))
+    found += [Checksum("built from", source["path"], source["sha256"]) for source in sources if source.get("sha256")]
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a report says of the run as a whole.
+
+    Parameters
+    ----------
+    version : str
+        swsearch's version.
+    database_name : str
+        Path of the database or FASTA file.
+    database_subjects, database_residues : int
+        Its size.
+    scoring, mode
+        As in `SearchResult`.
+    statistics : KarlinAltschul, Fit or None
+        What E-values are made with; what was fitted to a query's scores is known to its result alone.
+    evalue : float or None
+        Threshold in force, if there is one.
+    max_hits : int
+        Most hits reported for a query.
+    checksums : tuple of Checksum
+        Of the files that went in, where a writer asks for them.
+    execution : Execution or None
+        Engine, command line and time: what may differ between runs that find the same.
+    asked : dict of str to (int, float or str)
+        As in `SearchResult`.
+    effective_residues : int or None
+        Database size that E-values refer to, where it is not the database's own.
+    database_sources : tuple of dict
+        The files that the database was built from, as `Database.info` has them: path, sha256, bytes, records.
+    queries : str
+        Path of the query file; empty where there is none.
+    """
+
+    version: str
+    database_name: str
+    database_subjects: int
+    database_residues: int
+    scoring: Scoring
+    mode: Mode
+    statistics: KarlinAltschul | Fit | None
+    evalue: float | None
+    max_hits: int
+    checksums: tuple[Checksum, ...] = ()
+    execution: Execution | None = None
+    asked: Asked = field(default_factory=dict)
+    effective_residues: int | None = None
+    database_sources: tuple[dict[str, Any], ...] = ()
+    queries: str = ""
+
+    def with_checksums(self) -> RunInfo:
+        """Return the same with the checksums of the files that went in, which are read for it."""
+        return replace(self, checksums=checksums(self.queries, self.database_name, self.database_sources))
+
+    def is_of(self, other: RunInfo) -> bool:
+        """Say whether two searches asked the same of the same database, whatever the queries, engine and time."""
+        return _without_circumstances(self) == _without_circumstances(other)
+
+
+def _without_circumstances(run: RunInfo) -> RunInfo:
+    return replace(run, checksums=(), execution=None, queries="")

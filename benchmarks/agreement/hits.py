@@ -49,7 +49,8 @@ from benchmarks.support.peers import Printed
 from swsearch import report
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.results import Hit, RunInfo, SearchResult
+from swsearch.results import Hit, SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.scoring import Matrix, Scoring, matrix_from_table
 from swsearch.statistics.karlin_altschul import statistics_for
 

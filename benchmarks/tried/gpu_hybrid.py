@@ -119,9 +119,7 @@ class Hybrid:
         cpu.plan(workload)
         options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS)
         job = SearchJob(queries, database, gpu, options)
-        self._thresholds = Thresholds(
-            [job.least_scores(len(query.codes)) for query in queries], [None] * len(queries)
-        )
+        self._thresholds = Thresholds([job.least.of(len(query.codes)) for query in queries], [None] * len(queries))
         self._groups = {engine: prepare(engine, queries, options.scoring, MODE) for engine in (gpu, cpu)}
 
     def _find(self, engine: Engine, loaded: LoadedChunk) -> Pending:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAMED = 3
 """Unknown identifiers that a message names."""
 
-Mask = npt.NDArray[np.bool_]
+Allowed = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
     return found
 
 
-def allowed_subjects(database: Database, filters: HitFilters) -> Mask | None:
+def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
     """Return which subjects may be hits, by ordinal; None if all may.
 
     Raises
@@ -131,7 +131,7 @@ def allowed_subjects(database: Database, filters: HitFilters) -> Mask | None:
     """
     if filters.include_ids is None and filters.exclude_ids is None:
         return None
-    allowed: Mask = np.ones(database.n_subjects, dtype=np.bool_)
+    allowed: Allowed = np.ones(database.n_subjects, dtype=np.bool_)
     if filters.include_ids is not None:
         allowed[:] = False
         allowed[_places(database, filters.include_ids, "include_ids")] = True

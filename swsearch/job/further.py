@@ -18,7 +18,8 @@ import numpy.typing as npt
 from swsearch.alignment import PairAlignment
 from swsearch.engines.cpu import extension
 from swsearch.job.filters import HitFilters
-from swsearch.results import Hit, Hsp
+from swsearch.later import Later
+from swsearch.results import Hsp
 from swsearch.statistics.choice import HitNumbers
 
 
@@ -32,7 +33,7 @@ def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
 
 
 def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
-    """Find alignments of a pair behind its best local one.
+    """Find alignments of a pair after its best local one.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
 
 @dataclass(frozen=True)
 class Further:
-    """Finds what a hit's `hsps` hold behind its best alignment.
+    """Finds what a hit's `hsps` hold after its best alignment.
 
     Parameters
     ----------
@@ -86,10 +87,10 @@ class Further:
     filters: HitFilters
     numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
 
-    def __call__(self, hit: Hit) -> list[Hsp]:
-        """Find them."""
-        found = further_alignments(hit.pair, self.most - 1, self.least)
-        numbers = self.numbers([pair.score for pair in found], np.full(len(found), hit.subject_length))
+    def find(self, best: Later[PairAlignment], subject_length: int) -> list[Hsp]:
+        """Find those of a hit, from its best alignment and its subject's length in residues."""
+        found = further_alignments(best.get(), self.most - 1, self.least)
+        numbers = self.numbers([pair.score for pair in found], np.full(len(found), subject_length))
         return [
             Hsp(pair, pair.score, **vars(number))
             for pair, number in zip(found, numbers, strict=True)

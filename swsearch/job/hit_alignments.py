@@ -12,12 +12,15 @@ from swsearch.alphabet import ByteArray
 from swsearch.engines.cpu import tracing
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
-from swsearch.masking import masked_codes, shown_letters
+from swsearch.masking import Mask, masked_codes, shown_letters
+from swsearch.recurrence import Recurrence
 from swsearch.results import Hit, SearchResult
+from swsearch.scoring import Mode, Scoring
 
 if TYPE_CHECKING:
+    from swsearch.db import Database
+    from swsearch.engines.base import Engine
     from swsearch.engines.pair_base import PairAligner
-    from swsearch.job.job import SearchJob
 
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
@@ -31,12 +34,40 @@ BATCH_RESIDUES = 16 << 20
 
 
 @dataclass(frozen=True)
+class SubjectReader:
+    """Reads subjects as a search scores and shows them.
+
+    Parameters
+    ----------
+    database : Database
+        Open as long as subjects are read.
+    mask : {"none", "lower", "tantan"}
+        What of the subjects is scored as X.
+    recurrence : Recurrence
+        What they are aligned by.
+    """
+
+    database: Database
+    mask: Mask
+    recurrence: Recurrence
+
+    @property
+    def method(self) -> tuple[Scoring, Mode]:
+        """Scoring and mode."""
+        return self.recurrence.scoring, self.recurrence.mode
+
+    def masked(self, subject: int) -> list[tuple[int, int]]:
+        """Return the runs that are scored as X, 0-based and half-open."""
+        return self.database.masked(subject, self.mask)
+
+
+@dataclass(frozen=True)
 class HitSequences:
     """The two sequences of a hit, to be aligned when that is asked for.
 
     Parameters
     ----------
-    job : SearchJob
+    reader : SubjectReader
         Reads the subject.
     query : Query
         The query.
@@ -44,7 +75,7 @@ class HitSequences:
         The subject's place in the input.
     """
 
-    job: SearchJob
+    reader: SubjectReader
     query: Query
     subject: int
 
@@ -52,24 +83,21 @@ class HitSequences:
         """Align them on the CPU."""
         query, subject = self.codes()
         memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(subject)))
-        return self.shown(align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory))
+        return self.shown(align_codes(query, subject, *self.reader.method, memory=memory))
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
-        """Return the query's and the subject's codes, X where they are masked."""
-        subject = self.job.database.codes(self.subject)
-        runs = self._subject_runs()
+        """Return the query's and the subject's codes, each of shape (n,), uint8, X where they are masked."""
+        subject = self.reader.database.codes(self.subject)
+        runs = self.reader.masked(self.subject)
         return self.query.codes, masked_codes(subject, runs) if runs else subject
 
     def shown(self, pair: PairAlignment) -> PairAlignment:
         """Give an alignment of these codes the letters that it is shown with, where something is masked."""
-        runs = self._subject_runs()
+        runs = self.reader.masked(self.subject)
         if self.query.letters is None and not runs:
             return pair
-        subject = shown_letters(self.job.database.codes(self.subject), runs) if runs else None
+        subject = shown_letters(self.reader.database.codes(self.subject), runs) if runs else None
         return replace(pair, query_letters=self.query.letters, subject_letters=subject)
-
-    def _subject_runs(self) -> list[tuple[int, int]]:
-        return self.job.database.masked(self.subject, self.job.subject_mask)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -81,13 +109,13 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
         From a search job.
     threads : int
         Hits that are aligned side by side on the CPU, the longest first, so that the threads end together; the tables
-        of each take at most `swsearch.job.job.ALIGNMENT_MEMORY`.
+        of each take at most `ALIGNMENT_MEMORY`.
     aligner : PairAligner, optional
         What aligns instead; where it fails the CPU goes on. The alignments are the same.
     """
     everything = [hit for result in results for hit in result.hits]
-    hits = [hit for hit in everything if "pair" not in hit.__dict__]
-    if aligner is None or not _align_elsewhere(hits, results, aligner):
+    hits = [hit for hit in everything if not hit.is_aligned]
+    if aligner is None or not _align_elsewhere(hits, aligner):
         align_together(hits, threads)
     if any(hit.may_have_several for hit in everything):
         with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
@@ -99,13 +127,13 @@ def align_together(hits: Sequence[Hit], threads: int) -> None:
     """Find the alignments of hits on the CPU, ``threads`` at a time."""
     for batch in _batches(hits):
         pairs = [sequences.codes() for _, sequences in batch]
-        options = batch[0][1].job.options
+        recurrence = batch[0][1].reader.recurrence
         known = [hit.score for hit, _ in batch]
         found = tracing.find_many(
-            pairs, options.scoring, options.mode, ALIGNMENT_MEMORY, threads=threads, known=known
+            pairs, recurrence.scoring, recurrence.mode, ALIGNMENT_MEMORY, threads=threads, known=known
         )
         for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
-            _keep(hit, sequences.shown(PairAlignment(query, subject, options.scoring, *one)))
+            hit.align_as(sequences.shown(PairAlignment(query, subject, recurrence.scoring, *one)))
     for hit in hits:
         _ = hit.pair  # those in no batch
 
@@ -115,11 +143,11 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
     batch: list[tuple[Hit, HitSequences]] = []
     residues = 0
     for hit in hits:
-        sequences = hit._align
+        sequences = hit.sequences
         needed = tracing.enough_memory(hit.query_length, hit.subject_length)
         if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
             continue
-        if batch and (residues > BATCH_RESIDUES or sequences.job is not batch[0][1].job):
+        if batch and (residues > BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
             yield batch
             batch, residues = [], 0
         batch.append((hit, sequences))
@@ -128,32 +156,27 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
         yield batch
 
 
-def _keep(hit: Hit, pair: PairAlignment) -> None:
-    """Let a hit have its alignment, where its cached property keeps it."""
-    hit.__dict__["pair"] = pair
-
-
-def _align_elsewhere(hits: Sequence[Hit], results: Sequence[SearchResult], aligner: PairAligner) -> bool:
+def _align_elsewhere(hits: Sequence[Hit], aligner: PairAligner) -> bool:
     """Let an aligner do all hits; say whether it did."""
-    sequences = [hit._align for hit in hits if isinstance(hit._align, HitSequences)]
-    if len(sequences) < len(hits):
+    sequences = [hit.sequences for hit in hits if isinstance(hit.sequences, HitSequences)]
+    if not sequences or len(sequences) < len(hits) or any(s.reader is not sequences[0].reader for s in sequences):
         return False
     pairs = [each.codes() for each in sequences]
     try:
-        found = aligner.align_many(pairs, results[0].scoring, results[0].mode)
+        found = aligner.align_many(pairs, *sequences[0].reader.method)
         for hit, each, pair in zip(hits, sequences, found, strict=True):
-            _keep(hit, each.shown(pair))
+            hit.align_as(each.shown(pair))
     except (EngineError, MemoryLimitError):
         return False
     return True
 
 
-def aligner_for(job: SearchJob, n_hits: int) -> PairAligner | None:
-    """Return the GPU's pair aligner where the job runs on a GPU without a bound on its memory, and has many hits."""
-    if job.engine.name != "gpu" or n_hits < GPU_WORTH_HITS:
+def aligner_for(engine: Engine, n_hits: int) -> PairAligner | None:
+    """Return the GPU's pair aligner where a search runs on a GPU without a bound on its memory, and has many hits."""
+    if engine.name != "gpu" or n_hits < GPU_WORTH_HITS:
         return None
     from swsearch.engines.gpu.engine import GpuEngine
     from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 
-    assert isinstance(job.engine, GpuEngine)
-    return GpuPairAligner(job.engine.info.index) if job.engine.may_share else None
+    assert isinstance(engine, GpuEngine)
+    return GpuPairAligner(engine.info.index) if engine.may_share else None

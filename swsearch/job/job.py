@@ -1,20 +1,16 @@
-"""A search job: every query against every subject, the best hits, their statistics and alignments."""
+"""A search job: every query against every subject; which subjects are a query's best, and the hits made of them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.blocks import IntArray
-from swsearch.engines import create_engine
 from swsearch.engines.base import (
     ChunkPlan,
     Engine,
@@ -25,27 +21,27 @@ from swsearch.engines.base import (
     ScoreArray,
     Thresholds,
     Workload,
+    available_processors,
     exact_scores,
 )
-from swsearch.errors import InputError
-from swsearch.inputs import Query, Sequences, open_subjects, read_queries
-from swsearch.job.filters import HitFilters, allowed_subjects, named_ids
+from swsearch.inputs import Query
+from swsearch.job.filters import allowed_subjects
+from swsearch.job.hit_alignments import SubjectReader
 from swsearch.job.hits import HitMaker
+from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions
-from swsearch.job.ranking import TopHits, best_by_fit, best_of
-from swsearch.masking import Mask, database_mask
-from swsearch.results import Asked, SearchResult
+from swsearch.job.options import SearchOptions
+from swsearch.job.ranking import TopHits, best_by_fit, rank
+from swsearch.job.selection import Selection
+from swsearch.masking import database_mask
+from swsearch.recurrence import Recurrence
+from swsearch.results import SearchResult
+from swsearch.run_info import Asked, Execution, Origin, RunInfo
 from swsearch.scoring import Mode, Scoring
-from swsearch.statistics.choice import StatisticsMethod, why_none
+from swsearch.statistics.choice import why_none
 from swsearch.statistics.fitted import Fit, FitError, FittedStatistics, fit_scores
-from swsearch.statistics.karlin_altschul import (
-    KarlinAltschul,
-    MinimumScores,
-    Statistics,
-    statistics_for,
-)
-from swsearch.statistics.observed import distribution_of
+from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.observed import count_scores, distribution_of
 from swsearch.statistics.regression import Lengths
 
 if TYPE_CHECKING:
@@ -76,6 +72,8 @@ class SearchJob:
         Called with the number of cells just finished.
     threads : int, optional
         Hits that are aligned at a time, where filters take alignments; one for each processor by default.
+    origin : Origin, optional
+        Where the queries and the command come from, for reports.
 
     Raises
     ------
@@ -91,18 +89,22 @@ class SearchJob:
         options: SearchOptions,
         progress: Progress | None = None,
         threads: int | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.queries = [query.masked(options.query_mask) for query in queries]
         self.database, self.engine, self.options = database, engine, options
-        self.subject_mask = database_mask(database, options.subject_mask)
-        self.progress, self.threads = progress, threads
+        self.progress, self._origin = progress, origin or Origin()
+        mask = database_mask(database, options.subject_mask)
+        self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
+        self.least = LeastScores(options, database)
+        self._maker = HitMaker(self.reader, options, self.least, threads or available_processors())
         self._allowed = allowed_subjects(database, options.filters)
 
     @cached_property
     def asked(self) -> Asked:
         """What is asked for beyond every search's parameters, by name, as reports show it."""
         options = self.options
-        masks = {"query_mask": options.query_mask, "subject_mask": self.subject_mask}
+        masks = {"query_mask": options.query_mask, "subject_mask": self.reader.mask}
         found: Asked = {name: mask for name, mask in masks.items() if mask != "none"}
         if options.max_alignments > 1:
             found["max_alignments"] = options.max_alignments
@@ -119,6 +121,20 @@ class SearchJob:
         return self._fit or self.options.statistics
 
     @cached_property
+    def run(self) -> RunInfo:
+        """What reports say of the job as a whole."""
+        from swsearch import __version__
+
+        database, options = self.database, self.options
+        return RunInfo(
+            __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
+            self.method, options.threshold, options.max_hits,
+            execution=Execution(self.engine.description, self._origin.command, self._origin.begun), asked=self.asked,
+            effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),
+            queries=self._origin.queries,
+        )  # fmt: skip
+
+    @cached_property
     def _fit(self) -> Fit | None:
         options, database = self.options, self.database
         if not options.is_fitted:
@@ -126,9 +142,14 @@ class SearchJob:
         return Fit(options.mode, options.scoring.gap_extend, database.n_subjects, database.n_residues)
 
     @property
+    def _needs_all_scores(self) -> bool:
+        """Whether every subject's score is kept until a query is done."""
+        return self.options.is_fitted or self.options.distribution
+
+    @property
     def _most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
-        if self.options.is_fitted or self.options.distribution:
+        if self._needs_all_scores:
             each = 8  # twice an int32, for a chunk and for all
         elif self.options.filters.needs_alignments:
             each = 16  # score and place
@@ -142,32 +163,35 @@ class SearchJob:
         """Cells of the whole job: query residues times subject residues."""
         return sum(len(query.codes) for query in self.queries) * self.database.n_residues
 
-    @property
-    def effective_residues(self) -> int:
-        """Database size that E-values refer to."""
-        return self.options.dbsize or self.database.n_residues
-
     def results(self) -> Iterator[SearchResult]:
-        """Yield one result a query, in query order; alignments are made when asked for."""
+        """Yield one result per query, in query order; alignments are made when asked for."""
         for batch in self.batches():
             yield from batch
 
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
-        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.subject_mask)) as loaded:
+        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
             for group in _groups(self.queries, self._most_queries):
                 yield self.run_group(group, loaded)
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
+        selections = self.select(queries, loaded)
+        return [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
+
+    # selecting
+
+    def select(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
+        """Score some of the queries together, and return what may be reported for each."""
+        if not self._needs_all_scores:
+            return self._select_above(queries, loaded)
+        rows = self._all_scores(queries, loaded)
+        return [self._select_of_all(query, row) for query, row in zip(queries, rows, strict=True)]
+
+    def _select_above(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
+        """Let the engine look for what reaches the threshold, which rises while the best are found."""
         options = self.options
-        if self._fit is not None:
-            return self._run_fitted(queries, loaded, self._fit)
-        if options.distribution:
-            return self._run_counted(queries, loaded)
-        tops = [
-            TopHits(self.least_scores(len(query.codes)), options.max_candidates, self._allowed) for query in queries
-        ]
+        tops = [TopHits(self.least.of(len(query.codes)), options.max_candidates, self._allowed) for query in queries]
         group = prepare(self.engine, queries, options.scoring, options.mode)
         pending: list[tuple[LoadedChunk, Pending]] = []
 
@@ -184,44 +208,36 @@ class SearchJob:
                 finish()
         while pending:
             finish()
-        return [
-            self._result(query, list(top), options.statistics, self._why_none)
-            for query, top in zip(queries, tops, strict=True)
-        ]
+        return [Selection(top.ranked, options.max_candidates, options.statistics, self._why_none) for top in tops]
 
-    def _run_fitted(self, queries: Sequence[Query], loaded: LoadedDatabase, fit: Fit) -> list[SearchResult]:
-        """Score everything, fit, then look for hits: the E-value threshold is known only when all is scored."""
-        options, lengths = self.options, self._by_length.all
-        results = []
-        for query, row in zip(queries, self._all_scores(queries, loaded), strict=True):
-            statistics: FittedStatistics | None = None
-            reason = ""
-            try:
-                statistics = fit_scores(fit, len(query.codes), self._by_length, row)
-            except FitError as error:
-                reason = why_none(str(error), self.published is not None)
-            if statistics is not None:
-                assert options.threshold is not None
-                among = best_by_fit(row, lengths, statistics, options.threshold, self.effective_residues)
-            else:
-                among = np.arange(len(row))
-            if options.mode != "global":
-                among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
-            best = best_of(row, self._passing(row, among), options.max_candidates)
-            result = self._result(query, best, statistics, reason)
-            results.append(self._with_distribution(result, row) if options.distribution else result)
-        return results
+    def _select_of_all(self, query: Query, row: ScoreArray) -> Selection:
+        """Choose from the scores with every subject, in input order: where they are fitted, or counted."""
+        statistics, reason, among = self._reaching(query, row)
+        among = self._passing(row, among)
+        counted = count_scores(row) if self.options.distribution else None
+        limit = self.options.max_candidates
+        return Selection(rank(row[among], among, limit), limit, statistics, reason, counted)
 
-    def _run_counted(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
-        """Score everything and keep how it is distributed; the hits are those that `Engine.find` finds."""
-        options, lengths = self.options, self.database.lengths
-        results = []
-        for query, row in zip(queries, self._all_scores(queries, loaded), strict=True):
-            among = np.flatnonzero(row >= self.least_scores(len(query.codes))[lengths])
-            best = best_of(row, self._passing(row, among), options.max_candidates)
-            result = self._result(query, best, options.statistics, self._why_none)
-            results.append(self._with_distribution(result, row))
-        return results
+    def _reaching(
+        self, query: Query, row: ScoreArray
+    ) -> tuple[KarlinAltschul | FittedStatistics | None, str, IntArray]:
+        """Return the statistics of a query's scores, why there are none, and the subjects within the threshold."""
+        options, residues = self.options, self.least.effective_residues
+        if self._fit is None:
+            among = np.flatnonzero(row >= self.least.of(len(query.codes))[self.database.lengths])
+            return options.statistics, self._why_none, among
+        statistics: FittedStatistics | None = None
+        reason, among = "", np.arange(len(row))
+        try:
+            statistics = fit_scores(self._fit, len(query.codes), self._by_length, row)
+        except FitError as error:
+            reason = why_none(str(error), self.least.published is not None)
+        else:
+            assert options.threshold is not None
+            among = best_by_fit(row, self._by_length.all, statistics, options.threshold, residues)
+        if options.mode != "global":
+            among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
+        return statistics, reason, among
 
     def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
         """Return the scores of some of the queries with every subject, in input order."""
@@ -236,71 +252,63 @@ class SearchJob:
             among = among[row[among] >= self.options.filters.min_score]
         return among if self._allowed is None else among[self._allowed[among]]
 
-    def _with_distribution(self, result: SearchResult, row: ScoreArray) -> SearchResult:
-        found = distribution_of(
-            row, result.query_length, self._by_length, result.statistics, self.database.n_residues
-        )
-        return replace(result, distribution=found)
-
     @cached_property
     def _by_length(self) -> Lengths:
         return Lengths(self.database.lengths)
-
-    @cached_property
-    def _lengths(self) -> npt.NDArray[np.int32]:
-        """Every subject length that occurs, but 0."""
-        # counted, not sorted: np.unique takes 0.3 s at its first call, half a million lengths or not
-        counts = np.bincount(self.database.lengths)
-        lengths: npt.NDArray[np.int32] = np.flatnonzero(counts[1:]).astype(np.int32) + np.int32(1)
-        return lengths
 
     @property
     def _why_none(self) -> str:
         """Why no query has E-values, where that is known before the search."""
         return "" if self.method is not None else why_none()
 
-    @cached_property
-    def published(self) -> KarlinAltschul | None:
-        """What is reported beside fitted E-values, where it exists."""
-        return statistics_for(self.options.scoring, self.options.mode) if self.options.is_fitted else None
+    # making results
 
-    @cached_property
-    def _minimum_scores(self) -> MinimumScores | None:
-        statistics = self.options.statistics
-        return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None
-
-    def least_scores(self, query_length: int) -> npt.NDArray[np.int64]:
-        """Tabulate the smallest score of a hit by subject length: the E-value threshold, exactly."""
-        lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
-        longest = int(lengths[-1]) if len(lengths) else 0
-        least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
-        if statistics is not None and threshold is not None and query_length:
-            assert self._minimum_scores is not None
-            least[lengths] = self._minimum_scores.of(threshold, query_length)
-        if self.options.filters.min_score is not None:
-            np.maximum(least, self.options.filters.min_score, out=least)
-        return least
-
-    def _result(
-        self, query: Query, best: list[tuple[int, int]], statistics: Statistics | None, reason: str = ""
-    ) -> SearchResult:
+    def result(self, query: Query, selection: Selection) -> SearchResult:
+        """Make the result of a query."""
         database = self.database
-        hits = HitMaker(self, query, statistics).hits(best)
+        distribution = None
+        if selection.distribution is not None:
+            distribution = distribution_of(
+                selection.distribution, len(query.codes), self._by_length, selection.statistics, database.n_residues
+            )
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
             query_length=len(query.codes),
-            hits=hits,
+            hits=self._maker.hits(query, selection),
             scoring=self.options.scoring,
             mode=self.options.mode,
-            statistics=statistics,
+            statistics=selection.statistics,
             database_name=database.name,
             database_subjects=database.n_subjects,
             database_residues=database.n_residues,
-            effective_residues=self.effective_residues,
-            no_statistics=reason,
+            effective_residues=self.least.effective_residues,
+            no_statistics=selection.reason,
             asked=self.asked,
+            distribution=distribution,
+            run=self.run,
         )
+
+
+def score_everything(
+    queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None
+) -> ScoreArray:
+    """Score every query with every subject, masked as the database says.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_subjects), int32
+        Exact scores in matrix units, queries and subjects in input order.
+    """
+    scores: ScoreArray = np.zeros((len(queries), database.n_subjects), dtype=np.int32)
+    start = 0
+    with closing(LoadedDatabase(engine, database, plan_for(engine, queries, database))) as chunks:
+        for group in _groups(queries):
+            rows = slice(start, start + len(group))
+            prepared = prepare(engine, group, recurrence.scoring, recurrence.mode)
+            _score_all(engine, prepared, chunks, scores[rows], progress)
+            start = rows.stop
+    return scores
 
 
 def _first_ready(pending: Sequence[Pending]) -> int:
@@ -344,196 +352,3 @@ def _score_all(
     for loaded in chunks:
         scores[:, loaded.chunk.subjects] = exact_scores(engine, group, loaded, progress)
         chunks.done(loaded)
-
-
-def _make_engine(
-    engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
-) -> Engine | None:
-    """Make the engine that is named; None if it was made already."""
-    if isinstance(engine, str):
-        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
-    if device is not None or gpu_memory is not None:
-        raise InputError(
-            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
-            "create_engine instead"
-        )
-    return None
-
-
-def search(
-    queries: Sequences,
-    subjects: Any,
-    *,
-    scoring: Scoring | None = None,
-    mode: Mode = "local",
-    max_hits: int = DEFAULT_MAX_HITS,
-    evalue: float | None = None,
-    dbsize: int | None = None,
-    statistics: StatisticsMethod = "auto",
-    min_score: int | None = None,
-    min_identity: float | None = None,
-    min_query_coverage: float | None = None,
-    min_subject_coverage: float | None = None,
-    include_ids: Iterable[str] | str | Path | None = None,
-    exclude_ids: Iterable[str] | str | Path | None = None,
-    max_alignments: int = 1,
-    query_mask: Mask = "none",
-    subject_mask: Mask | Literal["database"] = "database",
-    distribution: bool = False,
-    engine: str | Engine = "auto",
-    threads: int | None = None,
-    device: int | None = None,
-    gpu_memory: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[SearchResult]:
-    """Search a database with every query, exactly.
-
-    Parameters
-    ----------
-    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of sequences
-        A FASTA path (``-`` is stdin) or sequences; see `swsearch.inputs.read_queries`.
-    subjects : Database, path, or an iterable of sequences
-        A database, its path, the path of a FASTA file, or sequences.
-    scoring : Scoring, optional
-        Matrix and gap costs; BLOSUM62, 11, 1 by default.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    max_hits : int, optional
-        Most hits of a query.
-    evalue : float, optional
-        Largest E-value of a hit; 10 by default where there are statistics, published or fitted. Hits are ranked by
-        score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
-    dbsize : int, optional
-        Residues that E-values refer to, instead of the database's own.
-    statistics : {"auto", "published", "fitted", "none"}
-        What E-values come from: BLAST's published constants, or a distribution fitted to each query's scores with the
-        whole database. ``auto`` is the former where they exist (local mode, usual matrices and gap costs) and the
-        latter elsewhere. With ``fitted``, hits have ``evalue_published`` too where constants exist.
-    min_score : int, optional
-        Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
-        are reported.
-    min_identity, min_query_coverage, min_subject_coverage : float, optional
-        Least percentage of identical columns of a hit's alignment, and of the query or the subject between its first
-        and its last aligned residue. Candidates are aligned, the best first, until ``max_hits`` pass; till then each
-        subject that reaches the E-value threshold takes 16 bytes.
-    include_ids, exclude_ids : iterable of str or path, optional
-        Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
-        with an identifier a line. E-values refer to the whole database all the same.
-    max_alignments : int, optional
-        Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
-        before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
-    query_mask : {"none", "lower", "tantan"}, optional
-        What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
-    subject_mask : {"database", "none", "lower", "tantan"}, optional
-        The same of subjects; by default what the database was built to mask. E-values take no account of masks.
-    distribution : bool, optional
-        Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
-    engine : {"auto", "gpu", "cpu"} or Engine
-        What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
-    threads : int, optional
-        Worker threads; one for each processor by default.
-    device : int, optional
-        Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
-    gpu_memory : int, optional
-        Bytes of the GPU's memory that may be used; by default nearly all that is free.
-    progress : callable, optional
-        Called with the number of cells just finished.
-
-    Yields
-    ------
-    SearchResult
-        One a query, in query order. Arguments are checked, and queries read, before this function returns.
-
-    Raises
-    ------
-    InputError
-        If a query or an argument cannot be used.
-    DatabaseError
-        If the subjects cannot be read.
-    EngineError
-        If the engine fails.
-    GpuUnavailableError
-        If ``engine`` is ``gpu`` and the GPU cannot be used.
-    MemoryLimitError
-        If the job does not fit the memory that the engine may use.
-    """
-    filters = HitFilters(
-        min_score,
-        min_identity,
-        min_query_coverage,
-        min_subject_coverage,
-        named_ids(include_ids, "include_ids"),
-        named_ids(exclude_ids, "exclude_ids"),
-    )
-    options = SearchOptions(
-        scoring or Scoring(),
-        mode,
-        max_hits,
-        evalue,
-        dbsize,
-        statistics,
-        filters,
-        max_alignments,
-        query_mask,
-        subject_mask,
-        distribution,
-    )
-    read = read_queries(queries, options.scoring.matrix.alphabet)
-    made = _make_engine(engine, threads, device, gpu_memory)
-
-    def run() -> Iterator[SearchResult]:
-        used = made or engine
-        assert isinstance(used, Engine)
-        try:
-            # not closed here: hits read their subjects from it when their alignments are asked for
-            database = open_subjects(subjects, subject_mask)
-            yield from SearchJob(read, database, used, options, progress, threads).results()
-        finally:
-            if made is not None:
-                made.close()
-
-    return run()
-
-
-def score(
-    queries: Sequences,
-    subjects: Any,
-    *,
-    scoring: Scoring | None = None,
-    mode: Mode = "local",
-    engine: str | Engine = "auto",
-    threads: int | None = None,
-    device: int | None = None,
-    gpu_memory: int | None = None,
-    progress: Progress | None = None,
-) -> ScoreArray:
-    """Score every query against every subject, masked as the database says.
-
-    Parameters are those of `search`.
-
-    Returns
-    -------
-    ndarray, shape (n_queries, n_subjects), int32
-        Exact scores in matrix units, queries and subjects in input order.
-    """
-    options = SearchOptions(scoring or Scoring(), mode)
-    read = read_queries(queries, options.scoring.matrix.alphabet)
-    made = _make_engine(engine, threads, device, gpu_memory)
-    used = made or engine
-    assert isinstance(used, Engine)
-    database = open_subjects(subjects)
-    try:
-        scores = np.zeros((len(read), database.n_subjects), dtype=np.int32)
-        start = 0
-        with closing(LoadedDatabase(used, database, plan_for(used, read, database))) as chunks:
-            for group in _groups(read):
-                rows = slice(start, start + len(group))
-                prepared = prepare(used, group, options.scoring, options.mode)
-                _score_all(used, prepared, chunks, scores[rows], progress)
-                start = rows.stop
-        return scores
-    finally:
-        if database is not subjects:
-            database.close()
-        if made is not None:
-            made.close()

@@ -1,15 +1,72 @@
-"""Which subjects are a query's best: kept while chunks go by, or picked from all scores at once."""
+"""Which subjects are a query's best: the one order of hits, and what keeps the best in it.
+
+The order is score descending, then the subject's place in the input ascending. No two subjects are equal in it, so
+that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import Chunk
-from swsearch.engines.base import Candidates, ScoreArray
-from swsearch.statistics.fitted import FittedStatistics
+if TYPE_CHECKING:
+    from swsearch.blocks import Chunk
+    from swsearch.engines.base import Candidates, ScoreArray
+    from swsearch.statistics.fitted import FittedStatistics
+
+LongArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Subjects of one query, the best first.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,), int64
+        Exact scores, matrix units.
+    subjects : ndarray, shape (n,), int64
+        Each subject's place in the input.
+    """
+
+    scores: LongArray
+    subjects: LongArray
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, part: slice) -> Ranked:
+        return Ranked(self.scores[part], self.subjects[part])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ranked):
+            return NotImplemented
+        return np.array_equal(self.scores, other.scores) and np.array_equal(self.subjects, other.subjects)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int) -> Ranked:
+    """Return the best of some subjects, at most so many.
+
+    Parameters
+    ----------
+    scores : array_like, shape (n,), integer
+        Matrix units.
+    subjects : array_like, shape (n,), integer
+        Places in the input, each once.
+    limit : int
+        How many to keep.
+    """
+    values, places = np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64)
+    if len(values) > limit:  # few of many are sorted
+        good = values >= np.partition(values, -limit)[-limit]
+        values, places = values[good], places[good]
+    order = np.lexsort((places, -values))[:limit]
+    return Ranked(values[order], places[order])
 
 
 class TopHits:
@@ -18,24 +75,21 @@ class TopHits:
     Parameters
     ----------
     by_length : ndarray, shape (longest subject + 1,), int64
-        Smallest score of a hit by subject length.
-    max_hits : int
-        Most hits kept.
+        Least score of a hit by subject length, matrix units.
+    limit : int
+        Most subjects kept.
     allowed : ndarray, shape (n_subjects,), bool, optional
         Which subjects may be hits, in input order; by default all.
     """
 
-    def __init__(
-        self, by_length: npt.NDArray[np.int64], max_hits: int, allowed: npt.NDArray[np.bool_] | None = None
-    ) -> None:
-        self.by_length, self._max_hits, self._allowed = by_length, max_hits, allowed
-        self._scores: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._subjects: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    def __init__(self, by_length: LongArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
+        self.by_length, self._limit, self._allowed = by_length, limit, allowed
+        self.ranked = rank([], [], limit)
 
     @property
     def least(self) -> int | None:
         """Score below which nothing can become one of the best any more; None while everything can."""
-        return int(self._scores[-1]) if len(self._scores) == self._max_hits else None
+        return int(self.ranked.scores[-1]) if len(self.ranked) == self._limit else None
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
         """Take in the hits of a chunk."""
@@ -43,14 +97,9 @@ class TopHits:
         if self._allowed is not None:
             allowed = self._allowed[subjects]
             scores, subjects = scores[allowed], subjects[allowed]
-        self._scores = np.concatenate((self._scores, scores))
-        self._subjects = np.concatenate((self._subjects, subjects))
-        best = np.lexsort((self._subjects, -self._scores))[: self._max_hits]
-        self._scores, self._subjects = self._scores[best], self._subjects[best]
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        """Yield (score, subject), best first."""
-        return iter(zip(self._scores.tolist(), self._subjects.tolist(), strict=True))
+        kept = self.ranked
+        together = np.concatenate((kept.scores, scores)), np.concatenate((kept.subjects, subjects))
+        self.ranked = rank(*together, self._limit)
 
 
 def best_by_fit(
@@ -59,13 +108,13 @@ def best_by_fit(
     statistics: FittedStatistics,
     evalue: float,
     database_residues: int,
-) -> npt.NDArray[np.int64]:
+) -> LongArray:
     """Return the subjects whose E-value is at most ``evalue``, ascending.
 
     Parameters
     ----------
     scores : ndarray, shape (n_subjects,), int32
-        A query's, in input order.
+        A query's, in input order, matrix units.
     lengths : ndarray, shape (n_subjects,), integer
         Residues of each subject.
     statistics : FittedStatistics
@@ -74,19 +123,14 @@ def best_by_fit(
         The threshold.
     database_residues : int
         As for `FittedStatistics.evalues`.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Places in the input.
     """
     # few reach a score that may do, and only theirs are looked at twice
     least = statistics.least_scores(evalue, int(lengths.max(initial=0)), database_residues)
     likely = np.flatnonzero(scores >= least[lengths])
     evalues = statistics.evalues(scores[likely], statistics.query_length, lengths[likely], database_residues)
     return likely[evalues <= evalue]
-
-
-def best_of(scores: ScoreArray, among: npt.NDArray[np.int64], max_hits: int) -> list[tuple[int, int]]:
-    """Return (score, subject) of the best ``max_hits`` subjects among some, by score, then by place in the input."""
-    values = scores[among]
-    if len(values) > max_hits:
-        good = values >= np.partition(values, -max_hits)[-max_hits]
-        among, values = among[good], values[good]
-    order = np.lexsort((among, -values.astype(np.int64)))[:max_hits]
-    return list(zip(values[order].tolist(), among[order].tolist(), strict=True))

@@ -12,7 +12,8 @@ from swsearch.errors import InputError, OptionError
 from swsearch.report import headers
 from swsearch.report.base import BinaryWriter, did_you_mean
 from swsearch.report.provenance import provenance
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 
 if TYPE_CHECKING:
     import pyarrow

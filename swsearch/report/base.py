@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import IO, Any, ClassVar
 
 from swsearch.errors import OptionError
-from swsearch.results import RunInfo, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 
 
 class Writer(ABC):

@@ -8,7 +8,8 @@ from typing import IO, Any
 
 from swsearch.report import blast_terms, headers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 
 
 class BlastJsonWriter(Writer):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from swsearch.report import headers
-from swsearch.results import RunInfo, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 PROGRAM = "blastp"

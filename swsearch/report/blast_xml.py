@@ -9,7 +9,8 @@ from html import escape  # xml.sax.saxutils imports all of urllib
 
 from swsearch.report import blast_terms, headers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 
 _HEAD = """<?xml version="1.0"?>
 <!DOCTYPE BlastOutput PUBLIC "-//NCBI//NCBI BlastOutput/EN" "http://www.ncbi.nlm.nih.gov/dtd/NCBI_BlastOutput.dtd">

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from swsearch.results import Asked, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import Asked
 from swsearch.statistics.fitted import FittedStatistics
 
 MISSING = "N/A"

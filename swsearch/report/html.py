@@ -23,7 +23,8 @@ import numpy as np
 from swsearch.alphabet import ByteArray
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.observed import ScoreDistribution
 

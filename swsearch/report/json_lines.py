@@ -7,7 +7,8 @@ from typing import Any, TextIO
 
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import FittedStatistics
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path, PurePath
+from typing import IO, Any
 
 from swsearch import report
+from swsearch.engines.base import available_processors
 from swsearch.errors import InputError, OptionError
+from swsearch.job.hit_alignments import align_hits
+from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_outputs
-from swsearch.results import RunInfo, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 
 DEFAULT_FORMAT = "6"
 """BLAST's table."""
@@ -30,10 +36,18 @@ class Output:
         Where to write; None and ``-`` are stdout.
     outfmt : str
         A format as `swsearch.report.create_writer` takes it.
+    stream : file object or None
+        Where to write instead of a path, if it is open already.
     """
 
     path: str | None
     outfmt: str
+    stream: IO[Any] | None = None
+
+    @property
+    def needs_distribution(self) -> bool:
+        """Whether results are to keep how the whole database scores."""
+        return report.kind_of(self.outfmt).writer.needs_distribution
 
 
 def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
@@ -72,6 +86,45 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
         _check_extension(output)
         _check_terminal(output)
     return outputs
+
+
+def outputs_for(
+    output: str | Path | IO[Any] | Sequence[str | Path | IO[Any]], outfmt: str | Sequence[str] | None
+) -> list[Output]:
+    """Find the format of each output of `swsearch.write`, and check all that can be checked before writing.
+
+    Raises
+    ------
+    OptionError, InputError, OutputError
+        As `pair_outputs`, and if a stream does not take the bytes or the text of its format.
+    """
+    given = list(output) if isinstance(output, (list, tuple)) else [output]
+    formats = [outfmt] if isinstance(outfmt, str) else list(outfmt or [])
+    if formats and len(formats) != len(given):
+        raise InputError(f"format: got {len(formats)} for {len(given)} outputs, expected one for each, or none")
+    places = [each if isinstance(each, (str, Path)) else None for each in given]
+    outputs: list[Output] = []
+    for number, (target, path) in enumerate(zip(given, places, strict=True)):
+        chosen = formats[number : number + 1]
+        if path is not None:
+            outputs += pair_outputs([str(path)], chosen)
+        else:
+            outputs.append(_stream_output(target, chosen[0] if chosen else DEFAULT_FORMAT))
+    _check_places([each for each in outputs if each.stream is None])
+    return outputs
+
+
+def _stream_output(stream: Any, outfmt: str) -> Output:
+    """Check that an open file object takes what a format writes."""
+    if not hasattr(stream, "write"):
+        raise InputError(f"output: got {type(stream).__name__}, expected a path or a file object")
+    binary = report.kind_of(outfmt).writer.binary
+    report.create_writer(outfmt, io.StringIO())
+    takes_text = isinstance(stream, io.TextIOBase) or hasattr(stream, "encoding")
+    if binary == takes_text:
+        expected = "bytes, such as open(path, 'wb')" if binary else "text, such as open(path, 'w')"
+        raise InputError(f"output: {stream!r} cannot take format {outfmt!r}, expected a file object for {expected}")
+    return Output(None, outfmt, stream)
 
 
 def _format_of(path: str | None) -> str:
@@ -134,6 +187,8 @@ class Reports:
     def __init__(self, writers: Sequence[report.Writer]) -> None:
         self._writers = writers
         self.needs_alignments = any(writer.needs_alignments for writer in writers)
+        self.needs_distribution = any(writer.needs_distribution for writer in writers)
+        self.needs_checksums = any(writer.needs_checksums for writer in writers)
 
     def begin(self, run: RunInfo) -> None:
         """Write what stands before the first result."""
@@ -154,14 +209,72 @@ class Reports:
 @contextlib.contextmanager
 def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
     """Open all outputs; they appear under their names when the block ends, all or, if it fails, none of them."""
-    kinds = [report.kind_of(output.outfmt) for output in outputs]
-    targets = [(output.path, kind.writer.binary) for output, kind in zip(outputs, kinds, strict=True)]
+    targets = [(each.path, report.kind_of(each.outfmt).writer.binary) for each in outputs if each.stream is None]
     with open_outputs(targets) as streams:
+        opened = iter(streams)
         writers: list[report.Writer] = []
         try:
-            for output, stream in zip(outputs, streams, strict=True):
-                writers.append(report.create_writer(output.outfmt, stream))
+            for output in outputs:
+                writers.append(report.create_writer(output.outfmt, output.stream or next(opened)))
             yield Reports(writers)
         finally:
             for writer in writers:
                 writer.discard()
+
+
+TOGETHER = 64
+"""Results that are aligned together where they come from no search that is still to run."""
+
+
+def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) -> None:
+    """Write results to all outputs; see `swsearch.write`.
+
+    Raises
+    ------
+    InputError
+        If results are of different searches, or there is nothing to say which search they are of.
+    OutputError
+        If a file cannot be written.
+    """
+    with open_reports(outputs) as reports:
+        if isinstance(results, SearchResults):
+            if reports.needs_distribution:
+                results.keep_distribution()
+            run, batches = results.run, results.batches(reports.needs_alignments)
+        else:
+            run, batches = _run_of(results, reports.needs_alignments)
+        reports.begin(run.with_checksums() if reports.needs_checksums else run)
+        for batch in batches:
+            for result in batch:
+                reports.write(result)
+        reports.end()
+
+
+def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:
+    """Return what results say of their search, and the results some at a time, aligned if that is asked for."""
+    given = iter(results)
+    first = next(given, None)
+    if first is None:
+        raise InputError(
+            "results: got none, and so nothing that says which search they are of; expected at least one"
+        )
+    run = first.run
+    if run is None:
+        raise InputError(
+            f"results: {first!r} does not say which search it is of; expected results of swsearch.search"
+        )
+
+    def batches() -> Iterator[list[SearchResult]]:
+        everything = chain([first], given)
+        while batch := list(islice(everything, TOGETHER)):
+            for result in batch:
+                if result.run is None or not run.is_of(result.run):
+                    raise InputError(
+                        f"results: those of {first.query_id!r} and {result.query_id!r} are of searches that differ "
+                        "in database or options; expected those of one, or write them to different files"
+                    )
+            if aligned:
+                align_hits(batch, available_processors())
+            yield batch
+
+    return run, batches()

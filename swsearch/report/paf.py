@@ -5,7 +5,8 @@ from __future__ import annotations
 from swsearch.report import headers, sam_lines
 from swsearch.report.base import Writer
 from swsearch.report.sam import score_tags
-from swsearch.results import RunInfo, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 
 
 class PafWriter(Writer):

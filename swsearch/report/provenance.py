@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from swsearch.report import headers
-from swsearch.results import RunInfo
+from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 

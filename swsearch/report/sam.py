@@ -15,7 +15,8 @@ from typing import IO, Any
 
 from swsearch.report import headers, numbers, sam_lines
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 
 _NOT_IN_REFERENCE = re.compile(r"[^0-9A-Za-z!#$%&+./:;?@^_|~*=-]")
 _NOT_IN_READ = re.compile(r"[^!-?A-~]")

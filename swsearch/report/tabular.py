@@ -9,7 +9,8 @@ from typing import IO, Any
 from swsearch.report import headers
 from swsearch.report.base import Writer
 from swsearch.report.columns import Column, choose_columns, table_rows
-from swsearch.results import RunInfo, SearchResult
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import FittedStatistics
 
 

@@ -35,6 +35,52 @@ REACH = 4.0
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreCounts:
+    """How many subjects have which score with one query; of parts of a database, they add up.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,), int64
+        The different scores that occur, ascending, matrix units.
+    counts : ndarray, shape (n,), int64
+        Subjects of each score.
+    """
+
+    scores: LongArray
+    counts: LongArray
+
+    def __add__(self, other: ScoreCounts) -> ScoreCounts:
+        scores, place = np.unique(np.concatenate((self.scores, other.scores)), return_inverse=True)
+        counts = np.zeros(len(scores), dtype=np.int64)
+        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
+        return ScoreCounts(scores, counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScoreCounts):
+            return NotImplemented
+        return np.array_equal(self.scores, other.scores) and np.array_equal(self.counts, other.counts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def count_scores(scores: npt.ArrayLike) -> ScoreCounts:
+    """Count a query's scores.
+
+    Parameters
+    ----------
+    scores : array_like, shape (n_subjects,), integer
+        Exact scores with every subject, matrix units.
+    """
+    given = np.asarray(scores, dtype=np.int64)
+    if not len(given):
+        return ScoreCounts(given, given)
+    lowest = int(given.min())
+    counted = np.bincount(given - lowest)  # ten times as fast as sorting them
+    places = np.flatnonzero(counted)
+    return ScoreCounts(lowest + places, counted[places].astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
 class ScoreDistribution:
     """The exact scores of all subjects with one query, counted.
 
@@ -96,14 +142,14 @@ class ScoreDistribution:
 
 
 def distribution_of(
-    scores: npt.ArrayLike, query_length: int, lengths: Lengths, statistics: Statistics | None, database_residues: int
+    counted: ScoreCounts, query_length: int, lengths: Lengths, statistics: Statistics | None, database_residues: int
 ) -> ScoreDistribution | None:
-    """Count a query's scores and say what was to be expected.
+    """Put beside a query's scores what was to be expected.
 
     Parameters
     ----------
-    scores : array_like, shape (n_subjects,), integer
-        Exact scores with every subject, matrix units.
+    counted : ScoreCounts
+        The scores with every subject.
     query_length : int
         Residues.
     lengths : Lengths
@@ -118,13 +164,9 @@ def distribution_of(
     ScoreDistribution or None
         None for a database without subjects.
     """
-    given = np.asarray(scores, dtype=np.int64)
-    if not len(given):
+    values, counts = counted.scores, counted.counts
+    if not len(values):
         return None
-    lowest = int(given.min())
-    counted = np.bincount(given - lowest)  # ten times as fast as sorting them
-    places = np.flatnonzero(counted)
-    values, counts = lowest + places, counted[places].astype(np.int64)
     at_least: AtLeast | None = None
     if statistics is not None and query_length and lengths.n:
         at_least = _expectation(statistics, query_length, lengths, database_residues)

@@ -58,7 +58,7 @@ def written(results, outfmt):
     writer = report.create_writer(outfmt, stream)
     first = results[0]
     size = first.database_name, first.database_subjects, first.database_residues
-    writer.begin(swsearch.results.RunInfo("0", *size, first.scoring, first.mode, None, 10.0, 500))
+    writer.begin(swsearch.run_info.RunInfo("0", *size, first.scoring, first.mode, None, 10.0, 500))
     for result in results:
         writer.write(result)
     writer.end()

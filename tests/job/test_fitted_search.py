@@ -20,7 +20,7 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
 from swsearch.report.numbers import evalue_text
-from swsearch.results import RunInfo
+from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring, load_matrix
 from swsearch.statistics.fitted import FittedStatistics
 

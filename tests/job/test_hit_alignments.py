@@ -52,13 +52,13 @@ def test_the_cpu_goes_on_where_an_aligner_fails(job, monkeypatch):
 
 
 def test_only_a_gpu_that_scores_aligns_and_only_many(job, gpu, monkeypatch):
-    assert aligner_for(job, GPU_WORTH_HITS) is None  # the CPU engine
+    assert aligner_for(job.engine, GPU_WORTH_HITS) is None  # the CPU engine
     monkeypatch.setattr(job, "engine", gpu)
     made = []
     monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", made.append)
-    assert aligner_for(job, GPU_WORTH_HITS - 1) is None
+    assert aligner_for(job.engine, GPU_WORTH_HITS - 1) is None
     assert not made
-    aligner_for(job, GPU_WORTH_HITS)
+    aligner_for(job.engine, GPU_WORTH_HITS)
     assert made == [gpu.info.index]
     monkeypatch.setattr(gpu, "_memory_limit", 1 << 20)
-    assert aligner_for(job, GPU_WORTH_HITS) is None
+    assert aligner_for(job.engine, GPU_WORTH_HITS) is None

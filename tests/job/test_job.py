@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import swsearch
 from support.cases import any_codes
-from swsearch import reference
+from swsearch import api, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan
@@ -231,7 +231,7 @@ def test_align_hits_in_parallel_finds_what_each_hit_would(database):
     align_hits(results, 3)
     for result in results:
         for hit in result.hits:
-            assert "pair" in hit.__dict__
+            assert hit.is_aligned
             assert hit.pair.rescored() == hit.score
 
 
@@ -248,7 +248,7 @@ def test_gpu_options_reach_the_engine_that_is_made(database, monkeypatch):
         asked.append((name, options))
         return create_engine("cpu", threads=1)
 
-    monkeypatch.setattr(job, "create_engine", create)
+    monkeypatch.setattr(api, "create_engine", create)
     list(swsearch.search("MKV", database, engine="gpu", device=1, gpu_memory=1 << 30, evalue=1e9))
     swsearch.score("MKV", database, threads=2, gpu_memory=5)
     assert asked == [

@@ -15,7 +15,7 @@ import pytest
 import swsearch
 from support.report_cases import QUERY, make_result, report
 from swsearch.report import create_writer
-from swsearch.results import RunInfo
+from swsearch.run_info import RunInfo
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")

@@ -21,10 +21,10 @@ import pytest
 import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, report
 from swsearch.report import create_writer
-from swsearch.results import Hsp, RunInfo, SearchResult
-from swsearch.run_info import Checksum, Execution, checksums
+from swsearch.results import Hsp, SearchResult
+from swsearch.run_info import Checksum, Execution, RunInfo, checksums
 from swsearch.scoring import Scoring
-from swsearch.statistics.observed import distribution_of
+from swsearch.statistics.observed import count_scores, distribution_of
 from swsearch.statistics.regression import Lengths
 
 HOSTILE = (
@@ -73,7 +73,7 @@ class Page(HTMLParser):
 def counted(result: SearchResult) -> SearchResult:
     scores = [20, 21, 21, 30, *[hit.score for hit in result.hits]]
     lengths = Lengths(np.full(len(scores), 70))
-    found = distribution_of(scores, result.query_length, lengths, result.statistics, 1_000_000)
+    found = distribution_of(count_scores(scores), result.query_length, lengths, result.statistics, 1_000_000)
     return dataclasses.replace(result, distribution=found)
 
 
@@ -194,13 +194,13 @@ def test_checksums_are_those_of_the_files(tmp_path: Any) -> None:
     queries.write_text(">q\nMKV\n")
     subjects.write_text(">s\nMKVL\n")
     with swsearch.Database.build([subjects], path) as database:
-        found = checksums(str(queries), database)
+        found = checksums(str(queries), database.name, database.sources())
     assert [each.what for each in found] == ["queries", "database", "built from"]
     assert found[0].sha256 == hashlib.sha256(queries.read_bytes()).hexdigest()
     assert found[1].sha256 == hashlib.sha256(path.read_bytes()[512:]).hexdigest()
     assert found[2].sha256 == hashlib.sha256(subjects.read_bytes()).hexdigest()
     with swsearch.Database.from_records([("s", "MKVL")]) as database:
-        assert checksums("-", database) == ()
+        assert checksums("-", database.name, database.sources()) == ()
 
 
 def test_a_search_writes_one(examples: Any, tmp_path: Any) -> None:

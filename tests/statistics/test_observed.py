@@ -10,7 +10,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.job import job
 from swsearch.scoring import MODES, Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.observed import MOST_BINS, ScoreDistribution, distribution_of
+from swsearch.statistics.observed import MOST_BINS, ScoreDistribution, count_scores, distribution_of
 from swsearch.statistics.regression import Lengths
 
 
@@ -94,7 +94,7 @@ def test_expected_numbers_follow_from_evalues():
     statistics = statistics_for(Scoring(), "local")
     lengths = np.full(10_000, 300, dtype=np.int64)
     scores = np.full(10_000, 40, dtype=np.int64)
-    found = distribution_of(scores, 250, Lengths(lengths), statistics, 3_000_000)
+    found = distribution_of(count_scores(scores), 250, Lengths(lengths), statistics, 3_000_000)
     for score in (56, 58, 60):
         expected = found.expected[found.edges[:-1] >= score].sum()
         evalue = float(statistics.evalues([score], 250, [300], 3_000_000)[0])
@@ -104,7 +104,7 @@ def test_expected_numbers_follow_from_evalues():
 
 def test_a_few_subjects_far_off_do_not_squeeze_the_bins():
     scores = np.concatenate((np.arange(4000) % 100, [-30_000, 25_000]))
-    found = distribution_of(scores, 100, Lengths(np.full(4002, 100)), None, 400_200)
+    found = distribution_of(count_scores(scores), 100, Lengths(np.full(4002, 100)), None, 400_200)
     assert found.expected is None
     assert found.n_below == 1
     assert found.width < 20
@@ -112,12 +112,16 @@ def test_a_few_subjects_far_off_do_not_squeeze_the_bins():
 
 
 def test_edges_of_odd_input():
-    assert distribution_of([], 10, Lengths(np.zeros(0, dtype=np.int64)), None, 0) is None
-    same = distribution_of([5, 5, 5], 10, Lengths(np.array([3, 3, 0])), statistics_for(Scoring(), "local"), 6)
+    assert distribution_of(count_scores([]), 10, Lengths(np.zeros(0, dtype=np.int64)), None, 0) is None
+    same = distribution_of(
+        count_scores([5, 5, 5]), 10, Lengths(np.array([3, 3, 0])), statistics_for(Scoring(), "local"), 6
+    )
     assert same.scores.tolist() == [5]
     assert same.counts.tolist() == [3]
     assert len(same.edges) >= 2
-    empty_query = distribution_of([0, 0], 0, Lengths(np.array([3, 4])), statistics_for(Scoring(), "local"), 7)
+    empty_query = distribution_of(
+        count_scores([0, 0]), 0, Lengths(np.array([3, 4])), statistics_for(Scoring(), "local"), 7
+    )
     assert empty_query.expected is None
 
 

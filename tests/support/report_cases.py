@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import PROTEIN
+from swsearch.later import Later
 from swsearch.report import Writer, create_writer
-from swsearch.results import Hit, Hsp, RunInfo, SearchResult
+from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 
@@ -49,7 +51,7 @@ def make_result(
             room = len(codes), [len(sequence)], effective or residues
             evalue = float(statistics.evalues([pair.score], *room)[0])
         numbers = index, len(codes), len(sequence), pair.score, bits, evalue
-        hits.append(Hit(query[0], name, description, *numbers, align))
+        hits.append(Hit(query[0], name, description, *numbers, Later(align)))
     sizes = 3000, residues, effective or residues
     return SearchResult(query[0], query[1], len(codes), hits, scoring, mode, statistics, "some/db.h5", *sizes)
 
@@ -66,7 +68,7 @@ def second_alignment(hit: Hit) -> list[Hsp]:
 
 def with_two_alignments(result: SearchResult) -> SearchResult:
     """Give each hit of a result a second alignment."""
-    hits = [dataclasses.replace(hit, _further=second_alignment) for hit in result.hits]
+    hits = [dataclasses.replace(hit, _further=Later.known(second_alignment(hit))) for hit in result.hits]
     return dataclasses.replace(result, hits=hits)
 
 

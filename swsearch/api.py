@@ -1,0 +1,242 @@
+"""The functions that ``import swsearch`` gives: search, score, align, write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+from swsearch.engines import create_engine
+from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.errors import InputError
+from swsearch.inputs import Sequences, open_subjects, path_of, read_queries
+from swsearch.job.filters import HitFilters, named_ids
+from swsearch.job.job import score_everything
+from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions
+from swsearch.job.running import SearchResults
+from swsearch.masking import Mask
+from swsearch.recurrence import Recurrence
+from swsearch.run_info import Origin
+from swsearch.scoring import Mode, Scoring
+from swsearch.statistics.choice import StatisticsMethod
+
+if TYPE_CHECKING:
+    from swsearch.results import SearchResult
+
+
+def _make_engine(
+    engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
+) -> Engine | None:
+    """Make the engine that is named; None if it was made already."""
+    if isinstance(engine, str):
+        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
+    if device is not None or gpu_memory is not None:
+        raise InputError(
+            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
+            "create_engine instead"
+        )
+    return None
+
+
+def search(
+    queries: Sequences,
+    subjects: Any,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    max_hits: int = DEFAULT_MAX_HITS,
+    evalue: float | None = None,
+    dbsize: int | None = None,
+    statistics: StatisticsMethod = "auto",
+    min_score: int | None = None,
+    min_identity: float | None = None,
+    min_query_coverage: float | None = None,
+    min_subject_coverage: float | None = None,
+    include_ids: Iterable[str] | str | Path | None = None,
+    exclude_ids: Iterable[str] | str | Path | None = None,
+    max_alignments: int = 1,
+    query_mask: Mask = "none",
+    subject_mask: Mask | Literal["database"] = "database",
+    distribution: bool = False,
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    progress: Progress | None = None,
+) -> SearchResults:
+    """Search a database with every query, exactly.
+
+    Parameters
+    ----------
+    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of sequences
+        A FASTA path (``-`` is stdin) or sequences; see `swsearch.inputs.read_queries`.
+    subjects : Database, path, or an iterable of sequences
+        A database, its path, the path of a FASTA file, or sequences.
+    scoring : Scoring, optional
+        Matrix and gap costs; BLOSUM62, 11, 1 by default.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    max_hits : int, optional
+        Most hits of a query.
+    evalue : float, optional
+        Largest E-value of a hit; 10 by default where there are statistics, published or fitted. Hits are ranked by
+        score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
+    dbsize : int, optional
+        Residues that E-values refer to, instead of the database's own.
+    statistics : {"auto", "published", "fitted", "none"}
+        What E-values come from: BLAST's published constants, or a distribution fitted to each query's scores with the
+        whole database. ``auto`` is the former where they exist (local mode, usual matrices and gap costs) and the
+        latter elsewhere. With ``fitted``, hits have ``evalue_published`` too where constants exist.
+    min_score : int, optional
+        Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
+        are reported.
+    min_identity, min_query_coverage, min_subject_coverage : float, optional
+        Least percentage of identical columns of a hit's alignment, and of the query or the subject between its first
+        and its last aligned residue. Candidates are aligned, the best first, until ``max_hits`` pass; till then each
+        subject that reaches the E-value threshold takes 16 bytes.
+    include_ids, exclude_ids : iterable of str or path, optional
+        Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
+        with an identifier a line. E-values refer to the whole database all the same.
+    max_alignments : int, optional
+        Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
+        before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
+    query_mask : {"none", "lower", "tantan"}, optional
+        What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
+    subject_mask : {"database", "none", "lower", "tantan"}, optional
+        The same of subjects; by default what the database was built to mask. E-values take no account of masks.
+    distribution : bool, optional
+        Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
+    engine : {"auto", "gpu", "cpu"} or Engine
+        What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
+    threads : int, optional
+        Worker threads; one for each processor by default.
+    device : int, optional
+        Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
+    gpu_memory : int, optional
+        Bytes of the GPU's memory that may be used; by default nearly all that is free.
+    progress : callable, optional
+        Called with the number of cells just finished.
+
+    Returns
+    -------
+    SearchResults
+        An iterator: one `SearchResult` per query, in query order. Arguments are checked, and queries read, before
+        this function returns; the search itself runs as results are taken.
+
+    Raises
+    ------
+    InputError
+        If a query or an argument cannot be used.
+    DatabaseError
+        If the subjects cannot be read.
+    EngineError
+        If the engine fails.
+    GpuUnavailableError
+        If ``engine`` is ``gpu`` and the GPU cannot be used.
+    MemoryLimitError
+        If the job does not fit the memory that the engine may use.
+    """
+    filters = HitFilters(
+        min_score,
+        min_identity,
+        min_query_coverage,
+        min_subject_coverage,
+        named_ids(include_ids, "include_ids"),
+        named_ids(exclude_ids, "exclude_ids"),
+    )
+    options = SearchOptions(
+        scoring or Scoring(),
+        mode,
+        max_hits,
+        evalue,
+        dbsize,
+        statistics,
+        filters,
+        max_alignments,
+        query_mask,
+        subject_mask,
+        distribution,
+    )
+    read = read_queries(queries, options.scoring.matrix.alphabet)
+    made = _make_engine(engine, threads, device, gpu_memory)
+    return SearchResults(
+        read,
+        subjects,
+        options,
+        made or engine,  # type: ignore[arg-type]  # a name was made into an engine
+        owns_engine=made is not None,
+        progress=progress,
+        threads=threads,
+        origin=Origin(path_of(queries)),
+    )
+
+
+def score(
+    queries: Sequences,
+    subjects: Any,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    engine: str | Engine = "auto",
+    threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    progress: Progress | None = None,
+) -> ScoreArray:
+    """Score every query against every subject, masked as the database says.
+
+    Parameters are those of `search`.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_subjects), int32
+        Exact scores in matrix units, queries and subjects in input order.
+    """
+    recurrence = Recurrence(scoring or Scoring(), mode)
+    read = read_queries(queries, recurrence.scoring.matrix.alphabet)
+    made = _make_engine(engine, threads, device, gpu_memory)
+    used = made or engine
+    assert isinstance(used, Engine)
+    database = open_subjects(subjects)
+    try:
+        return score_everything(read, database, used, recurrence, progress)
+    finally:
+        if database is not subjects:
+            database.close()
+        if made is not None:
+            made.close()
+
+
+def write(
+    results: Iterable[SearchResult],
+    output: str | Path | IO[Any] | Sequence[str | Path | IO[Any]],
+    format: str | Sequence[str] | None = None,
+) -> None:
+    """Write results to files or streams, as ``swsearch search`` does.
+
+    Files appear under their names when all is written, and not at all where something fails.
+
+    Parameters
+    ----------
+    results : SearchResults or iterable of SearchResult
+        What `search` returns: it is then run, several hits are aligned at a time, and the report of ``html`` gets the
+        distribution of all scores. Or results that were taken from searches of one database with one set of options.
+    output : path, file object, or a sequence of these
+        ``-`` is stdout. A file object takes text, or bytes where the format is binary (parquet, arrow); it is neither
+        flushed nor closed. Several outputs are written at once.
+    format : str or sequence of str, optional
+        As ``--outfmt``: a number or name, then, for tables, columns, such as ``"6 qseqid sseqid score"``; one for
+        each output. By default a path's extension says it; a file object without a format gets BLAST's table.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format or column, or an extension means none.
+    InputError
+        If results are of different searches, there are none, or an output cannot take the format.
+    OutputError
+        If a file cannot be written.
+    """
+    from swsearch.report.outputs import outputs_for, write_reports
+
+    write_reports(results, outputs_for(output, format))

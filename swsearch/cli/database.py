@@ -1,0 +1,147 @@
+"""``swsearch db``: build and look after database files."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.options import MaskName, Memory, Output, Quiet
+from swsearch.errors import InputError
+from swsearch.output_files import open_output
+
+db_app = typer.Typer(help="Build and look after database files.", no_args_is_help=True)
+
+DatabaseFile = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
+
+
+@db_app.command("build")
+@command
+def db_build(
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT...", help="FASTA files, plain or compressed; - is stdin.")
+    ],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DB.h5", help="The database file to write.")],
+    mask: Annotated[
+        MaskName,
+        typer.Option(
+            help="What searches are to score as X: none (lower case is only remembered), lower case, or low "
+            "complexity (tantan). No letter is lost."
+        ),
+    ] = MaskName.none,
+    memory: Memory = "512M",
+    quiet: Quiet = False,
+) -> None:
+    """Build a database from FASTA."""
+    from swsearch.db import Database
+
+    begun = time.monotonic()
+    with ProgressBar("building", None, quiet) as bar:
+        database = Database.build(
+            inputs, output, memory=parse_size(memory, "memory"), progress=bar.move_to, mask=mask.value
+        )
+    with database:
+        _warn_of_empty(database.info(), output)
+        if not quiet:
+            say(
+                f"swsearch: {output}: {database.n_subjects:,} subjects, {database.n_residues:,} residues, "
+                f"{time.monotonic() - begun:.2f} s"
+            )
+
+
+def _warn_of_empty(info: dict[str, object], path: str) -> None:
+    if info["n_empty"]:
+        say(f"swsearch: warning: {path}: {info['n_empty']} records have no residues; they are kept")
+
+
+@db_app.command("info")
+@command
+def db_info(
+    database: DatabaseFile,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show what a database holds and where it came from."""
+    from swsearch.db import Database
+
+    with Database.open(database) as opened:
+        info = opened.info()
+    if as_json:
+        typer.echo(json.dumps(info, indent=2))
+        return
+    segments = info.pop("segments")
+    for key, value in info.items():
+        _show(key, value)
+    for number, segment in enumerate(segments):
+        sources = segment.pop("sources")
+        typer.echo(f"segment {number}")
+        for key, value in segment.items():
+            _show(f"  {key}", value)
+        for source in sources:
+            _show("  source", ", ".join(f"{name} {value}" for name, value in source.items()))
+
+
+def _show(key: str, value: object) -> None:
+    shown = f"{value:,}" if isinstance(value, int) else value
+    typer.echo(f"{key.replace('_', ' '):<16} {shown}")
+
+
+@db_app.command("verify")
+@command
+def db_verify(
+    database: DatabaseFile,
+    quiet: Quiet = False,
+) -> None:
+    """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
+    from swsearch.db import verify_database
+
+    checked = verify_database(database)
+    if not quiet:
+        say(f"swsearch: {database}: sound ({', '.join(f'{n:,} {what}' for what, n in checked.items())})")
+
+
+@db_app.command("append")
+@command
+def db_append(
+    database: DatabaseFile,
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
+    memory: Memory = "512M",
+    quiet: Quiet = False,
+) -> None:
+    """Add the sequences of more FASTA files to a database."""
+    from swsearch.db import Database, append_database
+
+    with ProgressBar("appending", None, quiet) as bar:
+        append_database(database, inputs, memory=parse_size(memory, "memory"), progress=bar.move_to)
+    with Database.open(database) as opened:
+        _warn_of_empty(opened.info(), database)
+        if not quiet:
+            say(f"swsearch: {database}: now {opened.n_subjects:,} subjects, {opened.n_residues:,} residues")
+
+
+@db_app.command("fetch")
+@command
+def db_fetch(
+    database: DatabaseFile,
+    identifiers: Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers; all entries of that name.")],
+    output: Output = None,
+) -> None:
+    """Write entries of a database as FASTA, as they came in."""
+    from swsearch.db import Database
+    from swsearch.db.fasta import header_encoding
+
+    with Database.open(database) as opened, open_output(output) as stream:
+        missing = []
+        for identifier in identifiers:
+            places = opened.find(identifier)
+            if not places:
+                missing.append(identifier)
+            for place in places:
+                letters = opened.sequence(place)
+                lines = (letters[start : start + 60] for start in range(0, len(letters), 60))
+                header = opened.header(place)
+                stream.write("\n".join([f">{header.decode(header_encoding(header))}", *lines]) + "\n")
+        if missing:
+            raise InputError(f"{database}: no entry named {', '.join(map(repr, missing))}; expected an identifier")

@@ -1,0 +1,238 @@
+"""``swsearch search``: parse, call, say what was done."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.options import (
+    FILTERS,
+    SCORING,
+    STATISTICS,
+    Device,
+    Engine,
+    EngineName,
+    GapExtend,
+    GapOpen,
+    GpuMemory,
+    MaskName,
+    MatrixName,
+    MinIdentity,
+    MinQueryCoverage,
+    MinSubjectCoverage,
+    Mode,
+    ModeName,
+    OutputFormats,
+    Outputs,
+    Quiet,
+    StatisticsName,
+    SubjectMaskName,
+    Threads,
+    Verbose,
+)
+from swsearch.cli.warm_up import warm_up_gpu
+from swsearch.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from swsearch.inputs import Query
+    from swsearch.job.job import SearchJob
+    from swsearch.job.running import SearchResults
+    from swsearch.scoring import Scoring
+
+
+@command
+def search_command(
+    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="FASTA file, plain or compressed; - is stdin.")],
+    subjects: Annotated[
+        str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
+    ],
+    output: Outputs = None,
+    outfmt: OutputFormats = None,
+    mode: Mode = ModeName.local,
+    matrix: MatrixName = "BLOSUM62",
+    gap_open: GapOpen = 11,
+    gap_extend: GapExtend = 1,
+    evalue: Annotated[
+        float | None,
+        typer.Option(
+            help="Largest E-value of a hit.",
+            show_default="10",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = None,
+    max_hits: Annotated[
+        int,
+        typer.Option(
+            help="Most hits of a query: exactly the best (that pass the filters).", rich_help_panel=STATISTICS
+        ),
+    ] = 500,
+    dbsize: Annotated[
+        int | None,
+        typer.Option(
+            metavar="RESIDUES",
+            help="Database size that E-values refer to.",
+            show_default="the database's own",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = None,
+    statistics: Annotated[
+        StatisticsName,
+        typer.Option(
+            help="What E-values come from: BLAST's constants (published), or a distribution fitted to the query's "
+            "scores with the whole database (fitted); auto is the first where it exists, else the second.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = StatisticsName.auto,
+    min_score: Annotated[
+        int | None, typer.Option(help="Least raw score of a hit.", show_default="none", rich_help_panel=FILTERS)
+    ] = None,
+    min_identity: MinIdentity = None,
+    min_query_coverage: MinQueryCoverage = None,
+    min_subject_coverage: MinSubjectCoverage = None,
+    include_ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Report only subjects named there, an identifier a line; E-values refer to the whole database.",
+            show_default="all",
+            rich_help_panel=FILTERS,
+        ),
+    ] = None,
+    exclude_ids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Leave out subjects named there.", show_default="none", rich_help_panel=FILTERS
+        ),
+    ] = None,
+    max_alignments: Annotated[
+        int,
+        typer.Option(
+            help="Most alignments of a subject, local mode: each the best that shares no pair of residues with those "
+            "before, with its own E-value (no sum statistics); of these, those that pass the filters.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = 1,
+    query_mask: Annotated[
+        MaskName,
+        typer.Option(
+            help="What of the queries is scored as X: none, its lower case, or low complexity (tantan).",
+            rich_help_panel=SCORING,
+        ),
+    ] = MaskName.none,
+    subject_mask: Annotated[
+        SubjectMaskName,
+        typer.Option(
+            help="The same of the subjects; database is what db build --mask says. Alignments show masked residues "
+            "in lower case. Without masks scores and E-values are those of blastp -seg no.",
+            rich_help_panel=SCORING,
+        ),
+    ] = SubjectMaskName.database,
+    engine: Engine = EngineName.auto,
+    device: Device = None,
+    gpu_memory: GpuMemory = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Search SUBJECTS for the best exact matches of each query."""
+    if engine in (EngineName.auto, EngineName.gpu):
+        warm_up_gpu(device)
+    from swsearch.engines import create_engine
+    from swsearch.job.filters import HitFilters, named_ids
+    from swsearch.job.options import SearchOptions
+    from swsearch.job.running import SearchResults
+    from swsearch.report.outputs import pair_outputs, write_reports
+    from swsearch.run_info import Origin
+
+    begun = time.monotonic()
+    origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC))
+    outputs = pair_outputs(output or [], outfmt or [])  # what is wrong is better told now than after the search
+    included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
+    filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
+    options = SearchOptions(
+        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
+        max_alignments, query_mask.value, subject_mask.value,
+    )  # fmt: skip
+    if queries == subjects == "-":
+        raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
+    allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
+    found = _read(queries, options.scoring)
+    notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
+    made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
+    with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
+        if any(output.needs_distribution for output in outputs):
+            results.keep_distribution()
+        _say_beforehand(results.job, verbose, quiet)
+        with ProgressBar("searching", float(results.job.cells) or None, quiet) as bar:
+            results.job.progress = bar.advance
+            write_reports(results, outputs)
+        if not quiet:
+            for text in _fit_notes(results):
+                say(f"swsearch: {text}")
+            say(_summary(results.job, time.monotonic() - begun))
+
+
+def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
+    from swsearch.scoring import Scoring, load_matrix
+
+    return Scoring(load_matrix(matrix), gap_open, gap_extend)
+
+
+def _read(path: str, scoring: Scoring) -> list[Query]:
+    """Read the queries, and warn of empty ones."""
+    from swsearch.inputs import read_queries
+
+    found = read_queries(Path(path), scoring.matrix.alphabet)
+    empty = [query.identifier for query in found if not len(query.codes)]
+    if empty:
+        say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
+    return found
+
+
+def _say_beforehand(job: SearchJob, verbose: bool, quiet: bool) -> None:
+    """Say what will run; allocates, so that what does not fit is told before any output."""
+    from swsearch.statistics.choice import why_none
+
+    options, database = job.options, job.database
+    if verbose:
+        if job.engine.fallback:
+            say(f"swsearch: {job.engine.fallback}")
+        say(f"swsearch: engine {job.engine.description}; {options.scoring.describe()}; {options.mode} alignment")
+        say(f"swsearch: {database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues")
+    note = job.plan.note
+    if verbose and note:
+        say(f"swsearch: {note}")
+    if job.method is None and not quiet:
+        say(f"swsearch: {why_none()}")
+
+
+def _fit_notes(results: SearchResults) -> Iterator[str]:
+    """Say which statistics were fitted, and why some queries have none."""
+    from swsearch.statistics.fitted import Fit
+
+    method, reasons = results.job.method, results.unfitted
+    if not isinstance(method, Fit):
+        return
+    n_queries = len(results.job.queries)
+    if len(reasons) < n_queries:
+        yield f"E-values: {method.name}"
+    if reasons:
+        yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
+
+
+def _summary(job: SearchJob, seconds: float) -> str:
+    rate = job.cells / max(seconds, 1e-9) / 1e9
+    plural = "query" if len(job.queries) == 1 else "queries"
+    return (
+        f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
+        f"{job.database.n_residues:,} residues, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
+    )

@@ -1,0 +1,80 @@
+"""The least score of a hit by subject length: the E-value threshold and ``min_score``, as engines can compare."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.job.options import SearchOptions
+from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.karlin_altschul import KarlinAltschul, MinimumScores, Statistics, statistics_for
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+LongArray = npt.NDArray[np.int64]
+
+
+class LeastScores:
+    """Tables of the least score of a hit with a database's subjects.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    database : Database
+        Open; its subjects' lengths are read once.
+    """
+
+    def __init__(self, options: SearchOptions, database: Database) -> None:
+        self.options = options
+        self.effective_residues: int = options.dbsize or database.n_residues
+        self._database = database
+
+    @cached_property
+    def published(self) -> KarlinAltschul | None:
+        """What is reported beside fitted E-values, where it exists."""
+        options = self.options
+        return statistics_for(options.scoring, options.mode) if options.is_fitted else None
+
+    def of(self, query_length: int) -> LongArray:
+        """Tabulate the least score of a hit, exactly where statistics are published; fitted ones are not known yet.
+
+        Returns
+        -------
+        ndarray, shape (longest subject + 1,), int64
+            By subject length, matrix units.
+        """
+        lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
+        longest = int(lengths[-1]) if len(lengths) else 0
+        least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
+        if statistics is not None and threshold is not None and query_length:
+            assert self._minimum_scores is not None
+            least[lengths] = self._minimum_scores.of(threshold, query_length)
+        if self.options.filters.min_score is not None:
+            np.maximum(least, self.options.filters.min_score, out=least)
+        return least
+
+    def of_further(self, query_length: int, statistics: Statistics | None) -> LongArray:
+        """Tabulate the least score of a further alignment, or less: its E-value has the last word; as `of`."""
+        least, threshold = self.of(query_length), self.options.threshold
+        if isinstance(statistics, FittedStatistics) and threshold is not None:
+            fitted = statistics.least_scores(threshold, len(least) - 1, self.effective_residues)
+            least = np.maximum(least, fitted)
+        return least
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject length that occurs, but 0."""
+        # counted, not sorted: np.unique takes 0.3 s at its first call, half a million lengths or not
+        counts = np.bincount(self._database.lengths)
+        lengths: npt.NDArray[np.int32] = np.flatnonzero(counts[1:]).astype(np.int32) + np.int32(1)
+        return lengths
+
+    @cached_property
+    def _minimum_scores(self) -> MinimumScores | None:
+        statistics = self.options.statistics
+        return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None

@@ -1,0 +1,85 @@
+"""What scoring a query leaves: the subjects it found, and what is known of all the others.
+
+A selection is a plain value. It can be pickled, sent and kept, and those of the parts of a database merge into that
+of the whole, in any order. It knows no engine, no database and no alignment; `swsearch.job.hits` makes hits of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swsearch.job.ranking import Ranked, rank
+
+if TYPE_CHECKING:
+    from swsearch.statistics.karlin_altschul import Statistics
+    from swsearch.statistics.observed import ScoreCounts
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The subjects of one query that may be reported.
+
+    Parameters
+    ----------
+    candidates : Ranked
+        The best subjects that reach the threshold and that the filters by score and identifier let pass.
+    limit : int
+        How many candidates are kept: the best so many.
+    statistics : Statistics or None
+        What bit scores and E-values come from.
+    reason : str
+        Why there are none, where that is not plain from scoring and mode.
+    distribution : ScoreCounts or None
+        How many subjects have which score, where that was asked for.
+    """
+
+    candidates: Ranked
+    limit: int
+    statistics: Statistics | None = None
+    reason: str = ""
+    distribution: ScoreCounts | None = None
+
+
+def merge(parts: Sequence[Selection]) -> Selection:
+    """Return the selection of a database from those of its parts.
+
+    Parameters
+    ----------
+    parts : sequence of Selection
+        Of one query, from parts that share no subject, in any order; places in the input are those in the whole. At
+        least one.
+
+    Returns
+    -------
+    Selection
+        The same for every order of the parts, and for every way of merging some of them first.
+
+    Raises
+    ------
+    ValueError
+        If there are no parts, or they differ in limit, statistics or in what was kept: E-values of one list must come
+        from one source.
+    """
+    if not parts:
+        raise ValueError("parts: got none, expected at least one selection")
+    first = parts[0]
+    for part in parts[1:]:
+        same = (part.limit, part.statistics, part.reason) == (first.limit, first.statistics, first.reason)
+        if not same or (part.distribution is None) != (first.distribution is None):
+            raise ValueError(
+                "parts: expected selections of one query with the same limit, statistics and distribution"
+            )
+    found = [part.candidates for part in parts]
+    ranked = rank(
+        np.concatenate([each.scores for each in found]),
+        np.concatenate([each.subjects for each in found]),
+        first.limit,
+    )
+    counts = [part.distribution for part in parts if part.distribution is not None]
+    return replace(first, candidates=ranked, distribution=functools.reduce(operator.add, counts) if counts else None)

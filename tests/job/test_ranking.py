@@ -1,0 +1,112 @@
+"""The order of hits: ties, limits, and the best of parts."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsearch.blocks import Chunk
+from swsearch.engines.base import Candidates
+from swsearch.job.ranking import Ranked, TopHits, best_by_fit, rank
+
+SCORED = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 10**6)), unique_by=lambda each: each[1], max_size=40)
+"""Few different scores, so that most are ties."""
+
+
+def listed(ranked):
+    return list(zip(ranked.scores.tolist(), ranked.subjects.tolist(), strict=True))
+
+
+def in_order(scored):
+    return sorted(scored, key=lambda each: (-each[0], each[1]))
+
+
+@given(SCORED, st.integers(1, 50))
+def test_the_order_is_by_score_then_by_place(scored, limit):
+    ranked = rank([score for score, _ in scored], [place for _, place in scored], limit)
+    assert listed(ranked) == in_order(scored)[:limit]
+    assert ranked.scores.dtype == ranked.subjects.dtype == np.int64
+
+
+@pytest.mark.parametrize("limit", range(1, 6))
+def test_ties_at_the_limit_keep_the_earliest(limit):
+    for places in itertools.permutations([7, 3, 9, 1]):
+        assert listed(rank([2, 2, 2, 2], places, limit)) == [(2, place) for place in [1, 3, 7, 9][:limit]]
+
+
+def test_the_lowest_scores_do_not_wrap():
+    lowest = np.iinfo(np.int32).min
+    assert listed(rank(np.array([lowest, 3], dtype=np.int32), [0, 1], 5)) == [(3, 1), (lowest, 0)]
+
+
+def test_nothing_ranks():
+    assert listed(rank([], [], 3)) == []
+    assert len(rank([], [], 3)) == 0
+
+
+def test_parts_of_a_ranking_are_rankings():
+    ranked = rank([5, 4, 3], [2, 1, 0], 3)
+    assert ranked[1:] == Ranked(np.array([4, 3]), np.array([1, 0]))
+    assert ranked[1:] != ranked
+    assert ranked != "a ranking"
+
+
+def chunk(subjects):
+    """A chunk that stands for some places in the input."""
+    nothing = np.zeros(0, dtype=np.int64)
+    lengths = np.ones(len(subjects), dtype=np.int32)
+    return Chunk(np.zeros((0, 64), dtype=np.uint8), nothing, lengths, np.array(subjects, dtype=np.int64))
+
+
+def add(top, scored):
+    """Let a chunk of these subjects go by, all of which reach the threshold."""
+    places, scores = np.arange(len(scored)), np.array([score for score, _ in scored], dtype=np.int32)
+    top.add(chunk([place for _, place in scored]), Candidates(places, scores))
+
+
+@given(SCORED, st.integers(1, 50), st.lists(st.integers(0, 40), max_size=4))
+def test_chunks_in_any_order_leave_the_same(scored, limit, cuts):
+    edges = [0, *sorted(min(cut, len(scored)) for cut in cuts), len(scored)]
+    pieces = [scored[first:end] for first, end in itertools.pairwise(edges)]
+    for order in itertools.islice(itertools.permutations(pieces), 6):
+        top = TopHits(np.ones(2, dtype=np.int64), limit)
+        for piece in order:
+            add(top, piece)
+        assert listed(top.ranked) == in_order(scored)[:limit]
+
+
+def test_the_least_score_rises_once_the_list_is_full():
+    top = TopHits(np.ones(2, dtype=np.int64), 2)
+    assert top.least is None
+    add(top, [(5, 0)])
+    assert top.least is None
+    add(top, [(7, 1)])
+    assert top.least == 5
+    add(top, [(9, 2), (1, 3)])
+    assert top.least == 7
+
+
+def test_only_what_is_allowed_is_kept():
+    top = TopHits(np.ones(2, dtype=np.int64), 5, allowed=np.array([True, False, True]))
+    add(top, [(5, 0), (9, 1), (6, 2)])
+    assert listed(top.ranked) == [(6, 2), (5, 0)]
+
+
+class Fitted:
+    """Statistics whose E-value falls by a tenth for each unit of score, and a bound that lets some more through."""
+
+    query_length = 10
+
+    def least_scores(self, evalue, longest, database_residues):
+        return np.full(longest + 1, int(-np.log10(evalue)) - 2)
+
+    def evalues(self, scores, query_length, subject_lengths, database_residues):
+        assert query_length == self.query_length
+        return 10.0 ** -np.asarray(scores, dtype=float)
+
+
+def test_the_evalue_has_the_last_word():
+    scores, lengths = np.array([3, 9, 4, 2, 5], dtype=np.int32), np.full(5, 30)
+    assert best_by_fit(scores, lengths, Fitted(), 1e-4, 150).tolist() == [1, 2, 4]

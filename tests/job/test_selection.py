@@ -1,0 +1,110 @@
+"""Selections are plain values: they are pickled, and merge into the same whatever the parts and their order."""
+
+import itertools
+import pickle
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.cases import random_codes
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.inputs import read_queries
+from swsearch.job.job import SearchJob
+from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.options import SearchOptions
+from swsearch.job.ranking import rank
+from swsearch.job.selection import Selection, merge
+from swsearch.scoring import Scoring
+from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.observed import ScoreCounts, count_scores
+
+STATISTICS = statistics_for(Scoring(), "local")
+
+
+def selection(scored, limit=3, **others):
+    scores = [score for score, _ in scored]
+    return Selection(rank(scores, [place for _, place in scored], limit), limit, STATISTICS, **others)
+
+
+def equal(one, other):
+    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Selection))
+
+
+@given(st.lists(st.integers(-3, 3), max_size=30), st.integers(1, 12), st.lists(st.integers(0, 30), max_size=3))
+def test_any_order_and_any_nesting_merge_into_the_same(scores, limit, cuts):
+    scored = [(score, place) for place, score in enumerate(scores)]
+    edges = [0, *sorted(min(cut, len(scored)) for cut in cuts), len(scored)]
+    runs = [scored[first:end] for first, end in itertools.pairwise(edges)]
+    parts = [selection(run, limit, distribution=count_scores([score for score, _ in run])) for run in runs]
+    whole = selection(scored, limit, distribution=count_scores(scores))
+    for order in itertools.permutations(parts):
+        assert equal(merge(order), whole)
+        assert equal(merge([merge(order[:1]), *order[1:]]), whole)
+        if len(order) > 1:
+            assert equal(merge([merge(order[:-1]), order[-1]]), whole)
+
+
+def test_counts_add_up():
+    one, other = count_scores([3, -1, 3]), count_scores([4, 3])
+    assert one + other == other + one == ScoreCounts(np.array([-1, 3, 4]), np.array([1, 3, 1]))
+    assert one != other
+    assert one != "counts"
+
+
+def test_a_selection_is_pickled_as_it_is():
+    made = selection([(5, 2), (7, 1)], reason="a reason", distribution=count_scores([5, 7, 0]))
+    assert equal(pickle.loads(pickle.dumps(made)), made)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"limit": 4},
+        {"statistics": None},
+        {"reason": "no fit"},
+        {"distribution": count_scores([1])},
+    ],
+)
+def test_what_is_of_different_searches_does_not_merge(other):
+    made = selection([(5, 2)])
+    with pytest.raises(ValueError, match="same limit, statistics and distribution"):
+        merge([made, replace(selection([(4, 3)]), **other)])
+
+
+def test_nothing_does_not_merge():
+    with pytest.raises(ValueError, match="got none, expected at least one selection"):
+        merge([])
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "global", "statistics_method": "none"}, {"distribution": True}])
+def test_what_parts_of_a_database_select_merges_into_what_the_whole_selects(options):
+    generator = np.random.default_rng(5)
+    subjects = [PROTEIN.decode(random_codes(generator, n, 20)) for n in generator.integers(1, 60, 90)]
+    queries = read_queries([subjects[5], subjects[40] + subjects[41]], PROTEIN)
+    chosen = SearchOptions(
+        Scoring(), max_hits=20, dbsize=None if "mode" in options else 10_000, evalue=None, **options
+    )
+
+    def select(part):
+        with Database.from_records(part) as database, CpuEngine(1) as engine:
+            job = SearchJob(queries, database, engine, chosen)
+            return job.select(queries, LoadedDatabase(engine, database, job.plan, job.reader.mask))
+
+    whole, parts = select(subjects), []
+    for first in (0, 30, 60):
+        found = select(subjects[first : first + 30])
+        parts.append(
+            [
+                replace(each, candidates=replace(each.candidates, subjects=each.candidates.subjects + first))
+                for each in found
+            ]
+        )
+    for expected, *found in zip(whole, *parts, strict=True):
+        assert len(expected.candidates)
+        assert equal(merge(found), expected)
+        assert equal(merge(found[::-1]), expected)
