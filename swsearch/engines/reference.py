@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch import reference
-from swsearch.blocks import Chunk, IntArray
-from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray, Scores
+from swsearch.blocks import Chunk
+from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
 from swsearch.scoring import Mode, Profile, Scoring
 
 
@@ -31,20 +30,13 @@ class ReferenceEngine(Engine):
         """See `Engine.load`."""
         return LoadedChunk(chunk)
 
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
-        """See `Engine.score`; nothing ever saturates."""
-        values = np.empty((len(group.profiles), loaded.chunk.n_subjects), dtype=np.int32)
-        everything: IntArray = np.arange(loaded.chunk.n_subjects, dtype=np.int64)
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
+        """See `Engine.score`."""
+        chunk: Chunk = loaded.chunk
+        values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for query, profile in enumerate(group.profiles):
-            values[query], _ = self.rescore(group, loaded, query, everything, 32)
+            for place in range(chunk.n_subjects):
+                values[query, place] = reference.score(profile.codes, chunk.subject(place), group.scoring, group.mode)
             if progress is not None:
-                progress(len(profile) * loaded.chunk.n_residues)
-        return Scores(values, np.zeros(values.shape, dtype=np.bool_), 32)
-
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """See `Engine.rescore`."""
-        codes, chunk = group.profiles[query].codes, loaded.chunk
-        values = [reference.score(codes, chunk.subject(int(place)), group.scoring, group.mode) for place in subjects]
-        return np.array(values, dtype=np.int32), np.zeros(len(values), dtype=np.bool_)
+                progress(len(profile) * chunk.n_residues)
+        return values

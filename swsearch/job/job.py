@@ -25,7 +25,6 @@ from swsearch.engines.base import (
     ScoreArray,
     Thresholds,
     Workload,
-    exact_scores,
 )
 from swsearch.errors import InputError
 from swsearch.inputs import Query, Sequences, open_subjects, read_queries
@@ -342,7 +341,7 @@ def _score_all(
 ) -> None:
     """Fill in the scores of a group with every subject, in input order."""
     for loaded in chunks:
-        scores[:, loaded.chunk.subjects] = exact_scores(engine, group, loaded, progress)
+        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
         chunks.done(loaded)
 
 

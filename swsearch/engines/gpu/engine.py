@@ -26,7 +26,6 @@ from swsearch.engines.base import (
     Progress,
     QueryGroup,
     ScoreArray,
-    Scores,
     Thresholds,
     Workload,
     empty_scores,
@@ -429,8 +428,8 @@ class GpuEngine(Engine):
         if progress is not None:
             progress(sum(cells))
 
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
-        """See `Engine.score`; what saturates is scored again on the device, so nothing is flagged."""
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
+        """See `Engine.score`; what saturates is scored again on the device."""
         chunk: GpuChunk = loaded.handle
         lengths = loaded.chunk.lengths
         filled = int(np.count_nonzero(lengths))
@@ -445,14 +444,7 @@ class GpuEngine(Engine):
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
             values[query, start:] = empty_scores(len(profile), lengths[start:], group)
-        return Scores(values, np.zeros(values.shape, dtype=np.bool_), 32)
-
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """See `Engine.rescore`; `score` has left nothing to do, so this is for completeness."""
-        values = self.score(group, loaded).values[query, subjects]
-        return values, np.zeros(len(values), dtype=np.bool_)
+        return values
 
     def synchronize(self) -> None:
         """Wait until everything that was begun is done."""
