@@ -207,12 +207,12 @@ def search_command(
         warm_up_gpu(device)
     from swsearch import __version__
     from swsearch.engines import create_engine
-    from swsearch.engines.base import available_processors
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.hit_alignments import align_hits, aligner_for
     from swsearch.job.job import SearchJob
     from swsearch.job.options import SearchOptions
+    from swsearch.processors import available_processors
     from swsearch.report import kind_of
     from swsearch.report.outputs import open_reports, pair_outputs
     from swsearch.results import RunInfo

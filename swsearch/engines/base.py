@@ -8,7 +8,6 @@ what saturates in narrow lanes the engine computes again in wider ones, and what
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -281,10 +280,3 @@ def empty_scores(profile_length: int, lengths: npt.NDArray[np.integer], group: Q
         return np.zeros(len(lengths), dtype=np.int32)
     costs = [group.scoring.gap_cost(max(profile_length, int(length))) for length in lengths]
     return -np.array(costs, dtype=np.int32)
-
-
-def available_processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -11,10 +11,10 @@ from swsearch import reference
 from swsearch.alignment import PairAlignment, align_codes
 from swsearch.alphabet import ByteArray
 from swsearch.engines import choose, require_pycuda
-from swsearch.engines.base import available_processors
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.tracing import Pair
 from swsearch.errors import InputError
+from swsearch.processors import available_processors
 from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.engines.base import available_processors
 from swsearch.inputs import Query
 from swsearch.job.further import Further
 from swsearch.job.hit_alignments import HitSequences, align_together
+from swsearch.processors import available_processors
 from swsearch.results import Hit
 from swsearch.statistics.choice import HitNumbers, numbers_of
 from swsearch.statistics.fitted import FittedStatistics

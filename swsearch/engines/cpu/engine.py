@@ -23,11 +23,11 @@ from swsearch.engines.base import (
     Progress,
     QueryGroup,
     ScoreArray,
-    available_processors,
     empty_scores,
 )
 from swsearch.engines.cpu import extension
 from swsearch.errors import OptionError
+from swsearch.processors import available_processors
 from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, fits_lane, may_start_at
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.engines.base import available_processors
 from swsearch.engines.cpu import extension
 from swsearch.errors import InputError, MemoryLimitError
+from swsearch.processors import available_processors
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
 
