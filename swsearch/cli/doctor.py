@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.engines import NO_PYCUDA, pycuda_is_installed
+from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
 from swsearch.errors import GpuUnavailableError
 
 if TYPE_CHECKING:

@@ -209,7 +209,7 @@ def search_command(
     from swsearch.engines import create_engine
     from swsearch.inputs import open_subjects, read_queries
     from swsearch.job.filters import HitFilters, named_ids
-    from swsearch.job.hit_alignments import align_hits, aligner_for
+    from swsearch.job.hit_alignments import align_hits
     from swsearch.job.job import SearchJob
     from swsearch.job.options import SearchOptions
     from swsearch.processors import available_processors
@@ -287,7 +287,7 @@ def search_command(
                 for batch in job.batches():
                     unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     if reports.needs_alignments or max_alignments > 1:
-                        aligner = aligner_for(job, sum(len(result.hits) for result in batch))
+                        aligner = used.pair_aligner(sum(len(result.hits) for result in batch))
                         with aligner or nullcontext():
                             align_hits(batch, workers, aligner)
                     for result in batch:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import Chunk, IntArray
+from swsearch.engines.pair_base import PairAligner
 from swsearch.scoring import Mode, Profile, Scoring
 
 ScoreArray = npt.NDArray[np.int32]
@@ -261,6 +262,21 @@ class Engine(ABC):
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
         """Let go of a chunk; it may not be scored again."""
+
+    def pair_aligner(self, n_hits: int) -> PairAligner | None:
+        """Make what aligns the hits of a search that this engine scored, to be closed by who asks for it.
+
+        Parameters
+        ----------
+        n_hits : int
+            How many there are.
+
+        Returns
+        -------
+        PairAligner or None
+            None where the CPU aligns them.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027
         """Let go of everything the engine holds."""

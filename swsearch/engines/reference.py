@@ -1,4 +1,4 @@
-"""The reference recurrence behind the engine interface: slow, and the measure of every other engine."""
+"""The reference recurrence as an engine, for searches and for pairs: slow, and the measure of every other engine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from swsearch import reference
+from swsearch.alignment import PairAlignment
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
-from swsearch.scoring import Mode, Profile, Scoring
+from swsearch.engines.pair_base import PairAligner
+from swsearch.scoring import Ends, Mode, Profile, Scoring
 
 
 class ReferenceEngine(Engine):
@@ -40,3 +43,26 @@ class ReferenceEngine(Engine):
             if progress is not None:
                 progress(len(profile) * chunk.n_residues)
         return values
+
+
+class ReferencePairAligner(PairAligner):
+    """Aligns with the plain recurrence of `swsearch.reference`."""
+
+    name = "reference"
+
+    @property
+    def description(self) -> str:
+        """What runs."""
+        return "reference (plain Python, for tests)"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`."""
+        return PairAlignment(query, subject, scoring, *reference.align(query, subject, scoring, mode, ends))
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`."""
+        return reference.score(query, subject, scoring, mode, ends)

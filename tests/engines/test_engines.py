@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from support import fake_pycuda
 from support.cases import any_codes, make_chunk, modes, random_codes, scorings
-from swsearch import engines, reference
+from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines import create_engine
+from swsearch.engines import choice, create_engine
 from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine, longest_subject
@@ -428,8 +428,8 @@ def gpu(monkeypatch):
             return outcome
 
         asked = []
-        monkeypatch.setattr(engines, "_create_gpu", create)
-        monkeypatch.setattr(engines, "pycuda_is_installed", lambda: installed)
+        monkeypatch.setattr(choice, "_gpu_engine", create)
+        monkeypatch.setattr(choice, "pycuda_is_installed", lambda: installed)
         return asked
 
     return decide
@@ -495,8 +495,8 @@ def test_gpu_options_with_an_engine_that_has_no_use_for_them(name):
 
 def test_whether_pycuda_is_installed(monkeypatch):
     fake_pycuda.remove(monkeypatch)
-    assert not engines.pycuda_is_installed()
+    assert not choice.pycuda_is_installed()
     with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
         create_engine("gpu")
     fake_pycuda.install(monkeypatch)
-    assert engines.pycuda_is_installed()
+    assert choice.pycuda_is_installed()
