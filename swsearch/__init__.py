@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swsearch.api import score, search, write
+    from swsearch.api import align, score, search, write
     from swsearch.db import Database
-    from swsearch.engines.pair_base import align
     from swsearch.errors import SwsearchError
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
@@ -39,7 +38,7 @@ _HOMES = {
     "Scoring": "swsearch.scoring",
     "SearchResult": "swsearch.results",
     "SwsearchError": "swsearch.errors",
-    "align": "swsearch.engines.pair_base",
+    "align": "swsearch.api",
     "dna_matrix": "swsearch.scoring",
     "score": "swsearch.api",
     "search": "swsearch.api",

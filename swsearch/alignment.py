@@ -1,4 +1,4 @@
-"""Alignments of pairs: found in bounded memory, counted as BLAST counts, shown as CIGAR, BTOP or rows of text."""
+"""An alignment of a pair: counted as BLAST counts, shown as CIGAR, BTOP or rows of text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.engines.cpu import tracing
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.scoring import Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -213,47 +212,3 @@ def btop_of_rows(top: str, bottom: str) -> str:
     if len(top) > begin:
         parts.append(str(len(top) - begin))
     return "".join(parts)
-
-
-def align_codes(
-    query: ByteArray,
-    subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode = "local",
-    *,
-    ends: Ends | None = None,
-    memory: int = tracing.DEFAULT_MEMORY,
-    threads: int | None = None,
-) -> PairAlignment:
-    """Align two encoded sequences.
-
-    Of several equal alignments the one is returned that `swsearch.reference` states.
-
-    Parameters
-    ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    ends : Ends, optional
-        Which ends are free in semi-global mode; all four by default.
-    memory : int, optional
-        Bytes that tables may take.
-    threads : int, optional
-        At most this many; by default every processor there is.
-
-    Returns
-    -------
-    PairAlignment
-
-    Raises
-    ------
-    MemoryLimitError
-        If the pair cannot be aligned within ``memory``.
-    InputError
-        If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
-    """
-    score, i, j, cigar = tracing.trace(query, subject, scoring, mode, memory, ends, threads)
-    return PairAlignment(query, subject, scoring, score, i, j, cigar)

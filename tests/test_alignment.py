@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from support import numpy_traceback as traceback
 from support.cases import any_codes, modes, modes_with_ends, scorings
 from swsearch import reference
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.pair_base import align
+from swsearch.api import align
+from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.scoring import Scoring, dna_matrix
 

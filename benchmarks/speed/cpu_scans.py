@@ -133,7 +133,7 @@ def swsearch_scan(chunks: Sequence[LoadedChunk], instructions: str, threads: int
     def run(letters: str) -> list[npt.NDArray[np.int32]]:
         query = Query("query", "", scoring.matrix.alphabet.encode(letters))
         group = prepare(engine, [query], scoring, "local")
-        return [engine.score(group, loaded).values[0] for loaded in chunks]
+        return [engine.score(group, loaded)[0] for loaded in chunks]
 
     places = np.concatenate([loaded.chunk.subjects for loaded in chunks])
     return Scan(run, lambda found: _in_order(np.concatenate(found).tolist(), places))

@@ -31,8 +31,9 @@ import numpy as np
 from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.support.common import arguments, finish, heading, table
 from swsearch.alphabet import DNA, ByteArray
+from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.engines.pair_base import CpuPairAligner, PairAligner
+from swsearch.engines.pair_base import PairAligner
 from swsearch.scoring import Mode, Scoring, dna_matrix
 
 GENOMES = Scoring(dna_matrix(), 10, 1)

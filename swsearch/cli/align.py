@@ -123,7 +123,7 @@ def align_command(
     """
     if engine is EngineName.gpu:
         warm_up_gpu(device)
-    from swsearch.engines.pair_base import count_pairs, create_pair_aligner
+    from swsearch.engines.choice import count_pairs, create_pair_aligner
     from swsearch.inputs import read_queries
     from swsearch.report.pair_formats import PairRun, check_format, create_pair_writer
     from swsearch.scoring import Ends, check_ends
@@ -190,7 +190,7 @@ def _found(aligner: PairAligner, run: PairRun, aligned: bool) -> Iterator[PairAl
 
 
 def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:
-    from swsearch.engines.pair_base import count_pairs
+    from swsearch.engines.choice import count_pairs
 
     rate = cells / max(seconds, 1e-9) / 1e9
     return f"swsearch: {count_pairs(pairs)}, {cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"

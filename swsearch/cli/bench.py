@@ -45,7 +45,7 @@ def bench_search(
     Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench.searches import measure, print_table
-    from swsearch.engines.base import available_processors
+    from swsearch.processors import available_processors
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")

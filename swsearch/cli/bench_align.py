@@ -42,7 +42,7 @@ def bench_align(
 ) -> None:
     """Measure what aligning one pair of random sequences takes here, in seconds and memory."""
     from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
-    from swsearch.engines.pair_base import create_pair_aligner
+    from swsearch.engines.choice import create_pair_aligner
 
     share = parse_identity(identity)
     budget = parse_size(memory, "memory")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.engines import NO_PYCUDA, pycuda_is_installed
+from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
 from swsearch.errors import GpuUnavailableError
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ def self_test(engine: Engine) -> int:
     """Score 64 made-up subjects in every mode and count the scores that differ from the reference."""
     from swsearch import reference
     from swsearch.db import Database
-    from swsearch.engines.base import exact_scores
     from swsearch.scoring import MODES, Scoring
 
     generator = np.random.default_rng(1)
@@ -165,7 +164,7 @@ def self_test(engine: Engine) -> int:
             group = engine.prepare([scoring.profile(query)], scoring, mode)
             for chunk in database.chunks(1 << 20):
                 loaded = engine.load(chunk)
-                values = exact_scores(engine, group, loaded)[0]
+                values = engine.score(group, loaded)[0]
                 engine.release(loaded)
                 for place in range(chunk.n_subjects):
                     wrong += int(values[place]) != reference.score(query, chunk.subject(place), scoring, mode)

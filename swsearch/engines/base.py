@@ -2,13 +2,12 @@
 
 A job tells what is coming (`Engine.plan`), encodes its queries (`Engine.prepare`), then walks over the database in
 chunks; for each chunk it loads (`Engine.load`), looks for hits of a group of queries (`Engine.find`), and releases,
-or keeps the chunk for the next group. `Engine.score` gives whole arrays; what saturated is scored again in wider
-lanes (`Engine.rescore`, driven by `exact_scores`). An engine never clips: a score is exact or it is flagged.
+or keeps the chunk for the next group. `Engine.score` gives whole arrays. Every score that leaves an engine is exact:
+what saturates in narrow lanes the engine computes again in wider ones, and what 32 bits might not hold it refuses.
 """
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import Chunk, IntArray
-from swsearch.errors import EngineError
-from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring
+from swsearch.engines.pair_base import PairAligner
+from swsearch.scoring import Mode, Profile, Scoring
 
 ScoreArray = npt.NDArray[np.int32]
 Progress = Callable[[int], None]
@@ -55,25 +54,6 @@ class LoadedChunk:
 
     chunk: Chunk
     handle: Any = None
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of a group of queries against a chunk.
-
-    Parameters
-    ----------
-    values : ndarray, shape (n_queries, n_subjects), int32
-        Matrix units, subjects in chunk order; meaningless where saturated.
-    saturated : ndarray, shape (n_queries, n_subjects), bool
-        Where the lane was too narrow, so that the score is not known yet.
-    bits : int
-        Width of the narrowest lane that was used; rescoring begins at the next wider one.
-    """
-
-    values: ScoreArray
-    saturated: npt.NDArray[np.bool_]
-    bits: int
 
 
 @dataclass(frozen=True)
@@ -226,7 +206,7 @@ class Engine(ABC):
         """Take in a chunk, to be scored by any number of groups and then released."""
 
     @abstractmethod
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """Score every query of a group against every subject of a chunk.
 
         Parameters
@@ -240,11 +220,13 @@ class Engine(ABC):
 
         Returns
         -------
-        Scores
-            Exact where not flagged as saturated.
+        ndarray, shape (n_queries, n_subjects), int32
+            Exact scores in matrix units, subjects in chunk order.
 
         Raises
         ------
+        InputError
+            If a score might not fit 32 bits.
         EngineError
             If the library or the device fails.
         """
@@ -268,36 +250,11 @@ class Engine(ABC):
         """
 
         def wait() -> list[Candidates]:
-            values = exact_scores(self, group, loaded, progress)
+            values = self.score(group, loaded, progress)
             places = [thresholds.select(query, loaded.chunk.lengths, row) for query, row in enumerate(values)]
             return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
 
         return Pending(wait)
-
-    @abstractmethod
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """Score some subjects against one query again, in lanes of a given width.
-
-        Parameters
-        ----------
-        group, loaded
-            As for `score`.
-        query : int
-            Place of the query in the group.
-        subjects : ndarray, shape (n,), int64
-            Places of the subjects in the chunk.
-        bits : int
-            Lane width, 16 or 32.
-
-        Returns
-        -------
-        values : ndarray, shape (n,), int32
-            Matrix units.
-        saturated : ndarray, shape (n,), bool
-            Where even this lane was too narrow.
-        """
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
         """Make fewer of chunks that stay loaded, where that is faster; all of them are released in the end."""
@@ -305,6 +262,21 @@ class Engine(ABC):
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
         """Let go of a chunk; it may not be scored again."""
+
+    def pair_aligner(self, n_hits: int) -> PairAligner | None:
+        """Make what aligns the hits of a search that this engine scored, to be closed by who asks for it.
+
+        Parameters
+        ----------
+        n_hits : int
+            How many there are.
+
+        Returns
+        -------
+        PairAligner or None
+            None where the CPU aligns them.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027
         """Let go of everything the engine holds."""
@@ -318,49 +290,9 @@ class Engine(ABC):
         self.close()
 
 
-def exact_scores(
-    engine: Engine, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None
-) -> ScoreArray:
-    """Score a group against a chunk, rescoring in wider lanes until nothing is saturated.
-
-    Returns
-    -------
-    ndarray, shape (n_queries, n_subjects), int32
-        Exact scores in matrix units, subjects in chunk order.
-
-    Raises
-    ------
-    EngineError
-        If a score does not fit the widest lane.
-    """
-    scores = engine.score(group, loaded, progress)
-    values = scores.values
-    for query in np.flatnonzero(scores.saturated.any(axis=1)):
-        pending: IntArray = np.flatnonzero(scores.saturated[query]).astype(np.int64)
-        for bits in (width for width in LANE_BITS if width > scores.bits):
-            again, saturated = engine.rescore(group, loaded, int(query), pending, bits)
-            values[query, pending[~saturated]] = again[~saturated]
-            pending = pending[saturated]
-            if not len(pending):
-                break
-        else:
-            raise EngineError(
-                f"{engine.name} engine: a score of query {int(query)} passes {LANE_BITS[-1]} bits; use smaller "
-                "matrix entries"
-            )
-    return values
-
-
 def empty_scores(profile_length: int, lengths: npt.NDArray[np.integer], group: QueryGroup) -> ScoreArray:
     """Score pairs of which one side is empty: nothing pairs, and only global mode pays for the gap."""
     if group.mode != "global":
         return np.zeros(len(lengths), dtype=np.int32)
     costs = [group.scoring.gap_cost(max(profile_length, int(length))) for length in lengths]
     return -np.array(costs, dtype=np.int32)
-
-
-def available_processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,16 +1,18 @@
-"""The reference recurrence behind the engine interface: slow, and the measure of every other engine."""
+"""The reference recurrence as an engine, for searches and for pairs: slow, and the measure of every other engine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch import reference
-from swsearch.blocks import Chunk, IntArray
-from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray, Scores
-from swsearch.scoring import Mode, Profile, Scoring
+from swsearch.alignment import PairAlignment
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import Chunk
+from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
+from swsearch.engines.pair_base import PairAligner
+from swsearch.scoring import Ends, Mode, Profile, Scoring
 
 
 class ReferenceEngine(Engine):
@@ -31,20 +33,36 @@ class ReferenceEngine(Engine):
         """See `Engine.load`."""
         return LoadedChunk(chunk)
 
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
-        """See `Engine.score`; nothing ever saturates."""
-        values = np.empty((len(group.profiles), loaded.chunk.n_subjects), dtype=np.int32)
-        everything: IntArray = np.arange(loaded.chunk.n_subjects, dtype=np.int64)
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
+        """See `Engine.score`."""
+        chunk: Chunk = loaded.chunk
+        values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for query, profile in enumerate(group.profiles):
-            values[query], _ = self.rescore(group, loaded, query, everything, 32)
+            for place in range(chunk.n_subjects):
+                values[query, place] = reference.score(profile.codes, chunk.subject(place), group.scoring, group.mode)
             if progress is not None:
-                progress(len(profile) * loaded.chunk.n_residues)
-        return Scores(values, np.zeros(values.shape, dtype=np.bool_), 32)
+                progress(len(profile) * chunk.n_residues)
+        return values
 
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """See `Engine.rescore`."""
-        codes, chunk = group.profiles[query].codes, loaded.chunk
-        values = [reference.score(codes, chunk.subject(int(place)), group.scoring, group.mode) for place in subjects]
-        return np.array(values, dtype=np.int32), np.zeros(len(values), dtype=np.bool_)
+
+class ReferencePairAligner(PairAligner):
+    """Aligns with the plain recurrence of `swsearch.reference`."""
+
+    name = "reference"
+
+    @property
+    def description(self) -> str:
+        """What runs."""
+        return "reference (plain Python, for tests)"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`."""
+        return PairAlignment(query, subject, scoring, *reference.align(query, subject, scoring, mode, ends))
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`."""
+        return reference.score(query, subject, scoring, mode, ends)

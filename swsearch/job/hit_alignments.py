@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
 from swsearch.engines.cpu import tracing
+from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.masking import Mask, masked_codes, shown_letters
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
 more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
-
-GPU_WORTH_HITS = 2_000
-"""Hits from which on a GPU that has scored them also aligns them."""
 
 BATCH_RESIDUES = 16 << 20
 """Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
@@ -169,14 +167,3 @@ def _align_elsewhere(hits: Sequence[Hit], aligner: PairAligner) -> bool:
     except (EngineError, MemoryLimitError):
         return False
     return True
-
-
-def aligner_for(engine: Engine, n_hits: int) -> PairAligner | None:
-    """Return the GPU's pair aligner where a search runs on a GPU without a bound on its memory, and has many hits."""
-    if engine.name != "gpu" or n_hits < GPU_WORTH_HITS:
-        return None
-    from swsearch.engines.gpu.engine import GpuEngine
-    from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-
-    assert isinstance(engine, GpuEngine)
-    return GpuPairAligner(engine.info.index) if engine.may_share else None

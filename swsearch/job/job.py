@@ -21,8 +21,6 @@ from swsearch.engines.base import (
     ScoreArray,
     Thresholds,
     Workload,
-    available_processors,
-    exact_scores,
 )
 from swsearch.inputs import Query
 from swsearch.job.filters import allowed_subjects
@@ -34,6 +32,7 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import TopHits, best_by_fit, rank
 from swsearch.job.selection import Selection
 from swsearch.masking import database_mask
+from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked, Execution, Origin, RunInfo
@@ -350,5 +349,5 @@ def _score_all(
 ) -> None:
     """Fill in the scores of a group with every subject, in input order."""
     for loaded in chunks:
-        scores[:, loaded.chunk.subjects] = exact_scores(engine, group, loaded, progress)
+        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
         chunks.done(loaded)

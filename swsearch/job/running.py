@@ -9,11 +9,12 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from swsearch.engines.base import Engine, Progress, available_processors
+from swsearch.engines.base import Engine, Progress
 from swsearch.inputs import Query, open_subjects
-from swsearch.job.hit_alignments import align_hits, aligner_for
+from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
+from swsearch.processors import available_processors
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class SearchResults:
         threads = self._threads or available_processors()
         while batch := self._next_batch():
             if aligned or self._options.max_alignments > 1:
-                aligner = aligner_for(self._engine, sum(len(result.hits) for result in batch))
+                aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))
                 with aligner or nullcontext():
                     align_hits(batch, threads, aligner)
             yield batch

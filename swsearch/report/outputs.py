@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 from swsearch import report
-from swsearch.engines.base import available_processors
+from swsearch.processors import available_processors
 from swsearch.errors import InputError, OptionError
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.running import SearchResults

@@ -18,7 +18,7 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.bench.pairs import parse_identity, random_pair, write_pair
 from swsearch.cli import main
 from swsearch.engines.gpu.device import GpuMemoryError
-from swsearch.engines.pair_base import ReferencePairAligner
+from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
 
 A = {"one": "MKVLAAGIVGWW", "two": "MKVAAGIVG", "three": "WWPPWWPP"}
@@ -184,7 +184,7 @@ def test_what_an_engine_raises_is_told(a, b, monkeypatch, capsys, error, code, t
         def align(self, *_):
             raise error
 
-    monkeypatch.setattr("swsearch.engines.pair_base._create_gpu", lambda device, memory: Failing())
+    monkeypatch.setattr("swsearch.engines.choice._gpu_pairs", lambda device, memory: Failing())
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
     monkeypatch.setattr("swsearch.cli.align.warm_up_gpu", lambda device: None)
     line = ["swsearch", "align", str(a), str(b), "--engine", "gpu", "-o", str(tmp_path / "x.txt")]
@@ -274,7 +274,7 @@ def test_random_pairs_are_what_they_say(alphabet, identity):
         assert not np.array_equal(first, second)
         assert abs(len(second) - 20_000) < 1_000
     if identity == 0.9:
-        from swsearch.alignment import align_codes
+        from swsearch.engines.cpu.pairs import align_codes
         from swsearch.scoring import Scoring, dna_matrix
 
         scoring = Scoring() if alphabet is PROTEIN else Scoring(dna_matrix(), 10, 1)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from support import fake_pycuda
 from support.cases import any_codes, make_chunk, modes, random_codes, scorings
-from swsearch import engines, reference
+from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines import create_engine
-from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, Scores, exact_scores
+from swsearch.engines import choice, create_engine
+from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine, longest_subject
 from swsearch.engines.reference import ReferenceEngine
@@ -66,7 +66,7 @@ def scores_of(engine, queries, subjects, scoring, mode):
     """Score in input order."""
     chunk = make_chunk(subjects)
     loaded = engine.load(chunk)
-    values = exact_scores(engine, engine.prepare([scoring.profile(q) for q in queries], scoring, mode), loaded)
+    values = engine.score(engine.prepare([scoring.profile(q) for q in queries], scoring, mode), loaded)
     engine.release(loaded)
     ordered = np.empty_like(values)
     ordered[:, chunk.subjects] = values
@@ -134,6 +134,19 @@ def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
         assert got.tolist() == expected, letter
 
 
+def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
+    """Let the extension score one query in lanes of one width alone; return the scores and what it flags."""
+    values, flags = np.zeros((1, chunk.n_subjects), dtype=np.int32), np.zeros((1, chunk.n_subjects), dtype=np.uint8)
+    longest = np.array([0 if bits == 32 else 1 << 20], dtype=np.int32)  # whatever it scores
+    extension.load().search(
+        query, np.array([0, len(query)]), longest, chunk.residues, chunk.column_offsets, chunk.lengths,
+        np.zeros(0, dtype=np.int64), False, scoring.matrix.scores.astype(np.int8), scoring.gap_first,
+        scoring.gap_extend, ("local", "global", "semiglobal").index(mode), bits, bits, cpu.threads,
+        WAYS.index(cpu.way), cpu.instructions, None, values, flags,
+    )  # fmt: skip
+    return values[0], flags[0] != 0
+
+
 @pytest.mark.parametrize("gaps", [(11, 1), (0, 5), (40, 3)])
 @pytest.mark.parametrize("bits", LANE_BITS)
 def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gaps):
@@ -149,11 +162,12 @@ def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gap
     query = PROTEIN.encode("W" * ((scores[-1] // 11) + 1) + "V" * 10)
     chunk = make_chunk(sequences)
     group = cpu.prepare([scoring.profile(query)], scoring, "local")
-    values, flags = cpu.rescore(group, cpu.load(chunk), 0, np.arange(len(scores)), bits)
+    values, flags = in_lanes_of(bits, cpu, query, chunk, scoring, "local")
     for place, subject in enumerate(chunk.subjects):
         assert flags[place] == (scores[subject] >= most), (scores[subject], most)
         assert flags[place] or values[place] >= scores[subject]
-    exact = exact_scores(cpu, group, cpu.load(chunk))[0]
+    exact = cpu.score(group, cpu.load(chunk))[0]
+    assert exact.tolist() == [scores[subject] for subject in chunk.subjects]
     assert np.array_equal(values[~flags], exact[~flags])
 
 
@@ -169,10 +183,9 @@ def test_queries_around_the_bounds_of_a_strip(cpu, mode, rows):
         query[rows - 1 : rows + 7] = subjects[-1][4:][: len(query[rows - 1 : rows + 7])]
         expected = [expected_score(query, subject, Scoring(), mode) for subject in subjects]
         chunk = make_chunk(subjects)
-        group = cpu.prepare([Scoring().profile(query)], Scoring(), mode)
         ordered = [expected[subject] for subject in chunk.subjects]
         for bits in LANE_BITS if mode == "local" else (16, 32):
-            values, flags = cpu.rescore(group, cpu.load(chunk), 0, np.arange(len(subjects)), bits)
+            values, flags = in_lanes_of(bits, cpu, query, chunk, Scoring(), mode)
             if mode == "local" or bits == 32 or longest_subject(length, Scoring(), mode, bits) >= 12:
                 assert not flags.any()
                 assert values.tolist() == ordered, (length, bits)
@@ -365,47 +378,24 @@ def test_progress_counts_every_cell(engine):
     assert sum(seen) == 18 * 12
 
 
-class _Stubborn(Engine):
-    """Says that everything is saturated, up to a lane width."""
-
-    name = "stubborn"
-    description = "for one test"
-
-    def __init__(self, knows_at):
-        self.knows_at, self.asked = knows_at, []
-
-    def prepare(self, profiles, scoring, mode):
-        return QueryGroup(profiles, scoring, mode)
-
-    def load(self, chunk):
-        return LoadedChunk(chunk)
-
-    def score(self, group, loaded, progress=None):
-        shape = (len(group.profiles), loaded.chunk.n_subjects)
-        return Scores(np.full(shape, -99, dtype=np.int32), np.ones(shape, dtype=np.bool_), 8)
-
-    def rescore(self, group, loaded, query, subjects, bits):
-        self.asked.append((query, subjects.tolist(), bits))
-        # half of what is asked is known at 16 bits, the rest only at the widest
-        known = (subjects % 2 == 0) if bits < self.knows_at else np.ones(len(subjects), dtype=np.bool_)
-        return (subjects * 10 + bits).astype(np.int32), ~known
-
-
-def test_saturated_lanes_are_rescored_wider_until_none_is_left():
-    stubborn = _Stubborn(knows_at=32)
-    chunk = make_chunk([np.zeros(n, dtype=np.uint8) for n in (4, 3, 2)])
-    group = stubborn.prepare([Scoring().profile(np.zeros(3, dtype=np.uint8))], Scoring(), "local")
-    values = exact_scores(stubborn, group, stubborn.load(chunk))
-    assert stubborn.asked == [(0, [0, 1, 2], 16), (0, [1], 32)]
-    assert values.tolist() == [[16, 42, 36]]
-
-
-def test_a_score_beyond_every_lane_is_an_error_and_never_a_number():
-    stubborn = _Stubborn(knows_at=LANE_BITS[-1] + 1)
-    chunk = make_chunk([np.zeros(n, dtype=np.uint8) for n in (4, 3)])
-    group = stubborn.prepare([Scoring().profile(np.zeros(3, dtype=np.uint8))], Scoring(), "local")
-    with pytest.raises(EngineError, match="passes 32 bits"):
-        exact_scores(stubborn, group, stubborn.load(chunk))
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
+    generator = np.random.default_rng(9)
+    queries = [random_codes(generator, n, 20) for n in (0, 12, 25)]
+    chunk = make_chunk([random_codes(generator, int(n), 20) for n in generator.integers(0, 20, 30)])
+    group = engine.prepare([Scoring().profile(query) for query in queries], Scoring(), mode)
+    loaded = engine.load(chunk)
+    scores = engine.score(group, loaded)
+    assert (scores.dtype, scores.shape) == (np.int32, (3, 30))
+    middle = int(np.median(scores[2]))
+    table = np.full(20, middle, dtype=np.int64)
+    table[10:] += 2  # longer subjects must score more
+    found = engine.find(group, loaded, Thresholds([None, None, table], [None, 0, None])).wait()
+    expected = [np.ones(30, dtype=bool), scores[1] >= 0, scores[2] >= table[chunk.lengths]]
+    assert 0 < expected[2].sum() < 30
+    for hits, good, row in zip(found, expected, scores, strict=True):
+        assert sorted(hits.places.tolist()) == np.flatnonzero(good).tolist()
+        assert hits.scores.tolist() == row[hits.places].tolist()
 
 
 def plural(threads):
@@ -438,8 +428,8 @@ def gpu(monkeypatch):
             return outcome
 
         asked = []
-        monkeypatch.setattr(engines, "_create_gpu", create)
-        monkeypatch.setattr(engines, "pycuda_is_installed", lambda: installed)
+        monkeypatch.setattr(choice, "_gpu_engine", create)
+        monkeypatch.setattr(choice, "pycuda_is_installed", lambda: installed)
         return asked
 
     return decide
@@ -505,8 +495,8 @@ def test_gpu_options_with_an_engine_that_has_no_use_for_them(name):
 
 def test_whether_pycuda_is_installed(monkeypatch):
     fake_pycuda.remove(monkeypatch)
-    assert not engines.pycuda_is_installed()
+    assert not choice.pycuda_is_installed()
     with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
         create_engine("gpu")
     fake_pycuda.install(monkeypatch)
-    assert engines.pycuda_is_installed()
+    assert choice.pycuda_is_installed()

@@ -12,7 +12,7 @@ import pytest
 
 from support.pair_checks import relatives, write_fasta
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.engines.pair_base import CpuPairAligner
+from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.inputs import Query
 from swsearch.report.pair_formats import PairRun, create_pair_writer
 from swsearch.scoring import Ends, Scoring, check_ends, dna_matrix

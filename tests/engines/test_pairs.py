@@ -8,17 +8,11 @@ from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 from swsearch import align, reference
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.engines import pair_base
+from swsearch.engines import choice
+from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
-from swsearch.engines.pair_base import (
-    ALONE_CELLS,
-    BATCH_CELLS,
-    BATCH_PAIRS,
-    GPU_WORTH_CELLS,
-    CpuPairAligner,
-    ReferencePairAligner,
-    create_pair_aligner,
-)
+from swsearch.engines.cpu.pairs import ALONE_CELLS, BATCH_CELLS, BATCH_PAIRS, CpuPairAligner
+from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix, load_matrix
 
@@ -277,7 +271,7 @@ def gpu(monkeypatch):
             return outcome
 
         asked = []
-        monkeypatch.setattr(pair_base, "_create_gpu", create)
+        monkeypatch.setattr(choice, "_gpu_pairs", create)
         return asked
 
     return decide
@@ -307,7 +301,7 @@ def test_auto_takes_the_gpu_for_what_is_worth_it(gpu):
 
 def test_auto_falls_back_and_says_why(gpu, monkeypatch):
     gpu(NO_DRIVER)
-    monkeypatch.setattr("swsearch.engines.pycuda_is_installed", lambda: True)
+    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: True)
     told = []
     with create_pair_aligner("auto", threads=1, memory=1 << 20, notice=told.append) as made:
         assert (made.name, made.threads, made.memory) == ("cpu", 1, 1 << 20)

@@ -12,7 +12,7 @@ import numpy as np
 
 from support import numpy_traceback as traceback
 from support.cases import make_chunk, random_codes
-from swsearch.engines.base import Thresholds, exact_scores
+from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu import launch, queries
 from swsearch.engines.gpu.engine import GpuEngine
@@ -58,7 +58,7 @@ def main() -> int:
                     loaded = engine.load(chunk)
                     for members in (group, group[1:2], group[3:]):
                         prepared = engine.prepare([scoring.profile(query) for query in members], scoring, mode)
-                        results.append(exact_scores(engine, prepared, loaded))
+                        results.append(engine.score(prepared, loaded))
                         n = len(members)
                         engine.find(prepared, loaded, Thresholds([np.full(81, 30)] * n, [None] * n)).wait()
                     engine.release(loaded)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
 from support.fake_gpu import fake_engine, launched
-from swsearch.engines.base import Thresholds, Workload, exact_scores
+from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
 from swsearch.engines.gpu.slot import HITS_AT_ONCE
 from swsearch.scoring import MODES, Scoring
@@ -174,8 +174,8 @@ def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkey
     loaded, held = gpu.load(chunk), cpu.load(chunk)
     for turn in range(2):
         for number, (here, there) in enumerate(groups):
-            expected = exact_scores(cpu, there, held)
-            assert np.array_equal(exact_scores(gpu, here, loaded), expected), (turn, number)
+            expected = cpu.score(there, held)
+            assert np.array_equal(gpu.score(here, loaded), expected), (turn, number)
     assert len(gpu._uploaded) < len(groups)
 
 

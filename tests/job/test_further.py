@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 import swsearch
 from support.cases import any_codes, random_codes, scorings
 from swsearch import reference
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
 from swsearch.job.further import further_alignments, used_pairs
 from swsearch.scoring import Scoring

@@ -8,9 +8,10 @@ from support.host_pairs import HostFunction, host_aligner
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.gpu.engine import GPU_WORTH_HITS
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
-from swsearch.job.hit_alignments import GPU_WORTH_HITS, align_hits, aligner_for
+from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.scoring import Scoring
@@ -52,13 +53,13 @@ def test_the_cpu_goes_on_where_an_aligner_fails(job, monkeypatch):
 
 
 def test_only_a_gpu_that_scores_aligns_and_only_many(job, gpu, monkeypatch):
-    assert aligner_for(job.engine, GPU_WORTH_HITS) is None  # the CPU engine
-    monkeypatch.setattr(job, "engine", gpu)
+    assert job.engine.pair_aligner(GPU_WORTH_HITS) is None  # the CPU engine
     made = []
     monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", made.append)
-    assert aligner_for(job.engine, GPU_WORTH_HITS - 1) is None
+    assert gpu.pair_aligner(GPU_WORTH_HITS - 1) is None
     assert not made
-    aligner_for(job.engine, GPU_WORTH_HITS)
+    gpu.pair_aligner(GPU_WORTH_HITS)
     assert made == [gpu.info.index]
     monkeypatch.setattr(gpu, "_memory_limit", 1 << 20)
-    assert aligner_for(job.engine, GPU_WORTH_HITS) is None
+    assert gpu.pair_aligner(GPU_WORTH_HITS) is None
+    assert len(made) == 1

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, modes_with_ends, scorings
 from support.pair_checks import relatives, rescore
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import DNA, PROTEIN
+from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
 from swsearch.report.pair_formats import FORMATS, PairRun, create_pair_writer

@@ -7,8 +7,9 @@ import io
 import random
 from collections.abc import Iterable
 
-from swsearch.alignment import PairAlignment, align_codes
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
+from swsearch.engines.cpu.pairs import align_codes
 from swsearch.later import Later
 from swsearch.report import Writer, create_writer
 from swsearch.results import Hit, Hsp, SearchResult

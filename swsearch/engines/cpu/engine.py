@@ -1,8 +1,8 @@
 """The CPU engine: the extension's scan, one subject a SIMD lane, over threads.
 
 Its C++ is in ``cpu/``: `scan_kernel.hpp` holds the recurrence, `search.cpp` the threads. The chunk is read as it
-lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes is scored again in wider ones
-before a call returns, so that nothing is ever flagged here.
+lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension scores again in
+wider ones before a call returns.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from swsearch.engines.base import (
     Progress,
     QueryGroup,
     ScoreArray,
-    Scores,
-    available_processors,
     empty_scores,
 )
 from swsearch.engines.cpu import extension
 from swsearch.errors import OptionError
+from swsearch.processors import available_processors
 from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, fits_lane, may_start_at
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
@@ -61,13 +60,6 @@ class _Queries:
     codes: ByteArray
     offsets: IntArray
     longest_16: npt.NDArray[np.int32]
-
-    def one(self, query: int) -> _Queries:
-        """Return the query at a place of the group alone, which is not empty."""
-        k = int(np.searchsorted(self.places, query))
-        codes = self.codes[self.offsets[k] : self.offsets[k + 1]]
-        ends = np.array([0, len(codes)], dtype=np.int64)
-        return _Queries(self.places[k : k + 1], codes, ends, self.longest_16[k : k + 1])
 
 
 class CpuEngine(Engine):
@@ -116,14 +108,8 @@ class CpuEngine(Engine):
         """See `Engine.load`. Takes no memory of its own."""
         return LoadedChunk(chunk)
 
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
-        """See `Engine.score`; nothing is flagged.
-
-        Raises
-        ------
-        InputError
-            If a score might not fit 32 bits.
-        """
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
+        """See `Engine.score`."""
         chunk: Chunk = loaded.chunk
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         filled = int(np.count_nonzero(chunk.lengths))  # descending, so the empty subjects stand last
@@ -138,26 +124,10 @@ class CpuEngine(Engine):
         # every query has a row of its own in the result: without empty ones, the extension writes where it stays
         whole = len(queries.places) == len(group.profiles)
         found = values if whole else values[queries.places]
-        self._search(group, queries, chunk, found, np.zeros(found.shape, dtype=np.uint8), None, LANE_BITS, progress)
+        self._search(group, queries, chunk, found, progress)
         if not whole:
             values[queries.places] = found
-        return Scores(values, np.zeros(values.shape, dtype=np.bool_), LANE_BITS[-1])
-
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """See `Engine.rescore`; no subject may be empty. Here 8 bits are a width like the others."""
-        queries: _Queries = group.handle.one(query)
-        limit = np.where(bits == 32, 0, _LONGEST)
-        queries = _Queries(queries.places, queries.codes, queries.offsets, np.full(1, limit, dtype=np.int32))
-        order = np.argsort(subjects)
-        found = np.zeros((1, len(subjects)), dtype=np.int32)
-        flags = np.zeros((1, len(subjects)), dtype=np.uint8)
-        chosen = np.ascontiguousarray(subjects[order], dtype=np.int64)
-        self._search(group, queries, loaded.chunk, found, flags, chosen, (bits,), None)
-        values, saturated = np.empty(len(subjects), dtype=np.int32), np.empty(len(subjects), dtype=np.bool_)
-        values[order], saturated[order] = found[0], flags[0] != 0
-        return values, saturated
+        return values
 
     def _search(
         self,
@@ -165,14 +135,11 @@ class CpuEngine(Engine):
         queries: _Queries,
         chunk: Chunk,
         values: ScoreArray,
-        saturated: npt.NDArray[np.uint8],
-        chosen: IntArray | None,
-        widths: Sequence[int],
         progress: Progress | None,
     ) -> None:
-        """Call the extension; ``values`` and ``saturated`` are written."""
+        """Call the extension, which writes ``values``, shape (n_queries, n_subjects), int32."""
         scoring = group.scoring
-        usable = [bits for bits in widths if len(widths) == 1 or may_start_at(bits, group.mode, scoring)]
+        first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, group.mode, scoring)), LANE_BITS[-1])
         extension.load().search(
             queries.codes,
             queries.offsets,
@@ -180,20 +147,20 @@ class CpuEngine(Engine):
             np.ascontiguousarray(chunk.residues),
             np.ascontiguousarray(chunk.column_offsets),
             np.ascontiguousarray(chunk.lengths),
-            np.zeros(0, dtype=np.int64) if chosen is None else chosen,
-            chosen is not None,
+            np.zeros(0, dtype=np.int64),  # all subjects, not only some
+            False,
             np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
             scoring.gap_first,
             scoring.gap_extend,
             _MODES[group.mode],
-            usable[0] if usable else LANE_BITS[-1],
-            widths[-1],
+            first_bits,
+            LANE_BITS[-1],
             self.threads,
             WAYS.index(self.way),
             self.instructions,
             progress,
             values,
-            saturated,
+            np.zeros(values.shape, dtype=np.uint8),  # flags what passes the widest lane; `score` has refused that
         )
 
 

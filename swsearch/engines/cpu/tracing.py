@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.engines.base import available_processors
 from swsearch.engines.cpu import extension
+from swsearch.engines.pair_base import Pair
 from swsearch.errors import InputError, MemoryLimitError
+from swsearch.processors import available_processors
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Mode, Scoring, check_ends
-
-Pair = tuple[ByteArray, ByteArray]
-"""Codes of a query and a subject."""
 
 Traced = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""

@@ -17,7 +17,6 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from swsearch.engines.base import available_processors
 from swsearch.engines.gpu.toolchain import (
     OLDEST,
     SONAMES,
@@ -30,6 +29,7 @@ from swsearch.engines.gpu.toolchain import (
     nvrtc_places,
 )
 from swsearch.errors import EngineError, GpuUnavailableError
+from swsearch.processors import available_processors
 
 # the folder is a namespace package, whose files have a path where the package itself has none
 SOURCES = Path(str(resources.files("swsearch.cuda").joinpath("recurrence.cuh"))).parent

@@ -26,7 +26,6 @@ from swsearch.engines.base import (
     Progress,
     QueryGroup,
     ScoreArray,
-    Scores,
     Thresholds,
     Workload,
     empty_scores,
@@ -39,6 +38,7 @@ from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPla
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Common, Results, Slot
 from swsearch.engines.gpu.variants import highest_strip
+from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.scoring import Mode, Profile, Scoring
 
@@ -50,6 +50,9 @@ COLUMN_BYTES = LANES
 
 NO_RESIDUES = np.empty((0, LANES), dtype=np.uint8)
 """Stands for residues that are on the device alone."""
+
+GPU_WORTH_HITS = 2_000
+"""Hits from which on a GPU that has scored them also aligns them."""
 
 STAGING_BYTES = 8 * MIB
 """Page-locked memory of each of two staging buffers."""
@@ -162,11 +165,6 @@ class GpuEngine(Engine):
             self._clock = self._device.event(timing=True)
             self._clock.record(self._copies)
             self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]
-
-    @property
-    def may_share(self) -> bool:
-        """Whether there is no bound on memory that another user of the device would have to keep to."""
-        return self._memory_limit is None
 
     @property
     def description(self) -> str:
@@ -429,8 +427,8 @@ class GpuEngine(Engine):
         if progress is not None:
             progress(sum(cells))
 
-    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> Scores:
-        """See `Engine.score`; what saturates is scored again on the device, so nothing is flagged."""
+    def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
+        """See `Engine.score`; what saturates is scored again on the device."""
         chunk: GpuChunk = loaded.handle
         lengths = loaded.chunk.lengths
         filled = int(np.count_nonzero(lengths))
@@ -445,14 +443,15 @@ class GpuEngine(Engine):
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
             values[query, start:] = empty_scores(len(profile), lengths[start:], group)
-        return Scores(values, np.zeros(values.shape, dtype=np.bool_), 32)
+        return values
 
-    def rescore(
-        self, group: QueryGroup, loaded: LoadedChunk, query: int, subjects: IntArray, bits: int
-    ) -> tuple[ScoreArray, npt.NDArray[np.bool_]]:
-        """See `Engine.rescore`; `score` has left nothing to do, so this is for completeness."""
-        values = self.score(group, loaded).values[query, subjects]
-        return values, np.zeros(len(values), dtype=np.bool_)
+    def pair_aligner(self, n_hits: int) -> PairAligner | None:
+        """See `Engine.pair_aligner`; nothing but the CPU where a bound on memory leaves no room for both."""
+        if n_hits < GPU_WORTH_HITS or self._memory_limit is not None:
+            return None
+        from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+
+        return GpuPairAligner(self.info.index)
 
     def synchronize(self) -> None:
         """Wait until everything that was begun is done."""

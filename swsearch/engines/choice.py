@@ -1,0 +1,225 @@
+"""Which engine searches and which aligns pairs: by name, by what this machine has, and by how much there is to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from swsearch.engines.base import Engine
+from swsearch.engines.pair_base import PairAligner
+from swsearch.errors import GpuUnavailableError, OptionError
+
+ENGINES = ("auto", "gpu", "cpu", "reference")
+"""What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
+
+Chosen = TypeVar("Chosen")
+
+NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
+"""Why there is no GPU engine on a machine that was never meant to have one."""
+
+GPU_WORTH_CELLS = 500_000_000
+"""Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
+
+
+def create_engine(
+    name: str = "auto",
+    *,
+    threads: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Engine:
+    """Make an engine.
+
+    Parameters
+    ----------
+    name : {"auto", "gpu", "cpu", "reference"}
+        ``auto`` takes the GPU if it can be used, and the CPU otherwise; why is then the engine's ``fallback``.
+    threads : int, optional
+        For the CPU engine; by default one for each processor.
+    device : int, optional
+        For the GPU engine: number of the device, as ``swsearch doctor`` lists them; by default the one with the most
+        multiprocessors.
+    gpu_memory : int, optional
+        For the GPU engine: bytes of the device's memory that may be used; by default nearly all that is free.
+    notice : callable, optional
+        Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
+        given, there is nothing to tell: such a machine is meant to use the CPU.
+
+    Raises
+    ------
+    OptionError
+        If there is no such engine or device, or an option does not go with the engine.
+    GpuUnavailableError
+        If the GPU is asked for by name and cannot be used.
+    """
+    engine, reason = choose(
+        name,
+        gpu=lambda: _gpu_engine(device, gpu_memory),
+        cpu=lambda: _cpu_engine(threads),
+        reference=_reference_engine,
+        threads=threads,
+        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        notice=notice,
+    )
+    engine.fallback = reason
+    return engine
+
+
+def create_pair_aligner(
+    engine: str = "auto",
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    device: int | None = None,
+    gpu_memory: int | None = None,
+    notice: Callable[[str], None] | None = None,
+    cells: int | None = None,
+    pairs: int = 1,
+) -> PairAligner:
+    """Make what aligns pairs.
+
+    Parameters
+    ----------
+    engine : {"auto", "gpu", "cpu", "reference"}
+        ``auto`` takes the GPU if it can be used and the work is worth starting it, and the CPU otherwise; why is
+        then the aligner's ``fallback``.
+    threads, memory : int, optional
+        For the CPU: pairs at a time, and bytes that tables may take.
+    device, gpu_memory, notice
+        As for `create_engine`; with ``auto``, a GPU option means that the GPU is worth it.
+    cells, pairs : int, optional
+        Size of the work: query length times subject length over all pairs, and their number, which is only told.
+        Unknown work is worth a GPU.
+
+    Raises
+    ------
+    OptionError
+        If there is no such engine or device, or an option does not go with the engine.
+    GpuUnavailableError
+        If the GPU is asked for by name and cannot be used.
+    """
+    asked = device is not None or gpu_memory is not None
+    small = cells is not None and cells < GPU_WORTH_CELLS
+    if engine == "auto" and small and not asked:
+        made = create_pair_aligner("cpu", threads=threads, memory=memory)
+        made.fallback = f"running on the CPU: {count_pairs(pairs)}, {cells:,} cells, are not worth starting a GPU"
+        return made
+    chosen, reason = choose(
+        engine,
+        gpu=lambda: _gpu_pairs(device, gpu_memory),
+        cpu=lambda: _cpu_pairs(memory, threads),
+        reference=_reference_pairs,
+        threads=threads,
+        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        notice=notice,
+    )
+    chosen.fallback = reason
+    return chosen
+
+
+def count_pairs(number: int) -> str:
+    """Return ``1 pair`` or ``1,200 pairs``."""
+    return f"{number:,} pair{'' if number == 1 else 's'}"
+
+
+def choose(
+    name: str,
+    *,
+    gpu: Callable[[], Chosen],
+    cpu: Callable[[], Chosen],
+    reference: Callable[[], Chosen],
+    threads: int | None,
+    gpu_options: Mapping[str, int | None],
+    notice: Callable[[str], None] | None,
+) -> tuple[Chosen, str]:
+    """Make what an engine's name stands for: the rules that searching and aligning share.
+
+    Parameters
+    ----------
+    name, threads, notice
+        As for `create_engine`.
+    gpu, cpu, reference : callable
+        Make it; ``gpu`` raises `GpuUnavailableError` where there is none.
+    gpu_options : mapping
+        Options that only the GPU takes; None where not given.
+
+    Returns
+    -------
+    made
+        What was made.
+    reason : str
+        Why ``auto`` does without the GPU; empty otherwise.
+    """
+    if name not in ENGINES:
+        raise OptionError("engine", name, f"one of {', '.join(ENGINES)}")
+    if threads is not None and threads < 1:
+        raise OptionError("threads", threads, "an integer >= 1")
+    given = {option: value for option, value in gpu_options.items() if value is not None}
+    if name == "gpu":
+        return gpu(), ""
+    if name == "auto":
+        try:
+            return gpu(), ""
+        except GpuUnavailableError as error:
+            reason = f"running on the CPU: {error}"
+        made = cpu()
+        if notice is not None and (given or pycuda_is_installed()):
+            notice(reason)
+        return made, reason
+    for option, value in given.items():
+        raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
+    return (reference() if name == "reference" else cpu()), ""
+
+
+def pycuda_is_installed() -> bool:
+    """Say whether PyCUDA is there, without importing it, which takes long and needs a driver."""
+    if "pycuda" in sys.modules:
+        return sys.modules["pycuda"] is not None
+    return importlib.util.find_spec("pycuda") is not None
+
+
+def _cpu_engine(threads: int | None) -> Engine:
+    from swsearch.engines.cpu.engine import CpuEngine
+
+    return CpuEngine(threads)
+
+
+def _reference_engine() -> Engine:
+    from swsearch.engines.reference import ReferenceEngine
+
+    return ReferenceEngine()
+
+
+def require_pycuda() -> None:
+    """Raise `GpuUnavailableError` where PyCUDA is not installed."""
+    if not pycuda_is_installed():
+        raise GpuUnavailableError(f"engine gpu cannot be used: {NO_PYCUDA}, or use --engine cpu")
+
+
+def _gpu_engine(device: int | None, memory: int | None) -> Engine:
+    require_pycuda()
+    from swsearch.engines.gpu.engine import GpuEngine
+
+    return GpuEngine(device, memory)
+
+
+def _cpu_pairs(memory: int | None, threads: int | None) -> PairAligner:
+    from swsearch.engines.cpu.pairs import CpuPairAligner
+
+    return CpuPairAligner(memory, threads)
+
+
+def _reference_pairs() -> PairAligner:
+    from swsearch.engines.reference import ReferencePairAligner
+
+    return ReferencePairAligner()
+
+
+def _gpu_pairs(device: int | None, memory: int | None) -> PairAligner:
+    require_pycuda()
+    from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+
+    return GpuPairAligner(device, memory)

@@ -1,0 +1,148 @@
+"""Pairs on the CPU: long ones one by one with all threads, short ones many in a call, each on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from swsearch.alignment import PairAlignment
+from swsearch.alphabet import ByteArray
+from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.pair_base import Pair, PairAligner
+from swsearch.processors import available_processors
+from swsearch.scoring import Ends, Mode, Scoring
+
+ALONE_CELLS = 64_000_000
+"""Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
+
+BATCH_CELLS, BATCH_PAIRS = 250_000_000, 4_096
+"""Cells for each thread, a tenth of a second, and pairs that are done in one call at most, so that results flow."""
+
+
+def align_codes(
+    query: ByteArray,
+    subject: ByteArray,
+    scoring: Scoring,
+    mode: Mode = "local",
+    *,
+    ends: Ends | None = None,
+    memory: int = tracing.DEFAULT_MEMORY,
+    threads: int | None = None,
+) -> PairAlignment:
+    """Align two encoded sequences.
+
+    Of several equal alignments the one is returned that `swsearch.reference` states.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    ends : Ends, optional
+        Which ends are free in semi-global mode; all four by default.
+    memory : int, optional
+        Bytes that tables may take.
+    threads : int, optional
+        At most this many; by default every processor there is.
+
+    Returns
+    -------
+    PairAlignment
+
+    Raises
+    ------
+    MemoryLimitError
+        If the pair cannot be aligned within ``memory``.
+    InputError
+        If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
+    """
+    score, i, j, cigar = tracing.trace(query, subject, scoring, mode, memory, ends, threads)
+    return PairAlignment(query, subject, scoring, score, i, j, cigar)
+
+
+class CpuPairAligner(PairAligner):
+    """Aligns on the CPU with the compiled extension: long pairs one by one, short ones many in a call.
+
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes that the tables of all pairs that are worked on may take together.
+    threads : int, optional
+        At most this many; by default one a processor.
+    """
+
+    name = "cpu"
+
+    def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
+        self.memory = tracing.DEFAULT_MEMORY if memory is None else memory
+        self.threads = threads or available_processors()
+
+    @property
+    def description(self) -> str:
+        """What computes, its instruction set and the number of threads."""
+        plural = "" if self.threads == 1 else "s"
+        return f"cpu (C++ extension, {extension.chosen()}, {self.threads} thread{plural})"
+
+    def align(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> PairAlignment:
+        """See `PairAligner.align`; all threads work on the pair."""
+        return align_codes(query, subject, scoring, mode, ends=ends, memory=self.memory, threads=self.threads)
+
+    def score(
+        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> int:
+        """See `PairAligner.score`; all threads work on the pair."""
+        return tracing.score(query, subject, scoring, mode, self.memory, ends, self.threads)
+
+    def align_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[PairAlignment]:
+        """See `PairAligner.align_many`."""
+        for batch in self._batches(pairs):
+            if self._is_alone(batch[0]):
+                yield self.align(*batch[0], scoring, mode, ends)
+                continue
+            found = self._find(batch, scoring, mode, ends, path=True)
+            for (query, subject), one in zip(batch, found, strict=True):
+                yield PairAlignment(query, subject, scoring, *one)
+
+    def score_many(
+        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
+    ) -> Iterator[int]:
+        """See `PairAligner.score_many`."""
+        for batch in self._batches(pairs):
+            if self._is_alone(batch[0]):
+                yield self.score(*batch[0], scoring, mode, ends)
+                continue
+            yield from (one[0] for one in self._find(batch, scoring, mode, ends, path=False))
+
+    def _find(
+        self, batch: Sequence[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, *, path: bool
+    ) -> Iterator[tracing.Traced]:
+        memory = self.memory // self.threads
+        return iter(tracing.find_many(batch, scoring, mode, memory, ends, self.threads, path=path))
+
+    def _is_alone(self, pair: Pair) -> bool:
+        """Say whether a pair takes all threads, or may take more than a thread's share of the memory."""
+        m, n = len(pair[0]), len(pair[1])
+        return m * n >= ALONE_CELLS or tracing.enough_memory(m, n) > self.memory // self.threads
+
+    def _batches(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+        """Yield runs of pairs that are done together, in order; a pair that is done alone is one of its own."""
+        batch: list[Pair] = []
+        cells = 0
+        for pair in pairs:
+            alone = self._is_alone(pair)
+            if batch and (alone or cells >= BATCH_CELLS * self.threads or len(batch) >= BATCH_PAIRS):
+                yield batch
+                batch, cells = [], 0
+            if alone:
+                yield [pair]
+                continue
+            batch.append(pair)
+            cells += len(pair[0]) * len(pair[1])
+        if batch:
+            yield batch
