@@ -1,6 +1,7 @@
 """FASTA in, sorted interleaved HDF5 out: the database that every engine searches."""
 
-from swsearch.db.build import append_database, build_database
+from swsearch.db.append import append_database
+from swsearch.db.build import build_database
 from swsearch.db.database import Database
 from swsearch.db.fasta import Record, read_fasta
 from swsearch.db.format import is_database

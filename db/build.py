@@ -1,4 +1,4 @@
-"""Make a database file, or add a segment to one: a temporary file beside it, renamed when all is on disk."""
+"""Make a database file: a temporary file beside it, renamed when all is on disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from swsearch.db.format import (
 from swsearch.db.inputs import Input
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, OutputError
+from swsearch.errors import OptionError, OutputError
 from swsearch.masking import Mask, check_mask
 
 DEFAULT_MEMORY = 512 * MIB
@@ -323,59 +323,3 @@ def build_database(
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress)
         fill(temporary, Layout(spool, memory, mask), "w")
-
-
-def append_database(
-    path: PathLike, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
-) -> None:
-    """Add the records of FASTA files to a database, as a new segment; they are masked as the others are.
-
-    Parameters
-    ----------
-    path : path
-        The database; it is replaced by a longer copy when that is complete.
-    inputs, memory, progress
-        As for `build_database`.
-
-    Raises
-    ------
-    DatabaseError
-        If there is no such database, or it is damaged: a copy would hide that.
-    SequenceError, OutputError, MemoryLimitError
-        As for `build_database`; the database is then as it was.
-    """
-    from swsearch.db.database import Database
-
-    names, memory = checked_inputs(inputs), checked_memory(memory)
-    with Database.open(path) as database:
-        mask = database.mask
-    check_mask("mask", mask)
-    resolved = check_output(path, names, True)
-    with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
-        read_inputs(spool, names, memory, progress)
-        layout = Layout(spool, memory, mask)
-        before = resolved.stat()
-        _copy(resolved, temporary)
-        fill(temporary, layout, "r+")
-        after = resolved.stat()
-        if (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns):
-            raise OutputError(f"{resolved}: changed while records were appended; append them again")
-
-
-def _copy(path: Path, temporary: Path) -> None:
-    """Copy a database, and raise if it is not what was written once."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    with path.open("rb") as old, temporary.open("wb") as new:
-        head = old.read(USER_BLOCK)
-        new.write(head)
-        n_bytes = 0
-        while piece := old.read(MIB):
-            digest.update(piece)
-            n_bytes += new.write(piece)
-    block = UserBlock.parse(head)
-    if block is None or block.n_bytes < 0:
-        raise DatabaseError(f"{path}: is no swsearch database; make one with: swsearch db build")
-    if UserBlock(block.version, n_bytes, digest.hexdigest()) != block:
-        raise DatabaseDamageError(str(path), ["SHA-256 differs (swsearch db verify says where)"])

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +54,9 @@ if (_CHECKOUT / "setup.cfg").is_file():
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``swsearch --help`` needs no numpy."""
     if name == "__version__":
-        try:
-            return metadata.version("swsearch")
-        except metadata.PackageNotFoundError:
-            return "0+not.installed"
+        from swsearch.version import version
+
+        return version()
     if name not in _HOMES:
         raise AttributeError(f"module 'swsearch' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

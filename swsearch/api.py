@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from swsearch.engines import create_engine
-from swsearch.engines.choice import create_pair_aligner
 from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.engines.choice import create_pair_aligner
 from swsearch.errors import InputError
 from swsearch.inputs import SequenceLike, Sequences, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids

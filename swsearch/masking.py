@@ -12,16 +12,13 @@ for: its licence is the GPL 3. Its defaults for proteins are used, those of ``ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.errors import InputError, OptionError
-
-if TYPE_CHECKING:
-    from swsearch.db import Database
 
 Mask = Literal["none", "lower", "tantan"]
 """What is masked."""
@@ -87,20 +84,3 @@ def shown_letters(codes: ByteArray, runs: Runs) -> ByteArray:
     for start, end in runs:
         letters[start:end] |= 0x20  # ASCII: lower case; a '*' has it set already
     return letters
-
-
-def database_mask(database: Database, wanted: str) -> Mask:
-    """Return which of a database's masks is in force; ``"database"`` is its own.
-
-    Raises
-    ------
-    InputError
-        If the database was built without it.
-    """
-    if wanted in ("database", database.mask):
-        return database.mask
-    if wanted == "tantan":
-        raise InputError(
-            f"subject_mask: {database.name} was built without tantan; build it with: swsearch db build --mask tantan"
-        )
-    return "lower" if wanted == "lower" else "none"

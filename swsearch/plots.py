@@ -5,7 +5,8 @@ Each function draws into the axes that it is given, or makes some, and returns t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from swsearch.alignment import PairAlignment
-    from swsearch.results import Hit, SearchResult
+    from swsearch.statistics.observed import ScoreDistribution
 
 CLASS_LIMITS = (40, 50, 80, 200)
 """Bits between BLAST's five classes of hits."""
@@ -33,7 +34,75 @@ DOT_ROWS = 1 << 22
 """Cells of a dot plot that are worked out at a time, so that memory is bounded."""
 
 
-def plot_scores(result: SearchResult, ax: Axes | None = None) -> Axes:
+class DrawnAlignment(Protocol):
+    """What is drawn of a `swsearch.results.Hsp`."""
+
+    @property
+    def pair(self) -> PairAlignment:
+        """The alignment."""
+
+    @property
+    def score(self) -> int:
+        """In matrix units."""
+
+    @property
+    def bit_score(self) -> float | None:
+        """In bits, where there are any."""
+
+
+class DrawnHit(Protocol):
+    """What is drawn of a `swsearch.results.Hit`."""
+
+    @property
+    def query_id(self) -> str:
+        """The query's name."""
+
+    @property
+    def subject_id(self) -> str:
+        """The subject's name."""
+
+    @property
+    def query_length(self) -> int:
+        """Residues."""
+
+    @property
+    def subject_length(self) -> int:
+        """Residues."""
+
+    @property
+    def score(self) -> int:
+        """In matrix units."""
+
+    @property
+    def pair(self) -> PairAlignment:
+        """The best alignment."""
+
+    @property
+    def hsps(self) -> Sequence[DrawnAlignment]:
+        """All alignments."""
+
+
+class DrawnResult(Protocol):
+    """What is drawn of a `swsearch.results.SearchResult`."""
+
+    @property
+    def query_id(self) -> str:
+        """The query's name."""
+
+    @property
+    def query_length(self) -> int:
+        """Residues."""
+
+    @property
+    def hits(self) -> Sequence[DrawnHit]:
+        """The best first."""
+
+    @property
+    def distribution(self) -> ScoreDistribution | None:
+        """How the whole database scores."""
+
+
+def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
     """Draw the distribution of all subjects' scores, what is expected by chance, and the reported hits.
 
     Parameters
@@ -125,7 +194,7 @@ def _compress(axes: Axes, low: int, end: int, high: int) -> None:
     axes.axvspan(end, high, color="0.93", zorder=0)
 
 
-def plot_coverage(result: SearchResult, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
+def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
     """Draw where the hits lie along the query, a line a hit, best on top, coloured by score as BLAST does.
 
     Parameters
@@ -188,7 +257,7 @@ def _limits(values: npt.NDArray[np.float64], in_bits: bool) -> npt.NDArray[np.fl
     return np.array([round(low + (high - low) * part / 5) for part in (1, 2, 3, 4)], dtype=np.float64)
 
 
-def plot_dots(hit: Hit, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
+def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
     """Draw a dot plot of a hit's two whole sequences, and the reported alignments over it.
 
     Parameters

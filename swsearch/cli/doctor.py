@@ -38,9 +38,9 @@ def examine() -> Iterator[Finding]:
 
     A machine without a usable GPU is in good health: ``auto`` takes the CPU there.
     """
-    from swsearch import __version__
+    from swsearch.version import version
 
-    yield Finding("swsearch", f"{__version__}, Python {platform.python_version()}, {platform.platform()}")
+    yield Finding("swsearch", f"{version()}, Python {platform.python_version()}, {platform.platform()}")
     yield Finding("libraries", ", ".join(_versions()))
     taken = yield from _examine_gpu()
     yield from _examine_cpu()

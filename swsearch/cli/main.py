@@ -43,9 +43,9 @@ def main() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from swsearch import __version__
+        from swsearch.version import version
 
-        typer.echo(f"swsearch {__version__}")
+        typer.echo(f"swsearch {version()}")
         raise typer.Exit
 
 

@@ -20,7 +20,6 @@ from swsearch.scoring import Mode, Scoring
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-    from swsearch.engines.base import Engine
     from swsearch.engines.pair_base import PairAligner
 
 ALIGNMENT_MEMORY = 32 << 20

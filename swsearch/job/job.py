@@ -27,11 +27,10 @@ from swsearch.job.filters import allowed_subjects
 from swsearch.job.hit_alignments import SubjectReader
 from swsearch.job.hits import HitMaker
 from swsearch.job.least import LeastScores
-from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import TopHits, best_by_fit, rank
 from swsearch.job.selection import Selection
-from swsearch.masking import database_mask
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
@@ -42,6 +41,7 @@ from swsearch.statistics.fitted import Fit, FitError, FittedStatistics, fit_scor
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.observed import count_scores, distribution_of
 from swsearch.statistics.regression import Lengths
+from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -122,11 +122,9 @@ class SearchJob:
     @cached_property
     def run(self) -> RunInfo:
         """What reports say of the job as a whole."""
-        from swsearch import __version__
-
         database, options = self.database, self.options
         return RunInfo(
-            __version__, database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
+            version(), database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
             self.method, options.threshold, options.max_hits,
             execution=Execution(self.engine.description, self._origin.command, self._origin.begun), asked=self.asked,
             effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),

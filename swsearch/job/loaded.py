@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
+from swsearch.errors import InputError
 from swsearch.masking import Mask
 
 if TYPE_CHECKING:
@@ -62,3 +63,20 @@ def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
         while (chunk := coming.result()) is not None:
             coming = reader.submit(next, chunks, None)
             yield chunk
+
+
+def database_mask(database: Database, wanted: str) -> Mask:
+    """Return which of a database's masks is in force; ``"database"`` is its own.
+
+    Raises
+    ------
+    InputError
+        If the database was built without it.
+    """
+    if wanted in ("database", database.mask):
+        return database.mask
+    if wanted == "tantan":
+        raise InputError(
+            f"subject_mask: {database.name} was built without tantan; build it with: swsearch db build --mask tantan"
+        )
+    return "lower" if wanted == "lower" else "none"

@@ -12,11 +12,11 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 from swsearch import report
-from swsearch.processors import available_processors
 from swsearch.errors import InputError, OptionError
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_outputs
+from swsearch.processors import available_processors
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 

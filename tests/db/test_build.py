@@ -247,10 +247,10 @@ class TestAppendFaults:
     ) -> None:
         path = tmp_path / "out.h5"
         build_database(source, path)
-        from swsearch.db import build
+        from swsearch.db import append
 
-        fill = build.fill
-        monkeypatch.setattr(build, "fill", lambda *given: (fill(*given), os.utime(path, (1, 1))))
+        fill = append.fill
+        monkeypatch.setattr(append, "fill", lambda *given: (fill(*given), os.utime(path, (1, 1))))
         with pytest.raises(OutputError, match="changed while"):
             append_database(path, source)
         assert leftovers(tmp_path) == ["out.h5"]
