@@ -75,7 +75,7 @@ def test_both_kernels_share_the_subjects_of_a_chunk(gpu, cpu, mode, monkeypatch)
     monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     subjects = draw(4, [300, 41, 40, *[30] * 200, 0])
     check(gpu, cpu, draw(5, [20, 70, 33]), subjects, mode=mode)
-    assert launched("batch")[0].arguments[4] == 1, "the first block that the inter-task kernel takes"
+    assert launched("batch")[0].arguments["first_block"] == 1, "the first block that the inter-task kernel takes"
     assert launched("wavefront")
 
 
@@ -160,7 +160,7 @@ def test_parts_follow_the_memory_for_scores(cpu, monkeypatch):
         gpu.plan(Workload(4 * 64 * 16, np.full(200, 10, dtype=np.int32), [[20] * 3]))
         assert gpu.memory_plan.at_once == 3
         check(gpu, cpu, group, subjects)
-        assert {each.arguments[3] for each in launched("wavefront") + launched("batch")} == {200}
+        assert {each.arguments["n_subjects"] for each in launched("wavefront") + launched("batch")} == {200}
         parts = len({id(part) for part in gpu._uploaded})
         assert parts == 3, "nine queries, three at once"
 

@@ -16,6 +16,7 @@ from swsearch import reference
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.pairs import long_pair, plan, short_pairs
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
@@ -210,7 +211,7 @@ def test_scores_beyond_32_bits_are_refused(monkeypatch):
 
 
 def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
-    wrong = long_pair.Found(99, 0, 0, ((3, "M"),))
+    wrong = FoundAlignment(99, 0, 0, ((3, "M"),))
     monkeypatch.setattr(long_pair.LongPair, "align", lambda self: wrong)
     query = np.zeros(3, dtype=np.uint8)
     with (

@@ -6,7 +6,6 @@ launches are begun and waited for is the slot's business (`slot`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +62,23 @@ class WavefrontLaunch:
     queries: list[int]
     end: int
     bias: int
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """What the wavefront kernel is to do.
+
+    Parameters
+    ----------
+    tasks, n_listed : int
+        Addresses of a list of tasks and of their number; 0 for every query of the launch with all its subjects.
+    n_tasks : int
+        How many tasks there are, or how many the list holds at most.
+    """
+
+    tasks: int
+    n_listed: int
+    n_tasks: int
 
 
 @dataclass(frozen=True)
@@ -235,12 +251,32 @@ class Launch:
         stages = self._shape(batch)[0]
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
         memory.kernels.batch(batch.variant).launch(
-            min(self._sm, jobs), memory.kernels.block_warps * 32, memory.stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
-             uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
-             scoring.gap_extend, 1, memory.shared.boundary, memory.plan.region_columns, self._sm,
-             int(chunk.columns[launch.first]), memory.shared.taken, memory.scores, memory.shape[1], memory.counter()),
-        )  # fmt: skip
+            min(self._sm, jobs),
+            memory.kernels.block_warps * 32,
+            memory.stream,
+            residues=chunk.residues,
+            tile_offsets=chunk.tiles,
+            lengths=chunk.lengths,
+            n_subjects=chunk.n_subjects,
+            first_block=launch.first,
+            n_jobs=jobs,
+            pipeline_warps=stages,
+            profile=uploaded.profile,
+            strips=uploaded.strips,
+            n_strips=len(batch.strips),
+            bias=launch.bias,
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            one=1,
+            boundary=memory.shared.boundary,
+            region_columns=memory.plan.region_columns,
+            n_regions=self._sm,
+            pipeline_columns=int(chunk.columns[launch.first]),
+            taken=memory.shared.taken,
+            scores=memory.scores,
+            score_stride=memory.shape[1],
+            counter=memory.counter(),
+        )
 
     def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
         """Launch with as many warps as the boundaries between passes leave room for."""
@@ -257,7 +293,7 @@ class Launch:
             ends = np.cumsum(self._chunk.chunk.lengths[places], dtype=np.int64)
             n_warps = max(1, int(np.searchsorted(ends, memory.plan.wavefront // BOUNDARY_BYTES, side="right")))
             offsets = np.concatenate(([0], ends[: n_warps - 1]))
-        self._launch_wavefront(launch, stream, offsets, (0, 0, n_tasks))
+        self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
@@ -270,18 +306,36 @@ class Launch:
         return max(1, self._sm // WAVEFRONT_SHARE, min(self._sm // 2, int(self._sm * alone / (alone + other + 1))))
 
     def _launch_wavefront(
-        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: Sequence[int]
+        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: TaskList
     ) -> None:
         memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
         variant = uploaded.wavefront.variant(launch.bits, self._part.mode)
         warps = min(memory.kernels.wavefront_warps(variant), len(offsets))
         memory.kernels.wavefront(variant).launch(
-            len(offsets) // warps, warps * 32, stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
-             memory.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
-             scoring.gap_open, scoring.gap_extend, 1, memory.shared.wavefront,
-             memory.put(offsets.astype(np.uint32), stream), memory.scores, memory.shape[1], memory.counter()),
-        )  # fmt: skip
+            len(offsets) // warps,
+            warps * 32,
+            stream,
+            residues=chunk.residues,
+            tile_offsets=chunk.tiles,
+            lengths=chunk.lengths,
+            n_subjects=chunk.n_subjects,
+            profiles=uploaded.profile,
+            queries=uploaded.table,
+            tasks=tasks.tasks,
+            n_listed=tasks.n_listed,
+            n_tasks=tasks.n_tasks,
+            query_list=memory.put(np.array(launch.queries, dtype=np.int32), stream),
+            n_queries=len(launch.queries),
+            bias=launch.bias,
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            one=1,
+            boundary=memory.shared.wavefront,
+            boundary_offsets=memory.put(offsets.astype(np.uint32), stream),
+            scores=memory.scores,
+            score_stride=memory.shape[1],
+            counter=memory.counter(),
+        )
 
     # what saturated, and hits
 
@@ -299,7 +353,7 @@ class Launch:
         self._collect("tasks", limits, count, pairs)
         memory.wait_for_wavefront(memory.stream)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
-        tasks = (memory.hits, count, memory.capacity("tasks"))
+        tasks = TaskList(memory.hits, count, memory.capacity("tasks"))
         self._launch_wavefront(launch, memory.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
         memory.end_wavefront(memory.stream)
 
@@ -328,7 +382,21 @@ class Launch:
         """Launch the kernel that lists tasks or hits among pairs of queries and subjects."""
         memory = self._memory
         n_subjects = memory.shape[1]
-        arguments = (memory.scores, n_subjects, n_subjects, self._chunk.lengths, needed.by_length, needed.n_lengths,
-                     needed.floor, pairs.start, pairs.stop, memory.hits, memory.capacity(what), count)  # fmt: skip
         blocks = max(1, min(-(-len(pairs) // THREADS), self._sm * 8))
-        memory.kernels.collect(what).launch(blocks, THREADS, memory.stream, arguments)
+        memory.kernels.collect(what).launch(
+            blocks,
+            THREADS,
+            memory.stream,
+            scores=memory.scores,
+            score_stride=n_subjects,
+            n_subjects=n_subjects,
+            lengths=self._chunk.lengths,
+            thresholds=needed.by_length,
+            n_lengths=needed.n_lengths,
+            least=needed.floor,
+            begin=pairs.start,
+            end=pairs.stop,
+            list=memory.hits,
+            capacity=memory.capacity(what),
+            count=count,
+        )
