@@ -127,7 +127,7 @@ def test_every_score_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", 10**9 if batched else 0)
     scoring = Scoring()
     query = np.full(3_100, TRYPTOPHAN, dtype=np.uint8)
-    # tryptophans score 11 each, alanines behind them 4, so that scores near the limit are dense
+    # tryptophans score 11 each, alanines after them 4, so that scores near the limit are dense
     alanine = PROTEIN.letters.index("A")
     subjects = [query[:n] for n in range(2_960, 3_000)]
     tails = [np.full(k, alanine, dtype=np.uint8) for k in (1, 2)]

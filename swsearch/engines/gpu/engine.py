@@ -1,4 +1,4 @@
-"""The GPU engine: hand-written kernels behind the interface of every engine.
+"""The GPU engine: hand-written kernels with the interface that every engine has.
 
 A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
 (`GpuEngine.find`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a chunk are
@@ -270,7 +270,7 @@ class GpuEngine(Engine):
         return addresses[0], addresses[1]
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
-        """See `Engine.merge`: chunks that stand one behind the other are scored in one launch."""
+        """See `Engine.merge`: chunks that stand one after the other in memory are scored in one launch."""
         if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
             return list(loaded)
         chunks = [each.chunk for each in loaded]

@@ -9,7 +9,6 @@ from swsearch.engines.gpu.arguments import KernelArguments
 from swsearch.engines.gpu.compiler import Compiler, Kernel
 from swsearch.engines.gpu.device import Device, Function
 from swsearch.engines.gpu.variants import (
-    BLOCK_WARPS,
     SCORES,
     TRACE,
     TRACE_BYTES,
@@ -17,6 +16,7 @@ from swsearch.engines.gpu.variants import (
     PairsVariant,
     PairVariant,
     WavefrontVariant,
+    batch_warps,
 )
 
 THREADS = 256
@@ -60,20 +60,18 @@ class Kernels:
         Where they run.
     compiler : Compiler
         What makes them.
+
+    Attributes
+    ----------
+    block_warps : int
+        Warps of a block of the inter-task kernel.
     """
 
     def __init__(self, device: Device, compiler: Compiler) -> None:
         self._device, self._compiler = device, compiler
+        self.block_warps = batch_warps(device.info.shared_limit)
         self._modules: dict[Kernel, Any] = {}
         self._loaded: dict[tuple[Kernel, str, int], LoadedKernel] = {}
-
-    @property
-    def block_warps(self) -> int:
-        """Warps of a block of the inter-task kernel: 16, or fewer where shared memory is small."""
-        warps, limit = BLOCK_WARPS, self._device.info.shared_limit
-        while warps > 1 and BatchVariant(26, 2, "local").shared_bytes(warps) > limit:
-            warps //= 2
-        return warps
 
     def wavefront_warps(self, variant: WavefrontVariant) -> int:
         """Warps of a block of the wavefront kernel."""

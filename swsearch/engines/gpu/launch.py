@@ -19,7 +19,7 @@ from swsearch.engines.gpu.kernels import THREADS
 from swsearch.engines.gpu.limits import UNREACHABLE
 from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS
 from swsearch.engines.gpu.slot_memory import SlotMemory
-from swsearch.engines.gpu.tracks import Batch
+from swsearch.engines.gpu.tracks import BatchLayout
 from swsearch.engines.gpu.uploaded import UploadedBatch, UploadedPart, UploadedWavefront
 from swsearch.engines.gpu.variants import SCORES, choose_pipeline
 
@@ -29,12 +29,13 @@ subjects would still be running when everything else is done, and go to the wave
 that takes a ninth less time; H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_SHARE = 6
-"""One in so many multiprocessors at least takes the wavefront kernel where it runs beside the inter-task kernel: a
+"""One in so many multiprocessors at least takes the wavefront kernel where it runs at the same time as the inter-task
+kernel: a
 twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py, November
 2026)."""
 
 WAVEFRONT_COST = 1.2
-"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,440 over 5,315
+"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows per lane: 4,440 over 5,315
 GCUPS, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LONE_JOB = 0.65
@@ -166,7 +167,7 @@ class Launch:
             if end:
                 self._add_wavefronts(self._uploaded.wavefront, queries, end)
 
-    def _first_block(self, batch: Batch) -> int:
+    def _first_block(self, batch: BatchLayout) -> int:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
         # other chunks fill the device while this one ends, so that the whole database counts
         most = min(LONG_COLUMNS, FAIR_SHARE * self._memory.plan.columns * batch.variant.queries)
@@ -180,8 +181,8 @@ class Launch:
         """Return the columns of some blocks for each multiprocessor."""
         return float(self._chunk.columns[first:end].sum()) / self._sm
 
-    def _pays(self, batch: Batch, first: int) -> bool:
-        """Say whether the inter-task kernel pays, with the longest subjects in the wavefront kernel beside it.
+    def _pays(self, batch: BatchLayout, first: int) -> bool:
+        """Say whether the inter-task kernel pays, with the longest subjects in the wavefront kernel at the same time.
 
         Else the wavefront kernel takes everything. Times are in rows times columns of 64 subjects on one
         multiprocessor. Few subjects leave most of them idle, or wait for the longest job.
@@ -214,7 +215,7 @@ class Launch:
         if wide := [query for query in queries if query not in set(narrow)]:
             self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
 
-    def _shape(self, batch: Batch) -> tuple[int, int, int]:
+    def _shape(self, batch: BatchLayout) -> tuple[int, int, int]:
         """Return stages of a pipeline, pipelines of a block and passes."""
         warps = self._memory.kernels.block_warps
         stages = choose_pipeline(len(batch.strips), warps)
@@ -223,7 +224,7 @@ class Launch:
     # launching
 
     def run(self) -> None:
-        """Launch: the wavefront kernel first and beside, because its tasks are the longest."""
+        """Launch everything, the wavefront kernel first and on a stream of its own: its tasks are the longest."""
         memory = self._memory
         beside = bool(self._batches and self._wavefronts)
         stream = memory.beside if beside else memory.stream
@@ -279,7 +280,7 @@ class Launch:
         )
 
     def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
-        """Launch with as many warps as the boundaries between passes leave room for."""
+        """Launch with as many warps as there is room for what they keep between passes."""
         memory, wave = self._memory, launch.uploaded.wavefront
         step = 2 if launch.bits == 16 else 1
         n_tasks = -(-launch.end // step) * len(launch.queries)
@@ -296,7 +297,7 @@ class Launch:
         self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
-        """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
+        """Return the multiprocessors for the wavefront kernel where both run: by its share of the work, and more."""
         rows = sum(self._padded(query, launch.uploaded.wavefront.pass_rows) for query in launch.queries)
         alone = 2 * WAVEFRONT_COST * rows * self._share(0, launch.end // LANES)
         other = sum(

@@ -39,7 +39,7 @@ LARGEST = 2**31 - 1
 
 
 def highest_score(profile: Profile) -> int:
-    """Bound the score of any alignment of a query: every row at its best letter."""
+    """Return a bound for the score of any alignment of a query, matrix units: every row at its best letter."""
     scores = profile.scores[:, :-1].astype(np.int64)
     return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
 

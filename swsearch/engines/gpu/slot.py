@@ -1,8 +1,9 @@
 """A slot's turns: the launches for a part of the queries and a chunk, from their start to what comes back.
 
 A slot has its own memory and two streams, so that the wavefront kernel, which takes the longest subjects, runs
-beside the inter-task kernel, and so that the next chunk's kernels may begin on another slot while this one's last
-jobs are running. What belongs here says when something begins and ends; what is launched stands in `launch`.
+at the same time as the inter-task kernel, and so that the next chunk's kernels may begin on another slot while this
+one's last jobs are running. What belongs here says when something begins and ends; what is launched stands in
+`launch`.
 """
 
 from __future__ import annotations

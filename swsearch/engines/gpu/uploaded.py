@@ -17,23 +17,23 @@ from swsearch.engines.gpu.device import Device
 from swsearch.engines.gpu.limits import LARGEST
 from swsearch.engines.gpu.memory import Region
 from swsearch.engines.gpu.queries import Part
-from swsearch.engines.gpu.tracks import Batch, Wavefront
+from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout
 
 
 @dataclass(frozen=True)
 class UploadedBatch:
-    """A `Batch` with the addresses of its scores by letter and its strips."""
+    """A `BatchLayout` with the addresses of its scores by letter and its strips."""
 
-    batch: Batch
+    batch: BatchLayout
     profile: int
     strips: int
 
 
 @dataclass(frozen=True)
 class UploadedWavefront:
-    """A `Wavefront` with the addresses of its scores by letter and its table of queries."""
+    """A `WavefrontLayout` with the addresses of its scores by letter and its table of queries."""
 
-    wavefront: Wavefront
+    wavefront: WavefrontLayout
     profile: int
     table: int
 
@@ -55,6 +55,17 @@ class UploadedPart:
         Longest subject, in residues.
     settle : callable
         Waits until no kernel uses what is about to be overwritten.
+
+    Attributes
+    ----------
+    part : Part
+        The queries.
+    n_lengths : int
+        Lengths of subjects that thresholds are held for: 0 to the longest.
+    batches : list of UploadedBatch
+        For the inter-task kernel.
+    wavefront : UploadedWavefront or None
+        For the wavefront kernel; None if all queries are empty.
     """
 
     def __init__(
@@ -77,9 +88,20 @@ class UploadedPart:
             self.wavefront = UploadedWavefront(wave, put(wave.profile), put(wave.table))
 
     def thresholds(self, tables: Sequence[npt.NDArray[np.int64] | None]) -> int:
-        """Return the address of the least scores by subject length, one row a query; 0 where there are none.
+        """Bring the least scores by subject length to the device, unless they are there already.
 
-        They are the same for every chunk of a job, and brought to the device once.
+        They are the same for every chunk of a job, so that they are brought once.
+
+        Parameters
+        ----------
+        tables : sequence of (ndarray or None)
+            For each query of the part the least score of a hit for each length, shape (n_lengths,), int64, matrix
+            units; None where there is no such bound.
+
+        Returns
+        -------
+        int
+            Address of the table, shape (n_queries, n_lengths), int32; 0 where no query has a bound by length.
         """
         if all(table is None for table in tables):
             return 0
@@ -98,7 +120,7 @@ class UploadedPart:
 
     @staticmethod
     def n_bytes(part: Part, longest: int) -> int:
-        """Bytes that a part takes, with thresholds for subjects of up to ``longest`` residues."""
+        """Return the bytes that a part takes, with thresholds for subjects of up to ``longest`` residues."""
         arrays: list[npt.NDArray[Any]] = []
         for batch in part.batches:
             arrays += [batch.profile, batch.strips]

@@ -46,6 +46,6 @@ class FoundAlignment:
 
 
 def decode_runs(found: npt.NDArray[np.uint32]) -> list[tuple[str, int]]:
-    """Translate a kernel's runs: (operation, length)."""
+    """Translate a kernel's runs, shape (n_runs,), uint32, into operations and lengths."""
     lengths, operations = found >> 2, found & 3
     return [(OPERATIONS[op], length) for op, length in zip(operations.tolist(), lengths.tolist(), strict=True)]

@@ -69,7 +69,7 @@ class Scratch:
         return int(piece)
 
     def put(self, data: npt.NDArray[Any], stream: Any) -> int:
-        """Return the address of a new piece that holds an array."""
+        """Return the address of a new piece that holds an array of any shape and type."""
         address = self.take(max(data.nbytes, 1))
         self.device.upload(address, data, stream)
         return address

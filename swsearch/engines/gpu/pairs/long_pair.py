@@ -2,8 +2,9 @@
 
 The matrix is computed once, keeping (H, F) of a few rows and (H, E) of a few columns. The way back then goes through
 the rectangles between them, from the last cell to the first: each is computed again from the row above and the column
-on its left, up to where the way entered it, this time with four bits a cell that say where it came from. A rectangle
-whose directions do not fit is divided in the same way again. A pair whose directions all fit is computed only once.
+to its left, up to where the way entered it, this time with four bits per cell that say where it came from. A
+rectangle whose directions do not fit is divided in the same way again. A pair whose directions all fit is computed
+only once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from swsearch.engines.gpu.pairs.plan import (
     CELL_BYTES,
     DIRECT_BYTES,
     RING_COLUMNS,
-    Launch,
+    PairLaunch,
     Spacing,
     choose_launch,
     choose_spacing,
@@ -141,12 +142,12 @@ class LongPair:
 
     # what is computed
 
-    def _launch(self, rectangle: Rectangle, directions: bool) -> Launch:
+    def _launch(self, rectangle: Rectangle, directions: bool) -> PairLaunch:
         return choose_launch(
             rectangle.rows, rectangle.n, self._letters.count, self._local, directions, self._device.info
         )
 
-    def _direct_launch(self, rectangle: Rectangle) -> Launch | None:
+    def _direct_launch(self, rectangle: Rectangle) -> PairLaunch | None:
         """Return the launch that keeps a rectangle's directions, or None if they are too many at a time."""
         needed = direction_bytes(rectangle.rows, rectangle.n)
         launch = self._launch(rectangle, directions=True)
@@ -155,18 +156,18 @@ class LongPair:
         return launch if needed <= min(DIRECT_BYTES, self._scratch.left - beside - runs - (1 << 16)) else None
 
     def _check_budget(self) -> int:
-        """Return the bytes for rows and columns that are kept: most of what is left beside one set of directions."""
+        """Return the bytes for rows and columns that are kept: most of what one set of directions leaves."""
         left = self._scratch.left
         return max((left - min(DIRECT_BYTES, left // 3)) * 3 // 4, 0)
 
-    def _divide(self, rectangle: Rectangle, launch: Launch, budget: int) -> Divided:
+    def _divide(self, rectangle: Rectangle, launch: PairLaunch, budget: int) -> Divided:
         """Take memory for rows and columns to be kept."""
         spacing = choose_spacing(launch, rectangle.rows, rectangle.n, budget)
         rows = self._scratch.take(max(spacing.row_bytes(launch, rectangle.n), CELL_BYTES))
         columns = self._scratch.take(max(spacing.column_bytes(rectangle.rows, rectangle.n), CELL_BYTES))
         return Divided(rectangle, spacing, rows, columns)
 
-    def _compute_whole(self, launch: Launch, divided: Divided | None, directions: int) -> tuple[int, int, int]:
+    def _compute_whole(self, launch: PairLaunch, divided: Divided | None, directions: int) -> tuple[int, int, int]:
         """Compute the whole matrix; return the score and where the alignment ends (rows and columns used)."""
         m, n = self._whole.rows, self._whole.n
         if self._local:
@@ -196,7 +197,7 @@ class LongPair:
     def _compute(
         self,
         rectangle: Rectangle,
-        launch: Launch,
+        launch: PairLaunch,
         divided: Divided | None,
         directions: int,
         *,

@@ -1,4 +1,7 @@
-"""Many pairs in one launch, each aligned by one warp, with scratch memory for as many as there are warps."""
+"""Many pairs in one launch, each aligned by one warp, with scratch memory for as many pairs as there are warps.
+
+What belongs here packs pairs together and reads what one launch found; `long_pair` does one pair at a time.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ CLASS_RATIO = 4
 for the longest."""
 
 RUN_SHARE = 64
-"""Runs that there is room for a pair; what has more is aligned again, with more room."""
+"""Runs that there is room for per pair; a pair that has more is aligned again, with more room."""
 
 Pair = tuple[ByteArray, ByteArray]
 
@@ -83,7 +86,7 @@ class ShortPairs:
         self._scoring, self._local, self._ends = scoring, mode == "local", ends
 
     def align(self, pairs: Sequence[Pair]) -> list[FoundAlignment]:
-        """Align pairs of which neither side is empty, in order."""
+        """Align pairs of codes, each of shape (n,), uint8, neither side empty; return the alignments in order."""
         found: dict[int, FoundAlignment] = {}
         for places in classes([size_of(pair) for pair in pairs]):
             left, room = places, RUN_SHARE
