@@ -6,9 +6,9 @@ Subjects are random, with the lengths of a real database (an int32 array, such a
 or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans,
 by the device's clock, counted on real residues.
 
-Parts: ``rows`` (each strip height, one and two queries a lane), ``queries`` (what the table chooses for the standard
-lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32 bits),
-``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
+Parts: ``rows`` (each strip height, one and two queries per lane), ``queries`` (what the table chooses for the
+standard lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32
+bits), ``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def replaced(module: Any, **values: Any) -> Iterator[None]:
 def one_variant(variant: variants.BatchVariant) -> Any:
     """Make every query take one variant."""
 
-    def plan(profiles: Any, chosen: Any, mode: Mode, most: int) -> list[tracks.Batch]:
+    def plan(profiles: Any, chosen: Any, mode: Mode, most: int) -> list[tracks.BatchLayout]:
         if variant.queries == 1:
             return [tracks.single_track(profiles, chosen, variant)]
         lengths = {query: len(profiles[query]) for query in chosen}

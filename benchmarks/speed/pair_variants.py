@@ -1,9 +1,11 @@
-"""Time every variant of the pair kernel, with several grids, on made-up pairs: what `pair_plan` is fitted to.
+"""Time every variant of the pair kernel, with several grids, on made-up pairs.
+
+`swsearch.engines.gpu.pairs.plan` is fitted to what this prints.
 
     python -m benchmarks.speed.pair_variants [--sizes 5000,37000,200000] [--letters 4,32] [--json FILE]
 
-Every variant must find the same score. One line a variant and size: rows a lane, blocks, warps of each, kernel
-milliseconds (median of three), GCUPS, and what the plan expects in the same unit.
+Every variant must find the same score. One line for each variant and size: rows per lane, blocks, warps of each,
+kernel milliseconds (median of three), GCUPS, and what the plan expects in the same unit.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def launches(rows: int, letters: int, local: bool, directions: bool, info):
         enough = -(-strips // info.multiprocessors)
         for warps in sorted({1, 2, 4, 8, 12, 13, 14, 16, enough}):
             if warps <= most and warps <= enough:
-                yield plan.Launch(variant, strips, min(info.multiprocessors, strips), warps)
+                yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
+from swsearch.engines.gpu import launch, limits, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.engines.gpu.slot_memory import SlotMemory
 from swsearch.errors import GpuUnavailableError
 from swsearch.scoring import MODES, Scoring, load_matrix
 
@@ -126,7 +127,7 @@ def test_every_score_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", 10**9 if batched else 0)
     scoring = Scoring()
     query = np.full(3_100, TRYPTOPHAN, dtype=np.uint8)
-    # tryptophans score 11 each, alanines behind them 4, so that scores near the limit are dense
+    # tryptophans score 11 each, alanines after them 4, so that scores near the limit are dense
     alanine = PROTEIN.letters.index("A")
     subjects = [query[:n] for n in range(2_960, 3_000)]
     tails = [np.full(k, alanine, dtype=np.uint8) for k in (1, 2)]
@@ -137,7 +138,7 @@ def test_every_score_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
 
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", 10**9)
-    monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: 16)
+    monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: 16)
     query = np.full(3_200, TRYPTOPHAN, dtype=np.uint8)
     check(gpu, cpu, [query], [query[: 3_200 - k] for k in range(70)], Scoring(), "local")
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
 from support.fake_gpu import fake_engine, launched
 from swsearch.engines.base import Thresholds, Workload
-from swsearch.engines.gpu import launch, limits, queries, slot, tracks, variants
-from swsearch.engines.gpu.slot import HITS_AT_ONCE
+from swsearch.engines.gpu import launch, limits, queries, tracks, variants
+from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
 from swsearch.scoring import MODES, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
@@ -75,7 +75,7 @@ def test_both_kernels_share_the_subjects_of_a_chunk(gpu, cpu, mode, monkeypatch)
     monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     subjects = draw(4, [300, 41, 40, *[30] * 200, 0])
     check(gpu, cpu, draw(5, [20, 70, 33]), subjects, mode=mode)
-    assert launched("batch")[0].arguments[4] == 1, "the first block that the inter-task kernel takes"
+    assert launched("batch")[0].arguments["first_block"] == 1, "the first block that the inter-task kernel takes"
     assert launched("wavefront")
 
 
@@ -130,8 +130,8 @@ def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, mon
 @pytest.mark.parametrize("capacity", [1, 7, 64, 10**6])
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
-    given_ = slot.Slot.capacity
-    monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: min(capacity, given_(self, what)))
+    given_ = SlotMemory.capacity
+    monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: min(capacity, given_(self, what)))
     query = draw(13, [330])[0]
     subjects = [query[: 330 - k] for k in range(30)] + draw(14, [20] * 40)
     for group in ([query], [query[:300], query[:9], query]):
@@ -160,7 +160,7 @@ def test_parts_follow_the_memory_for_scores(cpu, monkeypatch):
         gpu.plan(Workload(4 * 64 * 16, np.full(200, 10, dtype=np.int32), [[20] * 3]))
         assert gpu.memory_plan.at_once == 3
         check(gpu, cpu, group, subjects)
-        assert {each.arguments[3] for each in launched("wavefront") + launched("batch")} == {200}
+        assert {each.arguments["n_subjects"] for each in launched("wavefront") + launched("batch")} == {200}
         parts = len({id(part) for part in gpu._uploaded})
         assert parts == 3, "nine queries, three at once"
 
@@ -220,8 +220,8 @@ TABLE = 8 + np.arange(41) // 4
     ids=["mixed", "least", "by length", "nearly all", "all of one", "extremes"],
 )
 def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least, monkeypatch):
-    given_ = slot.Slot.capacity
-    monkeypatch.setattr(slot.Slot, "capacity", lambda self, what: min(capacity, given_(self, what)))
+    given_ = SlotMemory.capacity
+    monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: min(capacity, given_(self, what)))
     monkeypatch.setattr(queries, "PART_QUERIES", part)
     monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     lengths = [40, *np.random.default_rng(24).integers(0, 41, 1_000)]

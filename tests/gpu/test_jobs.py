@@ -130,9 +130,10 @@ def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tig
     start = slot.Slot.start
 
     def started(self, uploaded, chunk, thresholds):
-        results = start(self, uploaded, chunk, thresholds)
-        shapes.append((self.shape, 4 * self.shape[0] * self.shape[1], self.plan.scores))
-        return results
+        turn = start(self, uploaded, chunk, thresholds)
+        used = self.memory
+        shapes.append((used.shape, 4 * used.shape[0] * used.shape[1], used.plan.scores))
+        return turn
 
     monkeypatch.setattr(slot.Slot, "start", started)
     with Database.from_records(subjects) as database:
@@ -176,8 +177,8 @@ def test_progress_counts_every_cell_once(database, monkeypatch, resident):
 def test_chunks_may_end_in_any_order(database, cpu, monkeypatch, max_hits):
     Small(monkeypatch, CHUNK, False)
     generator = np.random.default_rng(57)
-    monkeypatch.setattr(slot.Slot, "is_done", property(lambda self: bool(generator.integers(0, 2))))
-    monkeypatch.setattr(slot.Slot, "_wait", lambda self: None)
+    monkeypatch.setattr(slot.Turn, "is_done", property(lambda self: bool(generator.integers(0, 2))))
+    monkeypatch.setattr(slot.Turn, "_wait", lambda self: None)
     with fake_engine(monkeypatch) as gpu:
         got = results_of(QUERIES, database, gpu, evalue=1e6, max_hits=max_hits)
     assert got == results_of(QUERIES, database, cpu, evalue=1e6, max_hits=max_hits)

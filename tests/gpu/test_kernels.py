@@ -39,18 +39,19 @@ REGISTERS = 128
 """65,536 registers shared by the 512 threads of a block."""
 
 INSTRUCTIONS = {1: 7.25, 2: 6.75}
-"""Bound for the instructions of a cell pair, by queries a lane. 7.0 and 6.5 are the recurrence (3 VIADDMNMX, 1.5
+"""Bound for the instructions of a cell pair, by queries per lane. 7.0 and 6.5 are the recurrence (3 VIADDMNMX, 1.5
 VIMNMX3, 1 IMAD) with its scores (1 PRMT and 0.5 LDS, or 1 LDS); the rest is register moves."""
 
 TILE_OVERHEAD = 160
-"""Bound for the instructions of a tile beside its cell pairs: letters, boundaries, waiting. 135 to 150 were found."""
+"""Bound for the instructions of a tile besides its cell pairs: letters, boundaries, waiting. 135 to 150 were
+found."""
 
 PAIR_INSTRUCTIONS = {4: 7.3, 8: 7.3, 32: 7.6}
 """Bound for the instructions of a cell of the pair kernel, by letters of the lookup: 7 are the recurrence (3
 VIADDMNMX, 1 VIMNMX, 2 IMAD) with its score (1 PRMT); a quarter of an LDS where scores are in shared memory."""
 
 PAIR_OVERHEAD = 40
-"""Bound for the instructions of a column step beside its cells and the branch that keeps the last row."""
+"""Bound for the instructions of a column step besides its cells and the branch that keeps the last row."""
 
 ENTRIES = {
     "batch": {"swsearch_batch"},

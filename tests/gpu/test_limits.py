@@ -21,7 +21,7 @@ steep_scorings = st.builds(
 def matrix_values(profile, codes, rows, columns, scoring, mode):
     """Return the least H, the least E or F, and the greatest sum or H of a score matrix with padding.
 
-    Padding rows stand where the kernels have them, padding columns behind the subject; scores without bias.
+    Padding rows stand where the kernels have them, padding columns after the subject; scores without bias.
     """
     scores = padded_rows(profile, rows, mode).astype(int)
     padding = len(scores) - len(profile) if mode == "semiglobal" else 0

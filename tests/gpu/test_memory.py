@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from support.cases import random_codes
 from swsearch.blocks import LANES, block_columns
 from swsearch.engines.gpu.device import GpuMemoryError
-from swsearch.engines.gpu.launch import UploadedPart
 from swsearch.engines.gpu.memory import (
     CHUNK_BYTES,
     LEAST_CHUNK_BYTES,
@@ -26,6 +25,7 @@ from swsearch.engines.gpu.memory import (
     make_plan,
 )
 from swsearch.engines.gpu.queries import Group
+from swsearch.engines.gpu.uploaded import UploadedPart
 from swsearch.scoring import MODES, Scoring
 
 budgets = st.integers(1, 400).map(lambda n: n * MIB // 2)

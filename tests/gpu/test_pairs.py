@@ -4,6 +4,8 @@ Every result equals the reference's, or where that would take too long the bound
 test_alignment.py compares with it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,11 +13,13 @@ from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
 from support.cases import any_codes, modes_with_ends, random_codes, scorings
-from support.host_pairs import HostFunction, host_aligner
+from support.host_pairs import HostDevice, HostFunction, host_aligner
 from swsearch import reference
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.pairs import long_pair, plan, short_pairs
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+from swsearch.engines.gpu.pairs.found import FoundAlignment
+from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
@@ -84,7 +88,7 @@ def test_every_variant_around_lanes_and_strips(make_aligner, variant, monkeypatc
     def choose(rows, n, count, local, directions, info):
         chosen = PairVariant(variant.rows, count, local, directions)
         strips = -(-rows // chosen.strip_rows)
-        return plan.Launch(chosen, strips, min(2, strips), 1)
+        return plan.PairLaunch(chosen, strips, min(2, strips), 1)
 
     monkeypatch.setattr(long_pair, "choose_launch", choose)
     strip = variant.strip_rows
@@ -203,6 +207,26 @@ def test_memory_that_is_short_is_told_and_given_back(monkeypatch):
         assert aligner._device.held == 0
 
 
+def test_scratch_memory_is_lent_up_to_what_is_free_and_taken_back(monkeypatch):
+    with host_aligner(monkeypatch, 30_000) as aligner:
+        device, scratch = aligner._device, aligner._handles.scratch
+        with device.active("testing"):
+            with scratch.lent():
+                scratch.take(20_000)
+                assert (scratch.left, scratch.peak, device.held) == (10_000, 20_000, 1)
+                with pytest.raises(GpuMemoryError, match="--gpu-memory"):
+                    scratch.take(10_001)
+            assert (scratch.used, device.held) == (0, 0)
+            monkeypatch.setattr(type(device), "free_memory", lambda self: 10_000)
+            with scratch.lent():
+                assert (scratch.left, scratch.peak) == (9_200, 0)
+
+
+def test_handles_are_of_one_device(monkeypatch):
+    with host_aligner(monkeypatch) as aligner, pytest.raises(ValueError, match="another device"):
+        replace(aligner._handles, scratch=Scratch(HostDevice(H200), 100))
+
+
 def test_scores_beyond_32_bits_are_refused(monkeypatch):
     query = np.zeros(300_000, dtype=np.uint8)
     with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="more than 32 bits"):
@@ -210,7 +234,7 @@ def test_scores_beyond_32_bits_are_refused(monkeypatch):
 
 
 def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
-    wrong = long_pair.Found(99, 0, 0, ((3, "M"),))
+    wrong = FoundAlignment(99, 0, 0, ((3, "M"),))
     monkeypatch.setattr(long_pair.LongPair, "align", lambda self: wrong)
     query = np.zeros(3, dtype=np.uint8)
     with (

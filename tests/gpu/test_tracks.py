@@ -30,7 +30,7 @@ def profiles_of(lengths, seed=1):
 
 
 def score_in_single(batch, strip, row, letter):
-    """Read a score as the kernel does: lines of 128 bytes, 4 bytes a letter, a byte a row."""
+    """Read a score as the kernel does: lines of 128 bytes, 4 bytes per letter, a byte per row."""
     rows, raw = batch.variant.rows, batch.profile.tobytes()
     lines = (rows + 3) // 4
     byte = raw[((strip * lines + row // 4) * 32 + letter) * 4 + row % 4]
@@ -38,7 +38,7 @@ def score_in_single(batch, strip, row, letter):
 
 
 def score_in_pair(batch, strip, row, letter, half):
-    """Read a score as the kernel does: a line of 128 bytes a row, 4 bytes a letter, two a half."""
+    """Read a score as the kernel does: a line of 128 bytes per row, 4 bytes per letter, two per half."""
     at = (((strip * batch.variant.rows + row) * 32 + letter) * 2 + half) * 2
     return int.from_bytes(batch.profile.tobytes()[at : at + 2], "little", signed=True)
 
@@ -250,6 +250,13 @@ def test_no_other_height_is_cheaper_for_the_wavefront_kernel(lengths):
 )
 def test_the_highest_strip_of_a_device(capability, rows):
     assert variants.highest_strip(capability) == rows
+
+
+@pytest.mark.parametrize(("kib", "warps"), [(227, 16), (163, 16), (99, 8), (64, 8), (16, 2), (1, 1)])
+def test_the_warps_of_a_block_fit_its_shared_memory_in_every_variant(kib, warps):
+    assert variants.batch_warps(kib << 10) == warps
+    if warps > 1:
+        assert all(each.shared_bytes(warps) <= kib << 10 for each in variants.batch_variants())
 
 
 def test_the_table_of_variants():

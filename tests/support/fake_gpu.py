@@ -9,10 +9,12 @@ and their logic on the CPU (test_host_cuda.py).
 from __future__ import annotations
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 
+from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import engine as engine_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
@@ -27,14 +29,14 @@ BOUNDARY_BYTES = 8
 LANES = 64
 
 
-class Launch(NamedTuple):
-    """A kernel that was launched."""
+class Launched(NamedTuple):
+    """A kernel that was launched, with its arguments by name."""
 
     name: str
     defines: dict
     blocks: int
     threads: int
-    arguments: tuple
+    arguments: dict
 
 
 class Memory:
@@ -182,16 +184,26 @@ class FakeFunction:
 
     def __init__(self, module, name, signature, shared_bytes=0):
         self.device, self.defines = module
-        self.name, self.n_arguments = name, len(signature)
+        self.name, self.table = name, arguments_module.ALL[name]
+        assert signature == self.table.signature
         assert shared_bytes <= self.device.info.shared_limit
 
     def launch(self, blocks, threads, stream, arguments):
         assert self.device.depth
         assert blocks >= 1
         assert 32 <= threads <= 512
-        assert len(arguments) == self.n_arguments
-        FakeDevice.launches.append(Launch(self.name, self.defines, blocks, threads, arguments))
-        KERNELS[self.name](self.device, self.defines, blocks, threads // 32, *arguments)
+        named = self.table.by_name(arguments)
+        FakeDevice.launches.append(Launched(self.name, self.defines, blocks, threads, named))
+        KERNELS[self.name](Grid(self.device, self.defines, blocks, threads // 32), SimpleNamespace(**named))
+
+
+class Grid(NamedTuple):
+    """Where an emulated kernel runs."""
+
+    device: FakeDevice
+    defines: dict
+    blocks: int
+    warps: int
 
 
 def fake_engine(monkeypatch, memory=None):
@@ -210,13 +222,13 @@ def launched(name):
     return [launch for launch in FakeDevice.launches if launch.name == f"swsearch_{name}"]
 
 
-def _arrange(device, defines, blocks, warps, residues, n_tiles):
-    tiles = device.view(residues, np.uint8, n_tiles * 512).reshape(n_tiles, 8, 64)
+def _arrange(grid, given):
+    tiles = grid.device.view(given.residues, np.uint8, given.n_tiles * 512).reshape(given.n_tiles, 8, 64)
     tiles.reshape(-1)[:] = (tiles * 4).transpose(0, 2, 1).reshape(-1)
 
 
 def _letters(device, residues, tiles, places):
-    """Return the letters of some subjects, shape (n, most columns); behind a block's end stands padding."""
+    """Return the letters of some subjects, shape (n, most columns); after a block's end stands padding."""
     blocks = sorted(set((places // LANES).tolist()))
     bounds = {block: device.view(tiles + 4 * block, np.uint32, 2).tolist() for block in blocks}
     longest = max(last - first for first, last in bounds.values()) * 8
@@ -270,126 +282,148 @@ def _fill(scores, letters, lengths, mode, gaps, bias, real, bits):
     return best - bias
 
 
-def _batch(
-    device, defines, blocks, warps, residues, tiles, lengths, n_subjects, first_block, n_jobs, stages, profile,
-    strips, n_strips, bias, gap_open, extend, one, boundary, region_columns, n_regions,
-    boundary_columns, taken, scores, stride, counter,
-):  # fmt: skip
-    rows, mode, queries = (defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "QUERIES"))
-    assert one == 1
-    assert warps % stages == 0
-    assert device.view(counter, np.uint32, 1)[0] == 0
-    device.view(counter, np.uint32, 1)[0] = n_jobs
-    table = device.view(strips, STRIP, n_strips)
+def _lane_halves(grid, given, table):
+    """Return the scores of the strips' rows, shape (n_strips, rows, 32), for one or both halves of the lanes."""
+    rows, queries = grid.defines["SWSEARCH_ROWS"], grid.defines["SWSEARCH_QUERIES"]
     lines = -(-rows // 4) if queries == 1 else rows
-    data = device.view(profile, np.int8, n_strips * lines * 128)
-    if queries == 1:
-        by_row = data.reshape(n_strips, lines, 32, 4).transpose(0, 1, 3, 2).reshape(n_strips, lines * 4, 32)
-        halves = [by_row[:, :rows]]
-        assert all((table[name][:, 0] == table[name][:, 1]).all() for name in ("query", "row", "last"))
-    else:
-        both = data.view(np.int16).reshape(n_strips, rows, 32, 2)
-        halves = [both[..., 0], both[..., 1]]
-        assert n_jobs % 2 == 0
-    n_blocks = n_jobs // queries
-    several_passes = n_strips > stages
-    if several_passes:
-        assert max(np.diff(device.view(tiles + 4 * first_block, np.uint32, n_blocks + 1))) * 8 <= boundary_columns
-    places = np.arange(first_block * LANES, min((first_block + n_blocks) * LANES, n_subjects))
-    n = device.view(lengths, np.int32, n_subjects)[places]
-    letters = _letters(device, residues, tiles, places)
+    data = grid.device.view(given.profile, np.int8, given.n_strips * lines * 128)
+    if queries == 2:
+        both = data.view(np.int16).reshape(given.n_strips, rows, 32, 2)
+        assert given.n_jobs % 2 == 0
+        return [both[..., 0], both[..., 1]]
+    assert all((table[name][:, 0] == table[name][:, 1]).all() for name in ("query", "row", "last"))
+    by_row = data.reshape(given.n_strips, lines, 32, 4).transpose(0, 1, 3, 2).reshape(given.n_strips, lines * 4, 32)
+    return [by_row[:, :rows]]
+
+
+def _queries_of(table, half, rows):
+    """Yield the number of each query in a half of the lanes, its first and its last strip."""
+    for at, query in enumerate(table["query"][:, half].tolist()):
+        if query < 0 or table["row"][at, half] > 0:
+            continue
+        end = at
+        while table["last"][end, half] < 0:
+            end += 1
+            assert table["query"][end, half] == query
+            assert table["row"][end, half] == table["row"][end - 1, half] + rows
+        yield query, at, end
+
+
+def _batch(grid, given):
+    device, warps, stages = grid.device, grid.warps, given.pipeline_warps
+    rows, mode, queries = (grid.defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "QUERIES"))
+    assert given.one == 1
+    assert warps % stages == 0
+    assert device.view(given.counter, np.uint32, 1)[0] == 0
+    device.view(given.counter, np.uint32, 1)[0] = given.n_jobs
+    table = device.view(given.strips, STRIP, given.n_strips)
+    halves = _lane_halves(grid, given, table)
+    n_blocks = given.n_jobs // queries
+    places = np.arange(given.first_block * LANES, min((given.first_block + n_blocks) * LANES, given.n_subjects))
+    n = device.view(given.lengths, np.int32, given.n_subjects)[places]
+    letters = _letters(device, given.residues, given.tile_offsets, places)
+    gaps = given.gap_open, given.gap_extend
     for half, every in enumerate(halves):
-        for at, query in enumerate(table["query"][:, half].tolist()):
-            if query < 0 or table["row"][at, half] > 0:
-                continue
-            end = at
-            while table["last"][end, half] < 0:
-                end += 1
-                assert table["query"][end, half] == query
-                assert table["row"][end, half] == table["row"][end - 1, half] + rows
+        for query, at, end in _queries_of(table, half, rows):
             own = every[at : end + 1].reshape(-1, 32).astype(np.int64)
             real = slice(-int(table["row"][at, half]), (end - at) * rows + int(table["last"][end, half]) + 1)
-            values = _fill(own, letters, n, mode, (gap_open, extend), bias, real, 16)
-            row = device.view(scores + 4 * query * stride, np.int32, n_subjects)
+            values = _fill(own, letters, n, mode, gaps, given.bias, real, 16)
+            row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
             row[places[n > 0]] = values[n > 0] if mode == GLOBAL else np.maximum(row[places], values)[n > 0]
-    if several_passes:
-        assert warps // stages * boundary_columns <= region_columns
-        assert blocks <= n_regions, "blocks would wait for each other"
-        assert not device.view(taken, np.uint32, n_regions).any(), "a region was not given back"
-        device.keep("batch", boundary, n_regions * region_columns * 32 * BOUNDARY_BYTES)
+    if given.n_strips > stages:
+        _keep_between_passes(grid, given, n_blocks)
 
 
-def _wavefront(
-    device, defines, blocks, warps, residues, tiles, lengths, n_subjects, profiles, queries, tasks, n_listed, n_tasks,
-    query_list, n_queries, bias, gap_open, extend, one, boundary, offsets, scores, stride, counter,
-):  # fmt: skip
-    rows, mode, bits = (defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "BITS"))
+def _keep_between_passes(grid, given, n_blocks):
+    """Check the room for what the kernel keeps between passes, and overwrite it."""
+    tiles = grid.device.view(given.tile_offsets + 4 * given.first_block, np.uint32, n_blocks + 1)
+    assert max(np.diff(tiles)) * 8 <= given.pipeline_columns
+    assert grid.warps // given.pipeline_warps * given.pipeline_columns <= given.region_columns
+    assert grid.blocks <= given.n_regions, "blocks would wait for each other"
+    taken = grid.device.view(given.taken, np.uint32, given.n_regions)
+    assert not taken.any(), "a region was not given back"
+    n_bytes = given.n_regions * given.region_columns * 32 * BOUNDARY_BYTES
+    grid.device.keep("batch", given.boundary, n_bytes)
+
+
+def _tasks(grid, given, step):
+    """Return the query and the first subject of each task, shape (n_tasks, 2)."""
+    if given.tasks:
+        count = min(int(grid.device.view(given.n_listed, np.uint32, 1)[0]), given.n_tasks)
+        return grid.device.view(given.tasks, np.int32, 2 * count).reshape(-1, 2).copy()
+    listed, n = grid.device.view(given.query_list, np.int32, given.n_queries), given.n_queries
+    return np.array([(listed[k % n], k // n * step) for k in range(given.n_tasks)])
+
+
+def _wavefront(grid, given):
+    device = grid.device
+    rows, mode, bits = (grid.defines[f"SWSEARCH_{name}"] for name in ("ROWS", "MODE", "BITS"))
     step = 2 if bits == 16 else 1
-    assert one == 1
-    assert device.view(counter, np.uint32, 1)[0] == 0
-    device.view(counter, np.uint32, 1)[0] = 1
-    if tasks:
-        count = min(int(device.view(n_listed, np.uint32, 1)[0]), n_tasks)
-        todo = device.view(tasks, np.int32, 2 * count).reshape(-1, 2).copy()
-    else:
-        listed = device.view(query_list, np.int32, n_queries)
-        todo = np.array([(listed[k % n_queries], k // n_queries * step) for k in range(n_tasks)])
-    every = device.view(lengths, np.int32, n_subjects)
-    starts = device.view(offsets, np.uint32, blocks * warps).astype(np.int64)
+    assert given.one == 1
+    assert device.view(given.counter, np.uint32, 1)[0] == 0
+    device.view(given.counter, np.uint32, 1)[0] = 1
+    todo = _tasks(grid, given, step)
+    every = device.view(given.lengths, np.int32, given.n_subjects)
+    gaps = given.gap_open, given.gap_extend
     for query in sorted(set(todo[:, 0].tolist())):
-        entry = device.view(queries + QUERY.itemsize * query, QUERY, 1)[0]
+        entry = device.view(given.queries + QUERY.itemsize * query, QUERY, 1)[0]
         n_rows = int(entry["passes"]) * 32 * rows
-        words = device.view(profiles + 4 * int(entry["profile"]), np.int8, n_rows * 32).reshape(-1, 32, 4)
+        words = device.view(given.profiles + 4 * int(entry["profile"]), np.int8, n_rows * 32).reshape(-1, 32, 4)
         own = words.transpose(0, 2, 1).reshape(-1, 32).astype(np.int64)
         first = todo[todo[:, 0] == query, 1]
         places = np.unique(np.concatenate([first + k for k in range(step)]))
-        places = places[places < n_subjects]
+        places = places[places < given.n_subjects]
         n = every[places]
-        letters = _letters(device, residues, tiles, places)[:, : max(n)]
+        letters = _letters(device, given.residues, given.tile_offsets, places)[:, : max(n)]
         real = slice(int(entry["padding"]), int(entry["padding"]) + int(entry["length"]))
-        values = _fill(own, letters, n, mode, (gap_open, extend), bias, real, bits)
-        device.view(scores + 4 * query * stride, np.int32, n_subjects)[places[n > 0]] = values[n > 0]
+        values = _fill(own, letters, n, mode, gaps, given.bias, real, bits)
+        row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
+        row[places[n > 0]] = values[n > 0]
         if entry["passes"] > 1:
-            for number in np.flatnonzero(todo[:, 0] == query).tolist():
-                # a warp's first task is the one of its number; a later one may go anywhere, as it is no longer
-                warp = number % len(starts)
-                n_columns = int(every[todo[number, 1]])
-                if warp + 1 < len(starts):
-                    assert starts[warp] + n_columns <= starts[warp + 1], "two warps would share boundaries"
-                kernel = "rescore" if tasks else "wavefront"
-                device.keep(kernel, boundary + BOUNDARY_BYTES * int(starts[warp]), BOUNDARY_BYTES * n_columns)
+            _keep_of_warps(grid, given, np.flatnonzero(todo[:, 0] == query), every[todo[:, 1]])
 
 
-def _collect(
-    size, device, defines, blocks, warps, scores, stride, n_subjects, lengths, thresholds, n_lengths, least, begin,
-    end, entries, capacity, count,
-):  # fmt: skip
-    if end <= begin:
+def _keep_of_warps(grid, given, tasks, columns):
+    """Check the room that the warps of some tasks have between passes, and overwrite it."""
+    starts = grid.device.view(given.boundary_offsets, np.uint32, grid.blocks * grid.warps).astype(np.int64)
+    for number in tasks.tolist():
+        # a warp's first task is the one of its number; a later one may go anywhere, as it is no longer
+        warp = number % len(starts)
+        n_columns = int(columns[number])
+        if warp + 1 < len(starts):
+            assert starts[warp] + n_columns <= starts[warp + 1], "two warps would share boundaries"
+        kernel = "rescore" if given.tasks else "wavefront"
+        address = given.boundary + BOUNDARY_BYTES * int(starts[warp])
+        grid.device.keep(kernel, address, BOUNDARY_BYTES * n_columns)
+
+
+def _collect(size, grid, given):
+    if given.end <= given.begin:
         return
-    query, place = np.divmod(np.arange(begin, end), n_subjects)
+    device, n_subjects = grid.device, given.n_subjects
+    query, place = np.divmod(np.arange(given.begin, given.end), n_subjects)
     n_queries = int(query[-1]) + 1
-    score = device.view(scores, np.int32, n_queries * stride)[query * stride + place]
-    needed = device.view(least, np.int32, n_queries)[query]
-    if thresholds:
-        length = device.view(lengths, np.int32, n_subjects)[place]
-        needed = np.maximum(
-            needed, device.view(thresholds, np.int32, n_queries * n_lengths)[query * n_lengths + length]
-        )
+    score = device.view(given.scores, np.int32, n_queries * given.score_stride)[query * given.score_stride + place]
+    needed = device.view(given.least, np.int32, n_queries)[query]
+    if given.thresholds:
+        length = device.view(given.lengths, np.int32, n_subjects)[place]
+        table = device.view(given.thresholds, np.int32, n_queries * given.n_lengths)
+        needed = np.maximum(needed, table[query * given.n_lengths + length])
     # in no order, as from a GPU: the last comes first
     found = np.flatnonzero(score >= needed)[::-1]
-    total = device.view(count, np.uint32, 1)
-    kept = found[: max(capacity - int(total[0]), 0)]
+    total = device.view(given.count, np.uint32, 1)
+    kept = found[: max(given.capacity - int(total[0]), 0)]
     rows = np.stack((query, place, score), axis=1)[kept, :size].astype(np.int32)
-    device.view(entries + 4 * size * int(total[0]), np.int32, rows.size)[:] = rows.reshape(-1)
+    device.view(given.list + 4 * size * int(total[0]), np.int32, rows.size)[:] = rows.reshape(-1)
     total[0] += len(found)
 
 
-def _collect_hits(*arguments):
-    _collect(3, *arguments)
+def _collect_hits(grid, given):
+    _collect(3, grid, given)
 
 
-def _collect_tasks(*arguments):
-    _collect(2, *arguments)
+def _collect_tasks(grid, given):
+    _collect(2, grid, given)
 
 
 KERNELS = {

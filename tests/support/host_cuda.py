@@ -1,4 +1,4 @@
-"""CUDA kernels on the CPU: compiled by a C++ compiler with ``host_cuda/shim.h``, one coroutine a CUDA thread.
+"""CUDA kernels on the CPU: compiled by a C++ compiler with ``host_cuda/shim.h``, one coroutine per CUDA thread.
 
 It proves a kernel's logic where there is no GPU: indices, shuffles, barriers, and how blocks hand over to each other,
 under schedules that a seed shuffles. It proves nothing of the GPU's memory model (stores are seen at once, in order)
@@ -87,7 +87,7 @@ class HostKernel:
     name : str
         The kernel in it.
     signature : str
-        One letter an argument, as `struct` has them (``P``, ``i``, ``I``, ``q``, ``Q``).
+        One letter for each argument, as `struct` has them (``P``, ``i``, ``I``, ``q``, ``Q``).
     defines : mapping of str to int
         Macros.
     include : Path

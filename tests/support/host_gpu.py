@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.fake_gpu import FakeDevice, Launch, fake_engine
+from support.fake_gpu import FakeDevice, Launched, fake_engine
 from support.host_cuda import HostKernel
+from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.compiler import SOURCES
 from swsearch.engines.gpu.engine import GpuEngine
@@ -24,16 +25,18 @@ class HostFunction:
     def __init__(self, module: Any, name: str, signature: str, shared_bytes: int = 0) -> None:
         self.device, defines = module
         self.defines = {key: value for key, value in defines.items() if key != "source"}
-        self.name, self._signature, self._shared = name, signature, shared_bytes
+        self.name, self._table, self._shared = name, arguments_module.ALL[name], shared_bytes
+        assert signature == self._table.signature
         self._kernel = HostKernel(SOURCES / f"{defines['source']}.cu", name, signature, self.defines, SOURCES)
 
     def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[int]) -> None:
         """Run the kernel; addresses count from the beginning of the device's memory."""
-        FakeDevice.launches.append(Launch(self.name, self.defines, blocks, threads, tuple(arguments)))
+        named = self._table.by_name(arguments)
+        FakeDevice.launches.append(Launched(self.name, self.defines, blocks, threads, named))
         base = int(self.device.bytes.ctypes.data)
         places = [
             (base + value if value else None) if letter == "P" else value
-            for letter, value in zip(self._signature, arguments, strict=True)
+            for letter, value in zip(self._table.signature, arguments, strict=True)
         ]
         self._kernel.launch(blocks, threads, places, self._shared, self.seed)
 

@@ -16,7 +16,7 @@ from swsearch.bench.study.machine import POISON, STUDY_SOURCES, Array, Launch
 from swsearch.engines.gpu.compiler import SOURCES, Kernel
 
 GUARD = 64
-"""Words behind every buffer that no kernel may touch."""
+"""Words after every buffer that no kernel may touch."""
 
 
 @cache

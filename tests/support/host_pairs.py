@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from support.host_cuda import HostKernel
+from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.compiler import SOURCES, Kernel
 from swsearch.engines.gpu.device import DeviceInfo
@@ -107,13 +108,15 @@ class HostFunction:
     launches: ClassVar[list[tuple[Kernel, int, int]]] = []
 
     def __init__(self, kernel: Kernel, name: str, signature: str, shared_bytes: int = 0) -> None:
-        self._source, self._shared = kernel, shared_bytes
+        self._source, self._shared, self._table = kernel, shared_bytes, arguments_module.ALL[name]
+        assert (kernel.source, signature) == (self._table.source, self._table.signature)
         self._kernel = HostKernel(SOURCES / f"{kernel.source}.cu", name, signature, dict(kernel.defines), SOURCES)
 
     def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[int]) -> None:
         assert 1 <= blocks <= INFO.multiprocessors, "a block might wait for one that is not resident"
         assert 32 <= threads <= 512
         assert self._shared <= INFO.shared_limit
+        assert self._table.by_name(arguments).get("one", 1) == 1
         HostFunction.launches.append((self._source, blocks, threads))
         self._kernel.launch(blocks, threads, list(arguments), self._shared, self.seed)
 

@@ -47,7 +47,7 @@ class Kernel:
     Parameters
     ----------
     source : str
-        File in cuda/ without ``.cu``: ``batch``, ``wavefront`` or ``scores``.
+        File in cuda/ without ``.cu``, such as ``batch``; `variants` has all of them.
     defines : tuple of (str, int)
         Macros, such as ``(("SWSEARCH_ROWS", 24), ("SWSEARCH_MODE", 0))``.
     """

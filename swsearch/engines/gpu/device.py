@@ -165,7 +165,7 @@ def choose_device(index: int | None) -> DeviceInfo:
 
 
 class Device:
-    """An open device: its primary context, which is shared with other libraries of the process, and two streams.
+    """An open device: its primary context, which is shared with other libraries of the process.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class Device:
         return self._cuda.mem_alloc(max(n_bytes, 1))
 
     def pinned(self, n_bytes: int) -> npt.NDArray[np.uint8]:
-        """Allocate page-locked host memory."""
+        """Allocate page-locked host memory, shape (max(n_bytes, 1),), uint8."""
         array: npt.NDArray[np.uint8] = self._cuda.pagelocked_empty(max(n_bytes, 1), np.uint8)
         return array
 
@@ -238,28 +238,28 @@ class Device:
         return self._cuda.Event(0 if timing else self._cuda.event_flags.DISABLE_TIMING)
 
     def upload(self, address: int, data: npt.NDArray[Any], stream: Any) -> None:
-        """Copy an array to the device and wait until it is there, which a plain copy does not promise."""
+        """Copy an array of any shape and type to the device and wait until it is there, as plain copies need not."""
         if data.nbytes:
             self._cuda.memcpy_htod_async(address, np.ascontiguousarray(data), stream)
             stream.synchronize()
 
     def download(self, data: npt.NDArray[Any], address: int) -> None:
-        """Copy device memory into an array and wait for it."""
+        """Copy device memory into an array of any shape and type, which must be contiguous, and wait for it."""
         if data.nbytes:
             self._cuda.memcpy_dtoh(data, address)
 
     def upload_async(self, address: int, pinned: npt.NDArray[Any], stream: Any) -> None:
-        """Copy page-locked memory to the device."""
+        """Copy page-locked memory, an array of any shape and type, to the device; do not wait."""
         if pinned.nbytes:
             self._cuda.memcpy_htod_async(address, pinned, stream)
 
     def download_async(self, pinned: npt.NDArray[Any], address: int, stream: Any) -> None:
-        """Copy device memory to page-locked memory."""
+        """Copy device memory to page-locked memory, an array of any shape and type; do not wait."""
         if pinned.nbytes:
             self._cuda.memcpy_dtoh_async(pinned, address, stream)
 
     def clear_async(self, address: int, n_bytes: int, stream: Any) -> None:
-        """Set device memory, a multiple of four bytes, to 0."""
+        """Set device memory, a multiple of four bytes, to 0; do not wait."""
         if n_bytes:
             self._cuda.memset_d32_async(address, 0, n_bytes // 4, stream)
 
@@ -278,7 +278,7 @@ class Function:
     name : str
         The kernel.
     signature : str
-        One letter an argument, as `struct` has them; ``P`` is an address.
+        One letter for each argument, as `struct` has them; ``P`` is an address.
     shared_bytes : int
         Shared memory of a block.
     """
@@ -292,5 +292,15 @@ class Function:
         self._function.prepare(signature)
 
     def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[int]) -> None:
-        """Start the kernel; it runs behind what the stream holds already."""
+        """Start the kernel; it runs after what the stream holds already.
+
+        Parameters
+        ----------
+        blocks, threads : int
+            Blocks of the grid, and threads of each.
+        stream : Stream
+            Where it runs.
+        arguments : sequence of int
+            Numbers and addresses, in the order of the signature.
+        """
         self._function.prepared_async_call((blocks, 1), (threads, 1, 1), stream, *arguments, shared_size=self._shared)

@@ -1,4 +1,4 @@
-"""The GPU engine: hand-written kernels behind the interface of every engine.
+"""The GPU engine: hand-written kernels with the interface that every engine has.
 
 A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
 (`GpuEngine.find`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a chunk are
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -30,13 +30,15 @@ from swsearch.engines.base import (
     Workload,
     empty_scores,
 )
+from swsearch.engines.gpu.chunks import GpuChunk, Usage
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
-from swsearch.engines.gpu.launch import UploadedPart
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
-from swsearch.engines.gpu.slot import Common, Results, Slot
+from swsearch.engines.gpu.slot import Slot, Turn
+from swsearch.engines.gpu.slot_memory import Shared, SlotMemory
+from swsearch.engines.gpu.uploaded import UploadedPart
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
@@ -56,69 +58,6 @@ GPU_WORTH_HITS = 2_000
 
 STAGING_BYTES = 8 * MIB
 """Page-locked memory of each of two staging buffers."""
-
-
-@dataclass
-class GpuChunk:
-    """A chunk on the device.
-
-    Parameters
-    ----------
-    chunk : Chunk
-        What it was made of, without the residues.
-    residues, tiles, lengths : int
-        Addresses of the arranged residues, of each block's first tile and of the subjects' lengths.
-    columns : ndarray, shape (n_blocks,), int64
-        Columns of each block.
-    region : Region
-        Where it stands.
-    ready : Event
-        Recorded when it is complete.
-    """
-
-    chunk: Chunk
-    residues: int
-    tiles: int
-    lengths: int
-    columns: IntArray
-    region: Region
-    ready: Any
-
-    @property
-    def n_subjects(self) -> int:
-        """Subjects, empty ones included."""
-        return self.chunk.n_subjects
-
-
-@dataclass
-class Usage:
-    """What an engine did, for benchmarks and ``--verbose``.
-
-    Parameters
-    ----------
-    load_seconds : float
-        Wall time of handing residues to the device.
-    cells : int
-        Query residues times subject residues that were scored.
-    spans : list of (float, float)
-        When kernels ran, in seconds by the device's clock.
-    launched : set of str
-        Which kernels were used, by their source.
-    """
-
-    load_seconds: float = 0.0
-    cells: int = 0
-    spans: list[tuple[float, float]] = field(default_factory=list)
-    launched: set[str] = field(default_factory=set)
-
-    @property
-    def kernel_seconds(self) -> float:
-        """Time in which at least one slot's kernels were running."""
-        total, end = 0.0, float("-inf")
-        for start, stop in sorted(self.spans):
-            total += max(stop - max(start, end), 0.0)
-            end = max(end, stop)
-        return total
 
 
 class GpuEngine(Engine):
@@ -217,11 +156,12 @@ class GpuEngine(Engine):
         with self._device.active("setting up slots"):
             self._device.clear_async(taken, 4 * self.info.multiprocessors, self._copies)
             self._copies.synchronize()
-            common = Common(
+            shared = Shared(
                 self._device, self.kernels, plan, self._clock, self.usage, boundary, taken,
                 whole.take(plan.wavefront), self._device.event(),
             )  # fmt: skip
-            self._slots = [Slot(common, Region(whole.take(plan.slot), plan.slot)) for _ in range(plan.n_slots)]
+            regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(plan.n_slots)]
+            self._slots = [Slot(SlotMemory(shared, region)) for region in regions]
 
     def _free(self) -> None:
         with self._device.active("waiting for kernels"):
@@ -328,7 +268,7 @@ class GpuEngine(Engine):
         return addresses[0], addresses[1]
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
-        """See `Engine.merge`: chunks that stand one behind the other are scored in one launch."""
+        """See `Engine.merge`: chunks that stand one after the other in memory are scored in one launch."""
         if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
             return list(loaded)
         chunks = [each.chunk for each in loaded]
@@ -402,11 +342,11 @@ class GpuEngine(Engine):
         self._slots.append(slot)
         return slot
 
-    def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Results:
+    def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
         with self._device.active("scoring"):
             return slot.start(self._upload(part), chunk, thresholds)
 
-    def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Results) -> list[Candidates]:
+    def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Turn) -> list[Candidates]:
         with self._device.active("scoring"):
             listed, values = results.get()
         if listed is not None:

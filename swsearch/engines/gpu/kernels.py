@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from swsearch.engines.gpu import arguments
+from swsearch.engines.gpu.arguments import KernelArguments
 from swsearch.engines.gpu.compiler import Compiler, Kernel
 from swsearch.engines.gpu.device import Device, Function
 from swsearch.engines.gpu.variants import (
-    BLOCK_WARPS,
     SCORES,
     TRACE,
     TRACE_BYTES,
@@ -15,19 +16,39 @@ from swsearch.engines.gpu.variants import (
     PairsVariant,
     PairVariant,
     WavefrontVariant,
+    batch_warps,
 )
-
-BATCH = "PPPiiiiPPiiiiIPIiIPPqP"
-WAVEFRONT = "PPPiPPPPIPiiiiIPPPqP"
-ARRANGE = "PQ"
-COLLECT = "PqiPPiPQQPIP"
-PAIR = "PiPiPiiPPiiiiiIPiPPPiPIPPPP"
-PAIRS = "PPPiPiiiiiiIiiPPPPQPPPIP"
-TRACED = "PiiiIPP"
-"""Arguments of the kernels in ``cuda/``, as `struct` has them."""
 
 THREADS = 256
 """Threads of a block of the small kernels."""
+
+COLLECTED = {"tasks": arguments.COLLECT_TASKS, "hits": arguments.COLLECT_HITS}
+"""What the small kernels list."""
+
+
+class LoadedKernel:
+    """A kernel that can be launched, with its arguments given by name.
+
+    Parameters
+    ----------
+    function : Function
+        The kernel, loaded.
+    table : KernelArguments
+        Its arguments.
+    """
+
+    def __init__(self, function: Function, table: KernelArguments) -> None:
+        self._function, self._table = function, table
+
+    def launch(self, blocks: int, threads: int, stream: Any, /, **values: int) -> None:
+        """Start the kernel; it runs after what the stream holds already.
+
+        Raises
+        ------
+        TypeError
+            If an argument is missing, or one is given that the kernel does not have.
+        """
+        self._function.launch(blocks, threads, stream, self._table.in_order(values))
 
 
 class Kernels:
@@ -39,20 +60,18 @@ class Kernels:
         Where they run.
     compiler : Compiler
         What makes them.
+
+    Attributes
+    ----------
+    block_warps : int
+        Warps of a block of the inter-task kernel.
     """
 
     def __init__(self, device: Device, compiler: Compiler) -> None:
         self._device, self._compiler = device, compiler
+        self.block_warps = batch_warps(device.info.shared_limit)
         self._modules: dict[Kernel, Any] = {}
-        self._functions: dict[tuple[Kernel, str, int], Function] = {}
-
-    @property
-    def block_warps(self) -> int:
-        """Warps of a block of the inter-task kernel: 16, or fewer where shared memory is small."""
-        warps, limit = BLOCK_WARPS, self._device.info.shared_limit
-        while warps > 1 and BatchVariant(26, 2, "local").shared_bytes(warps) > limit:
-            warps //= 2
-        return warps
+        self._loaded: dict[tuple[Kernel, str, int], LoadedKernel] = {}
 
     def wavefront_warps(self, variant: WavefrontVariant) -> int:
         """Warps of a block of the wavefront kernel."""
@@ -66,47 +85,48 @@ class Kernels:
         for kernel, cubin in zip(missing, self._compiler.compile_all(missing), strict=True):
             self._modules[kernel] = self._device.load(cubin)
 
-    def _function(self, kernel: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Function:
-        key = (kernel, name, shared_bytes)
-        if key not in self._functions:
+    def _load(self, kernel: Kernel, table: KernelArguments, shared_bytes: int = 0) -> LoadedKernel:
+        key = (kernel, table.kernel, shared_bytes)
+        if key not in self._loaded:
             self.require([kernel])
-            self._functions[key] = Function(self._modules[kernel], name, signature, shared_bytes)
-        return self._functions[key]
+            function = Function(self._modules[kernel], table.kernel, table.signature, shared_bytes)
+            self._loaded[key] = LoadedKernel(function, table)
+        return self._loaded[key]
 
-    def batch(self, variant: BatchVariant) -> Function:
+    def batch(self, variant: BatchVariant) -> LoadedKernel:
         """Return an inter-task kernel."""
-        return self._function(variant.kernel, "swsearch_batch", BATCH, variant.shared_bytes(self.block_warps))
+        return self._load(variant.kernel, arguments.BATCH, variant.shared_bytes(self.block_warps))
 
-    def wavefront(self, variant: WavefrontVariant) -> Function:
+    def wavefront(self, variant: WavefrontVariant) -> LoadedKernel:
         """Return an intra-task kernel."""
         shared = variant.warp_bytes * self.wavefront_warps(variant)
-        return self._function(variant.kernel, "swsearch_wavefront", WAVEFRONT, shared)
+        return self._load(variant.kernel, arguments.WAVEFRONT, shared)
 
-    def pair(self, variant: PairVariant) -> Function:
+    def pair(self, variant: PairVariant) -> LoadedKernel:
         """Return the kernel for one pair; its shared memory is that of as many warps as a block may have."""
-        return self._function(variant.kernel, "swsearch_pair", PAIR, self._most_shared(variant))
+        return self._load(variant.kernel, arguments.PAIR, self._most_shared(variant))
 
-    def pairs(self, variant: PairsVariant) -> Function:
+    def pairs(self, variant: PairsVariant) -> LoadedKernel:
         """Return the kernel for many pairs; its shared memory is that of as many warps as a block may have."""
-        return self._function(variant.kernel, "swsearch_pairs", PAIRS, self._most_shared(variant))
+        return self._load(variant.kernel, arguments.PAIRS, self._most_shared(variant))
 
     def _most_shared(self, variant: PairVariant | PairsVariant) -> int:
         return variant.warp_bytes * variant.block_warps(self._device.info.shared_limit)
 
-    def trace(self) -> Function:
+    def trace(self) -> LoadedKernel:
         """Return the kernel that follows directions back."""
-        return self._function(TRACE, "swsearch_trace", TRACED, TRACE_BYTES)
+        return self._load(TRACE, arguments.TRACE, TRACE_BYTES)
 
-    def collect(self, what: str) -> Function:
+    def collect(self, what: str) -> LoadedKernel:
         """Return the kernel that lists ``tasks`` or ``hits``."""
-        return self._function(SCORES, f"swsearch_collect_{what}", COLLECT)
+        return self._load(SCORES, COLLECTED[what])
 
     def arrange(self, stream: Any, address: int, n_tiles: int) -> None:
         """Rearrange residues in place."""
         blocks = max(1, min(-(-n_tiles // (THREADS // 32)), self._device.info.multiprocessors * 8))
-        self._function(SCORES, "swsearch_arrange", ARRANGE).launch(blocks, THREADS, stream, (address, n_tiles))
+        self._load(SCORES, arguments.ARRANGE).launch(blocks, THREADS, stream, residues=address, n_tiles=n_tiles)
 
     def close(self) -> None:
         """Unload everything; the context must be current."""
-        self._functions.clear()
+        self._loaded.clear()
         self._modules.clear()

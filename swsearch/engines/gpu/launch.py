@@ -1,26 +1,27 @@
-"""The launches for one part of the queries and one chunk: which subjects go to which kernel, and how."""
+"""The launches for one part of the queries and one chunk: which subjects go to which kernel, and how.
+
+What belongs here decides and launches. Memory, counters and streams come from the slot's memory (`slot_memory`); when
+launches are begun and waited for is the slot's business (`slot`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import LANES
+from swsearch.engines.gpu.chunks import GpuChunk
 from swsearch.engines.gpu.compiler import Kernel
-from swsearch.engines.gpu.device import Device
+from swsearch.engines.gpu.kernels import THREADS
 from swsearch.engines.gpu.limits import UNREACHABLE
-from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS, Region
-from swsearch.engines.gpu.queries import Part
-from swsearch.engines.gpu.tracks import Batch, Wavefront
+from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS
+from swsearch.engines.gpu.slot_memory import SlotMemory
+from swsearch.engines.gpu.tracks import BatchLayout
+from swsearch.engines.gpu.uploaded import UploadedBatch, UploadedPart, UploadedWavefront
 from swsearch.engines.gpu.variants import SCORES, choose_pipeline
-
-if TYPE_CHECKING:
-    from swsearch.engines.gpu.engine import GpuChunk
-    from swsearch.engines.gpu.slot import Slot
 
 FAIR_SHARE = 0.5
 """Most columns of a job of the inter-task kernel, as a share of what each multiprocessor does on average: longer
@@ -28,12 +29,13 @@ subjects would still be running when everything else is done, and go to the wave
 that takes a ninth less time; H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_SHARE = 6
-"""One in so many multiprocessors at least takes the wavefront kernel where it runs beside the inter-task kernel: a
+"""One in so many multiprocessors at least takes the wavefront kernel where it runs at the same time as the inter-task
+kernel: a
 twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py, November
 2026)."""
 
 WAVEFRONT_COST = 1.2
-"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows a lane: 4,440 over 5,315
+"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows per lane: 4,440 over 5,315
 GCUPS, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LONE_JOB = 0.65
@@ -41,96 +43,6 @@ LONE_JOB = 0.65
 
 ALWAYS = 10**6
 """A `FAIR_SHARE` with which the inter-task kernel takes everything, for tests."""
-
-LARGEST = 2**31 - 1
-"""A score that nothing reaches, as the kernels hold it."""
-
-
-@dataclass(frozen=True)
-class UploadedBatch:
-    """A `Batch` with the addresses of its scores by letter and its strips."""
-
-    batch: Batch
-    profile: int
-    strips: int
-
-
-@dataclass(frozen=True)
-class UploadedWavefront:
-    """A `Wavefront` with the addresses of its scores by letter and its table of queries."""
-
-    wavefront: Wavefront
-    profile: int
-    table: int
-
-
-class UploadedPart:
-    """A part's scores by letter, strips and tables on the device.
-
-    Parameters
-    ----------
-    device : Device
-        Its context must be current.
-    part : Part
-        The queries.
-    region : Region
-        Where it goes.
-    stream : Stream
-        For the copies.
-    longest : int
-        Longest subject, in residues.
-    settle : callable
-        Waits until no kernel uses what is about to be overwritten.
-    """
-
-    def __init__(
-        self, device: Device, part: Part, region: Region, stream: Any, longest: int, settle: Callable[[], None]
-    ) -> None:
-        self.part, self._device, self._stream, self._settle = part, device, stream, settle
-
-        def put(array: npt.NDArray[Any]) -> int:
-            address = region.take(array.nbytes)
-            device.upload(address, array.reshape(-1).view(np.uint8), stream)
-            return address
-
-        self._tables: list[npt.NDArray[np.int64] | None] | None = None
-        self.n_lengths = longest + 1
-        self._thresholds = region.take(4 * len(part.profiles) * self.n_lengths)
-
-        self.batches = [UploadedBatch(batch, put(batch.profile), put(batch.strips)) for batch in part.batches]
-        self.wavefront: UploadedWavefront | None = None
-        if wave := part.wavefront:
-            self.wavefront = UploadedWavefront(wave, put(wave.profile), put(wave.table))
-
-    def thresholds(self, tables: Sequence[npt.NDArray[np.int64] | None]) -> int:
-        """Return the address of the least scores by subject length, one row a query; 0 where there are none.
-
-        They are the same for every chunk of a job, and brought to the device once.
-        """
-        if all(table is None for table in tables):
-            return 0
-        known = self._tables
-        if known is None or any(a is not b for a, b in zip(known, tables, strict=True)):
-            rows = np.full((len(tables), self.n_lengths), -LARGEST, dtype=np.int32)
-            for row, table in zip(rows, tables, strict=True):
-                if table is not None:
-                    # a table that ends before the longest subject is of a database without it
-                    row[: len(table)] = np.minimum(table[: self.n_lengths], LARGEST)
-            if known is not None:
-                self._settle()
-            self._device.upload(self._thresholds, rows, self._stream)
-            self._tables = list(tables)
-        return self._thresholds
-
-    @staticmethod
-    def n_bytes(part: Part, longest: int) -> int:
-        """Bytes that a part takes, with thresholds for subjects of up to ``longest`` residues."""
-        arrays: list[npt.NDArray[Any]] = []
-        for batch in part.batches:
-            arrays += [batch.profile, batch.strips]
-        if part.wavefront:
-            arrays += [part.wavefront.profile, part.wavefront.table]
-        return sum(array.nbytes + 256 for array in arrays) + 4 * len(part.profiles) * (longest + 1) + 512
 
 
 @dataclass(frozen=True)
@@ -153,29 +65,66 @@ class WavefrontLaunch:
     bias: int
 
 
+@dataclass(frozen=True)
+class TaskList:
+    """What the wavefront kernel is to do.
+
+    Parameters
+    ----------
+    tasks, n_listed : int
+        Addresses of a list of tasks and of their number; 0 for every query of the launch with all its subjects.
+    n_tasks : int
+        How many tasks there are, or how many the list holds at most.
+    """
+
+    tasks: int
+    n_listed: int
+    n_tasks: int
+
+
+@dataclass(frozen=True)
+class NeededScores:
+    """The scores that pairs must reach to be listed.
+
+    Parameters
+    ----------
+    by_length : int
+        Address of the least scores by query and subject length, shape (n_queries, n_lengths), int32; 0 where
+        only ``floor`` counts.
+    n_lengths : int
+        Lengths that there is a least score for.
+    floor : int
+        Address of each query's least score whatever the length, shape (n_queries,), int32.
+    """
+
+    by_length: int
+    n_lengths: int
+    floor: int
+
+
 class Launch:
     """The launches for one part and one chunk.
 
     Parameters
     ----------
-    slot : Slot
-        Where memory and streams are.
+    memory : SlotMemory
+        What they use.
     uploaded : UploadedPart
         The queries.
     chunk : GpuChunk
         The subjects.
     """
 
-    def __init__(self, slot: Slot, uploaded: UploadedPart, chunk: GpuChunk) -> None:
-        self._slot, self._uploaded, self.chunk = slot, uploaded, chunk
-        self._part, self._sm = uploaded.part, slot.device.info.multiprocessors
+    def __init__(self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk) -> None:
+        self._memory, self._uploaded, self._chunk = memory, uploaded, chunk
+        self._part, self._sm = uploaded.part, memory.device.info.multiprocessors
         self._n_blocks = int(np.count_nonzero(chunk.columns))
         self._n_filled = int(np.count_nonzero(chunk.chunk.lengths))
         self._limit = UNREACHABLE
         self._batches: list[BatchLaunch] = []
         self._wavefronts: list[WavefrontLaunch] = []
-        # what saturated: addresses of the limits and of the counter, if a list was made
-        self._listed: tuple[int, int] | None = None
+        # what saturated: the limits and the address of the counter, if a list was made
+        self._listed: tuple[NeededScores, int] | None = None
         self._share_out()
 
     def kernels(self) -> list[Kernel]:
@@ -192,7 +141,7 @@ class Launch:
         """Whether a 16-bit score might reach its limit."""
         if self._part.mode != "local" or not self._n_filled:
             return False
-        return self._part.may_saturate(self._limit, int(self.chunk.chunk.lengths[0]))
+        return self._part.may_saturate(self._limit, int(self._chunk.chunk.lengths[0]))
 
     # which subjects go to which kernel
 
@@ -203,7 +152,7 @@ class Launch:
             if first == self._n_blocks:
                 continue
             height = max(self._padded(query, batch.variant.rows) for query in batch.queries)
-            lane = self._part.common_lane(batch.queries, height, int(self.chunk.columns[first]))
+            lane = self._part.common_lane(batch.queries, height, int(self._chunk.columns[first]))
             if lane is not None:
                 self._limit = min(self._limit, lane.limit)
                 self._batches.append(BatchLaunch(uploaded, first, lane.bias))
@@ -218,22 +167,22 @@ class Launch:
             if end:
                 self._add_wavefronts(self._uploaded.wavefront, queries, end)
 
-    def _first_block(self, batch: Batch) -> int:
+    def _first_block(self, batch: BatchLayout) -> int:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
         # other chunks fill the device while this one ends, so that the whole database counts
-        most = min(LONG_COLUMNS, FAIR_SHARE * self._slot.plan.columns * batch.variant.queries)
+        most = min(LONG_COLUMNS, FAIR_SHARE * self._memory.plan.columns * batch.variant.queries)
         _, pipelines, passes = self._shape(batch)
         if passes > 1:
-            most = min(most, self._slot.plan.region_columns // pipelines)
-        first = min(int(np.count_nonzero(self.chunk.columns > most)), self._n_blocks)
+            most = min(most, self._memory.plan.region_columns // pipelines)
+        first = min(int(np.count_nonzero(self._chunk.columns > most)), self._n_blocks)
         return first if self._pays(batch, first) else self._n_blocks
 
     def _share(self, first: int, end: int | None = None) -> float:
         """Return the columns of some blocks for each multiprocessor."""
-        return float(self.chunk.columns[first:end].sum()) / self._sm
+        return float(self._chunk.columns[first:end].sum()) / self._sm
 
-    def _pays(self, batch: Batch, first: int) -> bool:
-        """Say whether the inter-task kernel pays, with the longest subjects in the wavefront kernel beside it.
+    def _pays(self, batch: BatchLayout, first: int) -> bool:
+        """Say whether the inter-task kernel pays, with the longest subjects in the wavefront kernel at the same time.
 
         Else the wavefront kernel takes everything. Times are in rows times columns of 64 subjects on one
         multiprocessor. Few subjects leave most of them idle, or wait for the longest job.
@@ -244,17 +193,17 @@ class Launch:
         assert wave is not None
         rows = len(batch.strips) * batch.variant.rows
         wave_rows = WAVEFRONT_COST * sum(self._padded(query, wave.pass_rows) for query in batch.queries)
-        share = self._slot.plan.columns - self._share(0, first)
-        batched = rows * max(share * batch.variant.queries, LONE_JOB * float(self.chunk.columns[first]))
+        share = self._memory.plan.columns - self._share(0, first)
+        batched = rows * max(share * batch.variant.queries, LONE_JOB * float(self._chunk.columns[first]))
         beside = wave_rows * self._share(0, first) * WAVEFRONT_SHARE
-        return max(batched, beside) <= wave_rows * self._slot.plan.columns
+        return max(batched, beside) <= wave_rows * self._memory.plan.columns
 
     def _padded(self, query: int, rows: int) -> int:
         return -(-len(self._part.profiles[query]) // rows) * rows
 
     def _add_wavefronts(self, uploaded: UploadedWavefront, queries: list[int], end: int) -> None:
         """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit."""
-        part, columns = self._part, int(self.chunk.columns[0])
+        part, columns = self._part, int(self._chunk.columns[0])
         heights = {query: self._padded(query, uploaded.wavefront.pass_rows) for query in queries}
         narrow = [query for query in queries if part.lane(query, heights[query], columns) is not None]
         lane = part.common_lane(narrow, max((heights[query] for query in narrow), default=0), columns)
@@ -266,69 +215,89 @@ class Launch:
         if wide := [query for query in queries if query not in set(narrow)]:
             self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
 
-    def _shape(self, batch: Batch) -> tuple[int, int, int]:
+    def _shape(self, batch: BatchLayout) -> tuple[int, int, int]:
         """Return stages of a pipeline, pipelines of a block and passes."""
-        warps = self._slot.kernels.block_warps
+        warps = self._memory.kernels.block_warps
         stages = choose_pipeline(len(batch.strips), warps)
         return stages, warps // stages, -(-len(batch.strips) // stages)
 
     # launching
 
     def run(self) -> None:
-        """Launch: the wavefront kernel first and beside, because its tasks are the longest."""
-        slot = self._slot
+        """Launch everything, the wavefront kernel first and on a stream of its own: its tasks are the longest."""
+        memory = self._memory
         beside = bool(self._batches and self._wavefronts)
-        stream = slot.beside if beside else slot.stream
+        stream = memory.beside if beside else memory.stream
         if beside:
-            slot.cleared.record(slot.stream)
-            stream.wait_for_event(slot.cleared)
+            memory.cleared.record(memory.stream)
+            stream.wait_for_event(memory.cleared)
         if self._wavefronts:
-            slot.wait_for_wavefront(stream)
+            memory.wait_for_wavefront(stream)
         for wavefront in self._wavefronts:
             self._run_wavefront(wavefront, stream, beside)
         if self._wavefronts:
-            slot.end_wavefront(stream)
+            memory.end_wavefront(stream)
         if beside:
-            slot.beside_done.record(stream)
+            memory.beside_done.record(stream)
         for batch in self._batches:
             self._run_batch(batch)
         if beside:
-            slot.stream.wait_for_event(slot.beside_done)
+            memory.stream.wait_for_event(memory.beside_done)
         if self._saturates:
             self._rescore()
 
     def _run_batch(self, launch: BatchLaunch) -> None:
-        slot, chunk, scoring, uploaded = self._slot, self.chunk, self._part.scoring, launch.uploaded
+        memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
         batch = uploaded.batch
         stages = self._shape(batch)[0]
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
-        slot.kernels.batch(batch.variant).launch(
-            min(self._sm, jobs), slot.kernels.block_warps * 32, slot.stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, launch.first, jobs, stages,
-             uploaded.profile, uploaded.strips, len(batch.strips), launch.bias, scoring.gap_open,
-             scoring.gap_extend, 1, slot.common.boundary, slot.plan.region_columns, self._sm,
-             int(chunk.columns[launch.first]), slot.common.taken, slot.scores, slot.shape[1], slot.counter()),
-        )  # fmt: skip
+        memory.kernels.batch(batch.variant).launch(
+            min(self._sm, jobs),
+            memory.kernels.block_warps * 32,
+            memory.stream,
+            residues=chunk.residues,
+            tile_offsets=chunk.tiles,
+            lengths=chunk.lengths,
+            n_subjects=chunk.n_subjects,
+            first_block=launch.first,
+            n_jobs=jobs,
+            pipeline_warps=stages,
+            profile=uploaded.profile,
+            strips=uploaded.strips,
+            n_strips=len(batch.strips),
+            bias=launch.bias,
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            one=1,
+            boundary=memory.shared.boundary,
+            region_columns=memory.plan.region_columns,
+            n_regions=self._sm,
+            pipeline_columns=int(chunk.columns[launch.first]),
+            taken=memory.shared.taken,
+            scores=memory.scores,
+            score_stride=memory.shape[1],
+            counter=memory.counter(),
+        )
 
     def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
-        """Launch with as many warps as the boundaries between passes leave room for."""
-        slot, wave = self._slot, launch.uploaded.wavefront
+        """Launch with as many warps as there is room for what they keep between passes."""
+        memory, wave = self._memory, launch.uploaded.wavefront
         step = 2 if launch.bits == 16 else 1
         n_tasks = -(-launch.end // step) * len(launch.queries)
-        warps = slot.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
+        warps = memory.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
         most = self._wavefront_blocks(launch) if beside else self._sm
         n_warps = min(most * warps, n_tasks)
         offsets = np.zeros(n_warps, dtype=np.int64)
         if wave.passes > 1:
             # a warp's first task is the one of its number, and none after it is longer
             places = np.arange(n_warps) // len(launch.queries) * step
-            ends = np.cumsum(self.chunk.chunk.lengths[places], dtype=np.int64)
-            n_warps = max(1, int(np.searchsorted(ends, slot.plan.wavefront // BOUNDARY_BYTES, side="right")))
+            ends = np.cumsum(self._chunk.chunk.lengths[places], dtype=np.int64)
+            n_warps = max(1, int(np.searchsorted(ends, memory.plan.wavefront // BOUNDARY_BYTES, side="right")))
             offsets = np.concatenate(([0], ends[: n_warps - 1]))
-        self._launch_wavefront(launch, stream, offsets, (0, 0, n_tasks))
+        self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
-        """Return the multiprocessors for the wavefront kernel beside the other: by its part of the work, and more."""
+        """Return the multiprocessors for the wavefront kernel where both run: by its share of the work, and more."""
         rows = sum(self._padded(query, launch.uploaded.wavefront.pass_rows) for query in launch.queries)
         alone = 2 * WAVEFRONT_COST * rows * self._share(0, launch.end // LANES)
         other = sum(
@@ -338,54 +307,97 @@ class Launch:
         return max(1, self._sm // WAVEFRONT_SHARE, min(self._sm // 2, int(self._sm * alone / (alone + other + 1))))
 
     def _launch_wavefront(
-        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: Sequence[int]
+        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: TaskList
     ) -> None:
-        slot, chunk, scoring, uploaded = self._slot, self.chunk, self._part.scoring, launch.uploaded
+        memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
         variant = uploaded.wavefront.variant(launch.bits, self._part.mode)
-        warps = min(slot.kernels.wavefront_warps(variant), len(offsets))
-        slot.kernels.wavefront(variant).launch(
-            len(offsets) // warps, warps * 32, stream,
-            (chunk.residues, chunk.tiles, chunk.lengths, chunk.n_subjects, uploaded.profile, uploaded.table, *tasks,
-             slot.put(np.array(launch.queries, dtype=np.int32), stream), len(launch.queries), launch.bias,
-             scoring.gap_open, scoring.gap_extend, 1, slot.common.wavefront,
-             slot.put(offsets.astype(np.uint32), stream), slot.scores, slot.shape[1], slot.counter()),
-        )  # fmt: skip
+        warps = min(memory.kernels.wavefront_warps(variant), len(offsets))
+        memory.kernels.wavefront(variant).launch(
+            len(offsets) // warps,
+            warps * 32,
+            stream,
+            residues=chunk.residues,
+            tile_offsets=chunk.tiles,
+            lengths=chunk.lengths,
+            n_subjects=chunk.n_subjects,
+            profiles=uploaded.profile,
+            queries=uploaded.table,
+            tasks=tasks.tasks,
+            n_listed=tasks.n_listed,
+            n_tasks=tasks.n_tasks,
+            query_list=memory.put(np.array(launch.queries, dtype=np.int32), stream),
+            n_queries=len(launch.queries),
+            bias=launch.bias,
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            one=1,
+            boundary=memory.shared.wavefront,
+            boundary_offsets=memory.put(offsets.astype(np.uint32), stream),
+            scores=memory.scores,
+            score_stride=memory.shape[1],
+            counter=memory.counter(),
+        )
 
-    # what saturated
+    # what saturated, and hits
 
     def _rescore(self) -> None:
         """Score again in 32 bits what reached the limit."""
-        slot = self._slot
-        least = np.full(len(self._part.profiles), self._limit, dtype=np.int32)
-        self._listed = (slot.put(least, slot.stream), slot.counter())
-        self._rescore_listed(*self._listed, slot.pairs)
+        memory = self._memory
+        limits = np.full(len(self._part.profiles), self._limit, dtype=np.int32)
+        self._listed = (NeededScores(0, 0, memory.put(limits, memory.stream)), memory.counter())
+        self._rescore_listed(*self._listed, memory.pairs)
 
-    def _rescore_listed(self, least: int, count: int, pairs: range) -> None:
-        slot, longest = self._slot, int(self.chunk.chunk.lengths[0])
+    def _rescore_listed(self, limits: NeededScores, count: int, pairs: range) -> None:
+        memory, longest = self._memory, int(self._chunk.chunk.lengths[0])
         assert self._uploaded.wavefront is not None
-        n_warps = max(1, min(slot.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
-        slot.collect("tasks", 0, 0, least, count, pairs)
-        slot.wait_for_wavefront(slot.stream)
+        n_warps = max(1, min(memory.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
+        self._collect("tasks", limits, count, pairs)
+        memory.wait_for_wavefront(memory.stream)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
-        tasks = (slot.hits, count, slot.capacity("tasks"))
-        self._launch_wavefront(launch, slot.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
-        slot.end_wavefront(slot.stream)
+        tasks = TaskList(memory.hits, count, memory.capacity("tasks"))
+        self._launch_wavefront(launch, memory.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
+        memory.end_wavefront(memory.stream)
 
-    def rescore_in_parts(self, counts: npt.NDArray[np.uint32]) -> bool:
+    def rescore_in_parts(self) -> bool:
         """Score again in 32 bits if the list was too short for all that saturated; say whether it was.
 
-        Parameters
-        ----------
-        counts : ndarray
-            The slot's counters when everything was done.
+        The counters must have been copied back when everything was done.
         """
-        slot = self._slot
-        if self._listed is None or counts[slot.counter_index(self._listed[1])] <= slot.capacity("tasks"):
+        memory = self._memory
+        if self._listed is None or memory.count_back(self._listed[1]) <= memory.capacity("tasks"):
             return False
-        step = slot.capacity("tasks")  # of so many pairs at most so many are listed
-        for start in range(0, len(slot.pairs), step):
-            slot.start_again()
-            slot.clear_counter(self._listed[1])
-            self._rescore_listed(*self._listed, slot.pairs[start : start + step])
-            slot.stream.synchronize()
+        step = memory.capacity("tasks")  # of so many pairs at most so many are listed
+        for start in range(0, len(memory.pairs), step):
+            memory.start_again()
+            memory.clear_counter(self._listed[1])
+            self._rescore_listed(*self._listed, memory.pairs[start : start + step])
+            memory.stream.synchronize()
         return True
+
+    def list_hits(self, needed: NeededScores) -> None:
+        """Launch the kernel that lists the pairs of queries and subjects that are hits, from an empty list."""
+        self._memory.clear_counter(self._memory.hit_counter)
+        self._collect("hits", needed, self._memory.hit_counter, self._memory.pairs)
+
+    def _collect(self, what: str, needed: NeededScores, count: int, pairs: range) -> None:
+        """Launch the kernel that lists tasks or hits among pairs of queries and subjects."""
+        memory = self._memory
+        n_subjects = memory.shape[1]
+        blocks = max(1, min(-(-len(pairs) // THREADS), self._sm * 8))
+        memory.kernels.collect(what).launch(
+            blocks,
+            THREADS,
+            memory.stream,
+            scores=memory.scores,
+            score_stride=n_subjects,
+            n_subjects=n_subjects,
+            lengths=self._chunk.lengths,
+            thresholds=needed.by_length,
+            n_lengths=needed.n_lengths,
+            least=needed.floor,
+            begin=pairs.start,
+            end=pairs.stop,
+            list=memory.hits,
+            capacity=memory.capacity(what),
+            count=count,
+        )

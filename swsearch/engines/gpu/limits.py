@@ -34,9 +34,12 @@ class Lane16:
 UNREACHABLE = 1 << 30
 """A score that nothing reaches."""
 
+LARGEST = 2**31 - 1
+"""The largest threshold that the kernels hold: no score reaches it, and every score reaches its negative."""
+
 
 def highest_score(profile: Profile) -> int:
-    """Bound the score of any alignment of a query: every row at its best letter."""
+    """Return a bound for the score of any alignment of a query, matrix units: every row at its best letter."""
     scores = profile.scores[:, :-1].astype(np.int64)
     return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
 

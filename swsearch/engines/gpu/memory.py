@@ -1,4 +1,9 @@
-"""The memory plan: what the engine will allocate, known and said before any work starts."""
+"""The memory plan: what the engine will allocate, known and said before any work starts.
+
+Each number below says where it comes from: the layout of what it counts, a measurement, or a choice. Results never
+depend on them: a plan that is short of memory scores fewer queries or smaller chunks at a time, or says that it
+cannot be done. ``tests/gpu/test_memory.py`` holds that what is handed out fits what was planned.
+"""
 
 from __future__ import annotations
 
@@ -13,37 +18,104 @@ from swsearch.engines.gpu.device import GpuMemoryError
 MIB = 1 << 20
 
 CHUNK_BYTES = 64 * MIB
-"""Most residues in a chunk: small enough that scoring starts soon after the first bytes were read."""
+"""Most residues in a chunk: small enough that scoring starts soon after the first bytes were read.
+
+A choice: no other size was measured. With it, Swiss-Prot (186 MiB, three chunks) is read and copied in 0.112 s (H200,
+2026-11-21, part ``load`` of benchmarks/speed/gpu.py, benchmarks/results/gpu.txt).
+"""
 
 LEAST_CHUNK_BYTES = 1 * MIB
-"""Least residues in a chunk; a block of 64 long subjects may need more."""
+"""Least residues in a chunk; a block of 64 long subjects may need more.
+
+A choice: such a chunk of proteins is about 45 blocks, fewer than an H200 has multiprocessors. A budget that cannot
+hold such chunks is refused.
+"""
 
 FREE_SHARE = 0.92
-"""Share of the device's free memory that is taken at most, where no other bound is given."""
+"""Share of the device's free memory that is taken at most, where no other bound is given.
+
+A choice that leaves some to the driver and to other processes. It is safe because an allocation that fails is tried
+again with less (`GpuEngine._make_room`).
+"""
 
 RESIDENT_SLOTS, STREAMED_SLOTS = 2, 6
 """Chunks in work at a time: while the last jobs of one are running, the next begins. Small chunks of long subjects
-are few jobs, and the longest take a while on some of the device, so that it needs more of them to be busy."""
+are few jobs, and the longest take a while on some of the device, so that it needs more of them to be busy.
+
+The numbers are a choice; earlier there were three slots for streaming, of which no measurement is kept. With six and
+the budgets below, Swiss-Prot streamed through 100 MiB reaches 94.5 % of the resident speed by kernel time and 99.7 %
+by wall time (H200, 2026-11-21, part ``streamed`` of benchmarks/speed/gpu.py, benchmarks/results/gpu.txt).
+"""
 
 LONG_COLUMNS = 3_072
 """Subjects from this length on go to the wavefront kernel: as a job of the inter-task kernel they would take
-longer than a block's fair share of the scan. On Swiss-Prot 2,048 to 6,144 do equally well (H200,
-benchmarks/speed/gpu_variants.py, November 2026)."""
+longer than a block's fair share of the scan.
+
+Measured with random subjects of Swiss-Prot's lengths: 2,048 to 6,144 columns differ by 3 % or less, 1,024 columns
+lose up to 12 % (H200, 2026-11-21, part ``long`` of benchmarks/speed/gpu_variants.py,
+benchmarks/results/gpu_variants.txt).
+"""
 
 TILE_PADDING = 512
-"""Bytes behind the last tile of a chunk: the kernel fetches one tile ahead."""
+"""Bytes after the last tile of a chunk: the kernel fetches one tile ahead, and a tile is 8 columns of 64 subjects."""
 
 PART_QUERIES = 256
-"""Most queries that are scored together: their thresholds by length stand on the device at a time."""
+"""Most queries that are scored together: their thresholds by length stand on the device at a time.
+
+A choice: it bounds the thresholds, which take 36 MB with subjects of up to 35,213 residues (Swiss-Prot's longest).
+"""
 
 HIT_BYTES = 12
-"""Bytes of a hit in the device's list."""
+"""Bytes of a hit in the device's list: three 32-bit numbers, ``Found`` of ``cuda/scores.cu``."""
 
-BOUNDARY_SHARE, WAVEFRONT_SHARE = 0.42, 0.13
-"""Shares of a small budget for what the inter-task and the wavefront kernels keep between passes."""
+LEAST_HITS, MOST_HITS, BYTES_FOR_A_HIT = 1 << 12, 1 << 16, 2000
+"""Bounds for the entries of the list of hits, and the bytes of the budget that there is an entry for.
+
+A choice: where hits are more than the list holds, all scores come back instead and hits are looked for on the host.
+"""
+
+BOUNDARY_BUDGET, WAVEFRONT_BUDGET = 0.42, 0.13
+"""Shares of a small budget for what the inter-task and the wavefront kernels keep between passes.
+
+A choice: the rest is for residues, queries and scores. Less memory than these shares means fewer columns for the
+inter-task kernel and fewer warps for the wavefront kernel, and so less speed. What they reach together with the slots
+is said at `STREAMED_SLOTS`.
+"""
 
 BOUNDARY_BYTES = 8
-"""H and F of a column."""
+"""H and F of a column, 32 bits each."""
+
+MOST_WAVEFRONT_WARPS, LEAST_WAVEFRONT_WARPS = 512, 8
+"""Warps of the wavefront kernel that there is room for between passes, with the longest subject for each.
+
+A choice: about four for each multiprocessor of an H200. With less room fewer warps are launched; most subjects are
+shorter than the longest, so that more than these fit.
+"""
+
+ROW_BYTES, QUERY_BYTES = 104, 10_000
+"""Bytes for each query residue, and for each query in addition.
+
+From the layouts of `tracks`: 32 scores of 16 bits for the inter-task kernel (64 bytes) and 32 of 8 bits for the
+wavefront kernel (32 bytes); the rest is for rounding up to strips and passes.
+"""
+
+THRESHOLD_SHARE = 20
+"""One in so many bytes of the budget may hold thresholds: a choice; with less, fewer queries are scored together."""
+
+SCORE_SHARE = 16
+"""One in so many bytes of the budget may hold a slot's scores, or as many as one query needs: a choice; with less,
+fewer queries are scored together."""
+
+SMALL_BYTES = 96 * 1024
+"""Small tables of a turn: queries and boundary offsets of each launch, and least scores.
+
+A choice: the offsets of a launch are 8 KiB on 132 multiprocessors and there are few launches. A turn that needed more
+would end with an error, not with wrong results (`Region.take`).
+"""
+
+SLOT_EXTRA_BYTES = 4096
+"""Bytes that a slot has in addition: its counters (1 KiB), and what is lost between parts that begin at multiples of
+256."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +167,7 @@ class MemoryPlan:
     @property
     def slot(self) -> int:
         """Bytes of a slot."""
-        return self.scores + self.hits + self.small + 4096
+        return self.scores + self.hits + self.small + SLOT_EXTRA_BYTES
 
     @property
     def total(self) -> int:
@@ -178,25 +250,16 @@ def _least_budget(demand: Demand, too_little: int) -> int:
 
 
 def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
-    # int16 scores of 32 letters for half a row, int8 ones for the wavefront, rounding up to strips and passes
-    queries = _round(104 * demand.n_rows + 10_000 * min(demand.n_queries, PART_QUERIES) + MIB)
-    hits = _round(min(1 << 16, max(1 << 12, budget // 2000)) * HIT_BYTES)
+    """Return the plan that keeps the most on the device, or None if no plan fits the budget."""
     per_query = 4 * (demand.longest + 4)
-    at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // 20 // per_query))
+    at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // THRESHOLD_SHARE // per_query))
+    queries = _round(ROW_BYTES * demand.n_rows + QUERY_BYTES * min(demand.n_queries, PART_QUERIES) + MIB)
     queries += _round(at_once * per_query)
-    small = _round(96 * 1024)
-    columns = min(LONG_COLUMNS, demand.longest + 8)
+    hits = _round(min(MOST_HITS, max(LEAST_HITS, budget // BYTES_FOR_A_HIT)) * HIT_BYTES)
+    region_columns, boundary = _boundaries(demand, budget)
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
-    # a block may have two pipelines
-    regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
-    region_columns = max(min(2 * columns, int(budget * BOUNDARY_SHARE) // regions), 8)
-    boundary = _round(regions * region_columns + 4 * demand.multiprocessors + 256)
-    wavefront = _round(max(min(512 * per_warp, int(budget * WAVEFRONT_SHARE)), 8 * per_warp))
-    columns_each = demand.residue_bytes / LANES / demand.multiprocessors
-    # a chunk's numbers: a length a subject, the first tile of each block
-    # twice: once more for all chunks together
-    everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
-    everything += 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 16)
+    wavefront = min(MOST_WAVEFRONT_WARPS * per_warp, int(budget * WAVEFRONT_BUDGET))
+    wavefront = _round(max(wavefront, LEAST_WAVEFRONT_WARPS * per_warp))
     # a resident database may be scored as one chunk, once it is loaded
     for resident, merged in ((True, True), (True, False), (False, False)):
         n_slots = RESIDENT_SLOTS if resident else STREAMED_SLOTS
@@ -204,17 +267,50 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
             held = max(chunk, demand.longest_block)
             subjects = demand.most_subjects(demand.residue_bytes if merged else held)
-            scores = _round(4 * min(subjects * at_once, max(subjects, budget // 64)))
-            one = _round(held + TILE_PADDING + 5 * subjects + 4096)
-            residues = _round(everything) if resident else n_slots * one
             plan = MemoryPlan(
-                budget, chunk, resident, residues, queries, boundary, wavefront, n_slots, scores, hits, small,
-                at_once, columns_each, region_columns,
-            )  # fmt: skip
+                budget=budget,
+                chunk_bytes=chunk,
+                resident=resident,
+                residues=_all_chunks(demand) if resident else n_slots * _one_chunk(held, subjects),
+                queries=queries,
+                boundary=boundary,
+                wavefront=wavefront,
+                n_slots=n_slots,
+                scores=_round(4 * min(subjects * at_once, max(subjects, budget // (4 * SCORE_SHARE)))),
+                hits=hits,
+                small=_round(SMALL_BYTES),
+                at_once=at_once,
+                columns=demand.residue_bytes / LANES / demand.multiprocessors,
+                region_columns=region_columns,
+            )
             if plan.total <= budget:
                 return plan
             chunk //= 2
     return None
+
+
+def _boundaries(demand: Demand, budget: int) -> tuple[int, int]:
+    """Return the columns of a region for the inter-task kernel, and the bytes of all regions."""
+    columns = min(LONG_COLUMNS, demand.longest + 8)
+    # a block may have two pipelines
+    regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
+    region_columns = max(min(2 * columns, int(budget * BOUNDARY_BUDGET) // regions), 8)
+    # and a word for each region says whether a block has it
+    return region_columns, _round(regions * region_columns + 4 * demand.multiprocessors + 256)
+
+
+def _one_chunk(held: int, subjects: int) -> int:
+    """Return the bytes of a chunk that holds ``held`` bytes of residues, with its numbers."""
+    # 4 bytes for each subject's length and 4 for each block's first tile
+    return _round(held + TILE_PADDING + 5 * subjects + 4096)
+
+
+def _all_chunks(demand: Demand) -> int:
+    """Return the bytes of all chunks together, with their numbers."""
+    # lengths and first tiles twice: once more for all chunks as one
+    everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
+    # what is lost before each chunk's two arrays of numbers, which begin at multiples of 256
+    return _round(everything + 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 16))
 
 
 def _mib(n_bytes: int) -> str:
@@ -274,7 +370,19 @@ class Region:
 def demand_of(
     lengths: npt.NDArray[np.integer], n_queries: int, n_rows: int, residue_bytes: int, multiprocessors: int
 ) -> Demand:
-    """Count what a job needs from the lengths of all subjects and the size of a group of queries."""
+    """Count what a job needs.
+
+    Parameters
+    ----------
+    lengths : ndarray, shape (n_subjects,), any integer type
+        Residues of every subject, in any order.
+    n_queries, n_rows : int
+        Queries and their residues in the largest group.
+    residue_bytes : int
+        Interleaved residues of the whole database.
+    multiprocessors : int
+        Of the device.
+    """
     ordered = np.sort(lengths)[::-1]
     longest = max(int(ordered[0]) if len(ordered) else 0, 1)
     blocks = np.maximum(block_columns(ordered), 8) * LANES if len(ordered) else np.array([8 * LANES])

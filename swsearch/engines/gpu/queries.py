@@ -9,7 +9,7 @@ import numpy as np
 
 from swsearch.engines.gpu.limits import UNREACHABLE, Lane16, has_room, highest_score, lane16
 from swsearch.engines.gpu.memory import PART_QUERIES
-from swsearch.engines.gpu.tracks import Batch, Wavefront, plan_batches, plan_wavefront
+from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, plan_batches, plan_wavefront
 from swsearch.scoring import Mode, Profile, Scoring
 
 
@@ -36,8 +36,8 @@ class Part:
     scoring: Scoring
     mode: Mode
     most_rows: int
-    batches: list[Batch] = field(init=False)
-    wavefront: Wavefront | None = field(init=False)
+    batches: list[BatchLayout] = field(init=False)
+    wavefront: WavefrontLayout | None = field(init=False)
 
     def __post_init__(self) -> None:
         filled = [query for query, profile in enumerate(self.profiles) if len(profile)]

@@ -25,7 +25,7 @@ OLDEST: Version = (12, 0)
 """The first CUDA with the DPX functions that `recurrence.cuh` calls."""
 
 SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
-"""What the dynamic loader is asked for, beside the files that were found."""
+"""What the dynamic loader is asked for, in addition to the files that were found."""
 
 
 class CompilationError(Exception):
@@ -140,7 +140,7 @@ class Nvrtc(Toolchain):
 
 
 class Nvcc(Toolchain):
-    """The CUDA toolkit's compiler driver, which needs a C++ compiler of the host beside it.
+    """The CUDA toolkit's compiler driver, which needs a C++ compiler of the host as well.
 
     Raises
     ------

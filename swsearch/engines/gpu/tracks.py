@@ -1,7 +1,9 @@
 """How queries are laid out for the kernels: strips, tracks and the scores of their rows.
 
+What belongs here works on the host with arrays alone; `uploaded` brings them to the device.
+
 A *track* is a run of strips of equal height, query after query. The inter-task kernel takes one track, with two
-subjects a lane, or two tracks of nearly equal height in the two halves of its lanes. Query rows that fill up the
+subjects per lane, or two tracks of nearly equal height in the two halves of its lanes. Query rows that fill up the
 last strip score `PAD_SCORE` and follow the query; in semi-global mode, where the last row must be the query's own,
 they come first and score 0, which leaves the boundary's zeros as they are.
 """
@@ -28,7 +30,7 @@ from swsearch.scoring import PAD_SCORE, Mode, Profile
 Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
 QUERY_PAIR_GAIN = 1.16
-"""Throughput of two queries a lane over one, strips of 24 rows (H200, November 2026,
+"""Throughput of two queries per lane over one, with strips of 24 rows (H200, November 2026,
 benchmarks/speed/gpu_variants.py)."""
 
 
@@ -40,19 +42,20 @@ QUERY = np.dtype([("profile", "<u4"), ("passes", "<i4"), ("length", "<i4"), ("pa
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One launch of the inter-task kernel: which queries, in which strips.
+class BatchLayout:
+    """The queries of one launch of the inter-task kernel, laid out in strips.
 
     Parameters
     ----------
     variant : BatchVariant
         The kernel.
     queries : list of int
-        The group's queries that are in it.
+        The part's queries that are in it.
     strips : ndarray, shape (n_strips,), `STRIP`
         Strips of both halves.
-    profile : ndarray
-        Scores of every strip's rows, in the kernel's order; C-contiguous.
+    profile : ndarray, shape (n_strips, lines, 32, 4), int8, or (n_strips, rows, 32, 2), int16
+        Scores of every strip's rows by letter, matrix units, in the kernel's order; C-contiguous. With one query per
+        lane a line holds four rows, with two it holds a row of both.
     """
 
     variant: BatchVariant
@@ -62,19 +65,19 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Wavefront:
-    """The queries of one variant (rows a lane) of the intra-task kernel.
+class WavefrontLayout:
+    """The queries of one launch of the wavefront kernel, laid out for its rows per lane.
 
     Parameters
     ----------
     rows : int
-        Rows a lane.
+        Query rows of a lane.
     queries : list of int
-        The group's queries that are in it.
-    table : ndarray, shape (n_queries of the group,), `QUERY`
-        By the group's numbering; zero where a query is not in it.
-    profile : ndarray, shape (n_words, 32, 4), int8
-        Four rows' scores of each letter.
+        The part's queries that are in it.
+    table : ndarray, shape (n_queries of the part,), `QUERY`
+        By the part's numbering; zero where a query is not in it.
+    profile : ndarray, shape (n_rows / 4, 32, 4), int8
+        Scores of four rows for each letter, matrix units; C-contiguous.
     """
 
     rows: int
@@ -98,7 +101,7 @@ class Wavefront:
 
 
 def padded_rows(profile: Profile, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
-    """Return a query's scores, filled up to a multiple of ``rows`` rows, shape (n, 32)."""
+    """Return a query's scores, matrix units, filled up to a multiple of ``rows`` rows: shape (n_rows, 32), int8."""
     padding = -len(profile) % rows
     scores = profile.scores
     if mode == "semiglobal":
@@ -117,8 +120,8 @@ def _track(profiles: Sequence[Profile], queries: Sequence[int], rows: int, mode:
     return np.array(strips, dtype=np.int32).reshape(-1, 3)
 
 
-def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: BatchVariant) -> Batch:
-    """Lay queries out for one query and two subjects a lane."""
+def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: BatchVariant) -> BatchLayout:
+    """Lay queries out with one query and two subjects per lane."""
     rows, mode = variant.rows, variant.mode
     track = _track(profiles, queries, rows, mode)
     strips = np.zeros(len(track), dtype=STRIP)
@@ -128,11 +131,11 @@ def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: B
     filled = np.full((len(track), variant.lines * 4, 32), PAD_SCORE, dtype=np.int8)
     filled[:, :rows] = scores.reshape(len(track), rows, 32)
     lines = filled.reshape(len(track), variant.lines, 4, 32).transpose(0, 1, 3, 2)
-    return Batch(variant, list(queries), strips, np.ascontiguousarray(lines))
+    return BatchLayout(variant, list(queries), strips, np.ascontiguousarray(lines))
 
 
-def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], variant: BatchVariant) -> Batch:
-    """Lay queries out for two queries and one subject a lane."""
+def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], variant: BatchVariant) -> BatchLayout:
+    """Lay queries out with two queries and one subject per lane."""
     rows, mode = variant.rows, variant.mode
     tracks = [_track(profiles, queries, rows, mode) for queries in halves]
     n = max(map(len, tracks))
@@ -145,7 +148,7 @@ def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], var
         if queries:
             joined = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
             scores[: len(track), :, :, half] = joined.reshape(len(track), rows, 32)
-    return Batch(variant, sorted([*halves[0], *halves[1]]), strips, scores)
+    return BatchLayout(variant, sorted([*halves[0], *halves[1]]), strips, scores)
 
 
 def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[int]]:
@@ -162,7 +165,7 @@ def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[in
 def choose_pair(
     lengths: dict[int, int], mode: Mode, most: int
 ) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
-    """Choose the strip height and the tracks for two queries a lane; return their cost, in rows of one track."""
+    """Choose strip height and tracks for two queries per lane; return their cost (in rows of one track), and both."""
     options = []
     for rows in batch_rows(2, mode, most):
         halves = split_tracks(lengths, rows)
@@ -171,11 +174,11 @@ def choose_pair(
     return min(options, key=lambda option: (option[0], -option[1].rows))
 
 
-def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode, most: int) -> list[Batch]:
+def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode, most: int) -> list[BatchLayout]:
     """Divide queries among launches of the inter-task kernel.
 
-    Pairs of queries a lane are the faster form, if the tracks can be balanced; the longest queries that would make
-    them lopsided go alone. Strips have at most ``most`` rows.
+    Two queries per lane are the faster form if the two tracks can be balanced; the longest queries, which would make
+    them unequal, go alone. Strips have at most ``most`` rows.
     """
     lengths = {query: len(profiles[query]) for query in queries}
     by_length = sorted(queries, key=lambda query: (-lengths[query], query))
@@ -194,7 +197,7 @@ def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode
 
 
 def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode, most: int) -> float:
-    """Estimate what it costs to take the longest queries alone, in rows of one query a lane."""
+    """Estimate what it costs to take the longest queries alone, in rows of one query per lane."""
     variants = [(lengths[query], choose_single(lengths[query], mode, most).rows) for query in by_length[:alone]]
     cost = sum(track_cost(-(-length // rows), rows) for length, rows in variants)
     if rest := by_length[alone:]:
@@ -202,8 +205,8 @@ def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode,
     return cost
 
 
-def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> Wavefront:
-    """Lay queries out for the wavefront kernel, all with the same rows a lane, so that one launch takes them."""
+def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> WavefrontLayout:
+    """Lay queries out for the wavefront kernel, all with the same rows per lane, so that one launch takes them."""
     rows = choose_wavefront_rows([len(profiles[query]) for query in queries])
     table = np.zeros(len(profiles), dtype=QUERY)
     words, at = [], 0
@@ -213,4 +216,4 @@ def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mo
         table[query] = (at, len(scores) // (32 * rows), len(profiles[query]), padding)
         words.append(scores.reshape(-1, 4, 32).transpose(0, 2, 1))
         at += words[-1].shape[0] * 32
-    return Wavefront(rows, list(queries), table, np.ascontiguousarray(np.concatenate(words)))
+    return WavefrontLayout(rows, list(queries), table, np.ascontiguousarray(np.concatenate(words)))

@@ -29,9 +29,9 @@ QUEUE = 64
 """Jobs that a pipeline's queue holds."""
 
 BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range(8, 25, 2))}
-"""Strip heights by queries a lane. Higher strips have less overhead a row (24 rows: 5,315 GCUPS, 8 rows: 4,820), but
-more than 24 rows of H and E do not fit 128 registers; a height that divides the query well leaves the least padding
-to be computed. H200, benchmarks/speed/gpu_variants.py, November 2026."""
+"""Strip heights by queries per lane. Higher strips have less overhead per row (24 rows: 5,315 GCUPS, 8 rows: 4,820),
+but more than 24 rows of H and E do not fit 128 registers; a height that divides the query well leaves the least
+padding to be computed. H200, benchmarks/speed/gpu_variants.py, November 2026."""
 
 EMULATED_ROWS = 16
 """Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which
@@ -41,14 +41,14 @@ OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
 
 STRIP_OVERHEAD = 1.4
-"""What a strip costs beside its rows (letters, boundaries, waiting), in rows: from 24 rows to 8 throughput falls by a
-tenth (H200, benchmarks/speed/gpu_variants.py, November 2026)."""
+"""What a strip costs besides its rows (letters, boundaries, waiting), in rows: from 24 rows to 8 throughput falls by
+a tenth (H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 WAVEFRONT_ROWS = (4, 8, 12, 16)
-"""Rows a lane of the wavefront kernel; a pass is 32 times that."""
+"""Query rows of a lane of the wavefront kernel; a pass is 32 times that."""
 
 WAVEFRONT_OVERHEAD = 4.0
-"""What a column step costs beside its rows (two shuffles, letters, the boundary), in rows."""
+"""What a column step costs besides its rows (two shuffles, letters, the boundary), in rows."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,17 @@ class BatchVariant:
         """Shared memory of a block of ``warps`` warps."""
         exchange = warps * SLOTS * TILE_COLUMNS * 32 * 8
         return warps * self.profile_bytes + exchange + BLOCK_WARPS * 4 + warps * QUEUE * 4
+
+
+def batch_warps(shared_limit: int) -> int:
+    """Return the warps of a block of the inter-task kernel: 16, or fewer where shared memory is small.
+
+    All variants have as many, so that a track's pipelines do not depend on the strip height.
+    """
+    warps = BLOCK_WARPS
+    while warps > 1 and max(variant.shared_bytes(warps) for variant in batch_variants()) > shared_limit:
+        warps //= 2
+    return warps
 
 
 @dataclass(frozen=True)
@@ -206,7 +217,7 @@ def choose_single(length: int, mode: Mode, most: int) -> BatchVariant:
 
 
 def choose_wavefront_rows(lengths: Sequence[int]) -> int:
-    """Choose the rows a lane for queries of these lengths; the higher of two equal ones."""
+    """Choose the rows per lane for queries of these lengths; the higher of two equal ones."""
 
     def cost(rows: int) -> float:
         return sum(-(-length // (32 * rows)) for length in lengths) * (rows + WAVEFRONT_OVERHEAD)
@@ -215,10 +226,10 @@ def choose_wavefront_rows(lengths: Sequence[int]) -> int:
 
 
 PAIR_ROWS: dict[int, tuple[int, ...]] = {4: (4, 8, 16), 8: (4, 8, 12), 32: (4, 8, 16)}
-"""Rows a lane of the pair kernel, by the letters that its lookup holds: more would spill inside the loop."""
+"""Query rows of a lane of the pair kernel, by the letters that its lookup holds: more would spill inside the loop."""
 
 DIRECTION_ROWS = 8
-"""Rows a lane where directions are kept: four bits each fill a word."""
+"""Query rows of a lane where directions are kept: four bits each fill a word."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 from swsearch import reference
 from swsearch.alignment import PairAlignment
@@ -11,9 +10,10 @@ from swsearch.alphabet import ByteArray
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
-from swsearch.engines.gpu.memory import FREE_SHARE
+from swsearch.engines.gpu.pairs.found import FoundAlignment
+from swsearch.engines.gpu.pairs.handles import PairHandles, PairUsage, Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
-from swsearch.engines.gpu.pairs.long_pair import Found, LongPair, PairUsage, Scratch
+from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
 from swsearch.engines.gpu.pairs.short_pairs import Pair, ShortPairs, size_of
 from swsearch.engines.pair_base import PairAligner
@@ -52,13 +52,14 @@ class GpuPairAligner(PairAligner):
             raise OptionError("gpu_memory", memory, "a positive number of bytes")
         self.info = choose_device(device)
         self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
-        self._memory = memory
         self._device = Device(self.info)
         self.kernels = Kernels(self._device, self.compiler)
         self.usage = PairUsage()
         self._closed = False
         with self._device.active("setting up"):
-            self._stream = self._device.stream()
+            stream = self._device.stream()
+        scratch = Scratch(self._device, PAIR_MEMORY if memory is None else memory)
+        self._handles = PairHandles(self._device, self.kernels, stream, scratch, self.usage)
 
     @property
     def description(self) -> str:
@@ -94,14 +95,16 @@ class GpuPairAligner(PairAligner):
         for batch in _batches(pairs):
             yield from (found.score for found in self._find(batch, scoring, mode, ends, False))
 
-    def _find(self, pairs: list[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, align: bool) -> list[Found]:
+    def _find(
+        self, pairs: list[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, align: bool
+    ) -> list[FoundAlignment]:
         """Find the alignments of some pairs; only scores are sure where they are not asked for."""
         ends = check_ends(mode, ends)
-        found: dict[int, Found] = {}
+        found: dict[int, FoundAlignment] = {}
         short: list[int] = []
         for place, (query, subject) in enumerate(pairs):
             if not len(query) or not len(subject):
-                found[place] = Found(*reference.align(query, subject, scoring, mode, ends))
+                found[place] = FoundAlignment(*reference.align(query, subject, scoring, mode, ends))
                 continue
             scoring.lane_bits(mode, len(query), len(subject))  # raises where 32 bits are not enough
             if len(pairs) > 1 and size_of((query, subject)) <= SHORT_BYTES:
@@ -109,21 +112,17 @@ class GpuPairAligner(PairAligner):
             else:
                 found[place] = self._find_long((query, subject), scoring, mode, ends, align)
         if short:
-            with self._device.active("aligning pairs"), self._scratch() as scratch:
-                together = ShortPairs(
-                    self._device, self.kernels, self._stream, scratch, scoring, mode, ends, self.usage
-                )
+            with self._device.active("aligning pairs"), self._handles.scratch.lent():
+                together = ShortPairs(self._handles, scoring, mode, ends)
                 found.update(zip(short, together.align([pairs[place] for place in short]), strict=True))
         return [found[place] for place in range(len(pairs))]
 
-    def _find_long(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends, align: bool) -> Found:
+    def _find_long(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
         letters = letters_of(scoring, letters_in(pair[0]), letters_in(pair[1]))
-        with self._device.active("aligning a pair"), self._scratch() as scratch:
-            one = LongPair(
-                self._device, self.kernels, self._stream, scratch, pair, letters, scoring, mode, ends, self.usage
-            )
-            found = one.align() if align else Found(one.score(), 0, 0, ())
+        with self._device.active("aligning a pair"), self._handles.scratch.lent():
+            one = LongPair(self._handles, pair, letters, scoring, mode, ends)
+            found = one.align() if align else FoundAlignment(one.score(), 0, 0, ())
         if align:
             aligned = PairAlignment(*pair, scoring, found.score, found.query_start, found.subject_start, found.cigar)
             if aligned.rescored() != found.score:
@@ -133,16 +132,6 @@ class GpuPairAligner(PairAligner):
                 )
         return found
 
-    @contextmanager
-    def _scratch(self) -> Iterator[Scratch]:
-        """Lend memory to take from; the context must be current."""
-        limit = int(self._device.free_memory() * FREE_SHARE)
-        scratch = Scratch(self._device, min(limit, PAIR_MEMORY if self._memory is None else self._memory))
-        try:
-            yield scratch
-        finally:
-            scratch.release()
-
     def close(self) -> None:
         """Let go of the device."""
         if self._closed:
@@ -150,7 +139,7 @@ class GpuPairAligner(PairAligner):
         self._closed = True
         with self._device.active("closing"):
             self.kernels.close()
-            del self._stream
+            del self._handles  # the stream ends while its context is current
         self._device.close()
 
 

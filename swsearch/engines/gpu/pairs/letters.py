@@ -1,4 +1,7 @@
-"""How the pair kernels look scores up: letters that score alike become one, and few letters fit registers."""
+"""How the pair kernels look scores up: letters that score alike become one, and few letters fit registers.
+
+What belongs here turns codes and a matrix into tables on the host.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.scoring import Scoring
 
 LETTER_COUNTS = (4, 8, 32)
-"""Different letters of a subject that a lookup holds: in one register a row, in two, in shared memory."""
+"""Different letters of a subject that a lookup holds: in one register per row, in two, or in shared memory."""
 
 LINE_BYTES = 128
-"""Shared memory between two letters of the same rows: four bytes a lane."""
+"""Shared memory between two letters of the same rows: four bytes per lane."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Letters:
     columns_of: npt.NDArray[np.uint16]
 
     def columns(self, subject: ByteArray) -> npt.NDArray[np.uint16]:
-        """Translate a subject, shape (n,), for the kernels."""
+        """Translate a subject, shape (n,), uint8, for the kernels: shape (n,), uint16."""
         columns: npt.NDArray[np.uint16] = self.columns_of[subject]
         return columns
 
@@ -65,7 +68,7 @@ def letters_of(scoring: Scoring, query_letters: ByteArray, subject_letters: Byte
 
 
 def letters_in(codes: ByteArray) -> ByteArray:
-    """Return the codes that occur, in ascending order."""
+    """Return the codes that occur in a sequence, shape (n,), uint8, in ascending order: shape (n_letters,), uint8."""
     found: ByteArray = np.flatnonzero(np.bincount(codes, minlength=N_CODES)).astype(np.uint8)
     return found
 

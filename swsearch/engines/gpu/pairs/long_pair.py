@@ -2,29 +2,26 @@
 
 The matrix is computed once, keeping (H, F) of a few rows and (H, E) of a few columns. The way back then goes through
 the rectangles between them, from the last cell to the first: each is computed again from the row above and the column
-on its left, up to where the way entered it, this time with four bits a cell that say where it came from. A rectangle
-whose directions do not fit is divided in the same way again. A pair whose directions all fit is computed only once.
+to its left, up to where the way entered it, this time with four bits per cell that say where it came from. A
+rectangle whose directions do not fit is divided in the same way again. A pair whose directions all fit is computed
+only once.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.engines.gpu.device import Device, GpuMemoryError
-from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.pairs.found import STOP, FoundAlignment, Way, decode_runs
+from swsearch.engines.gpu.pairs.handles import PairHandles
 from swsearch.engines.gpu.pairs.letters import Letters
 from swsearch.engines.gpu.pairs.plan import (
     CELL_BYTES,
     DIRECT_BYTES,
     RING_COLUMNS,
-    Launch,
+    PairLaunch,
     Spacing,
     choose_launch,
     choose_spacing,
@@ -32,98 +29,8 @@ from swsearch.engines.gpu.pairs.plan import (
 )
 from swsearch.scoring import Ends, Mode, Scoring
 
-STOP, PAIR, FROM_F, FROM_E = range(4)
-"""States and operations of the way back, as ``cuda/strip.cuh`` numbers them."""
-
-OPERATIONS = {PAIR: "M", FROM_F: "I", FROM_E: "D"}
-
 EVERYTHING = 0xFFFFFFFF
 """A mask that no column but the first meets."""
-
-Runs = list[tuple[int, str]]
-
-
-class Scratch:
-    """Device memory, taken piece by piece and given back in the reverse order; the context must be current.
-
-    Parameters
-    ----------
-    device : Device
-        Where.
-    limit : int
-        Most bytes that may be taken together.
-    """
-
-    def __init__(self, device: Device, limit: int) -> None:
-        self._device, self.limit = device, limit
-        self._pieces: list[tuple[Any, int]] = []
-        self.used = self.peak = 0
-
-    @property
-    def left(self) -> int:
-        """Bytes that may still be taken."""
-        return self.limit - self.used
-
-    def take(self, n_bytes: int) -> int:
-        """Return the address of a new piece.
-
-        Raises
-        ------
-        GpuMemoryError
-            If it would pass the limit.
-        """
-        if n_bytes > self.left:
-            raise GpuMemoryError(
-                f"this pair takes more than the {self.limit >> 20} MiB of GPU memory that may be used; allow more "
-                "with --gpu-memory"
-            )
-        piece = self._device.allocate(n_bytes)
-        self._pieces.append((piece, n_bytes))
-        self.used += n_bytes
-        self.peak = max(self.peak, self.used)
-        return int(piece)
-
-    def put(self, data: npt.NDArray[Any], stream: Any) -> int:
-        """Return the address of a new piece that holds an array."""
-        address = self.take(max(data.nbytes, 1))
-        self._device.upload(address, data, stream)
-        return address
-
-    def mark(self) -> int:
-        """Return what `release` takes to give back all that is taken from now on."""
-        return len(self._pieces)
-
-    def release(self, mark: int = 0) -> None:
-        """Give back what was taken since the mark."""
-        while len(self._pieces) > mark:
-            piece, n_bytes = self._pieces.pop()
-            piece.free()
-            self.used -= n_bytes
-
-
-@dataclass
-class PairUsage:
-    """What an aligner did, for benchmarks and ``--verbose``.
-
-    Parameters
-    ----------
-    kernel_seconds : float
-        Time of all kernels, by the device's clock.
-    trace_seconds : float
-        Of that, time in which one warp followed directions.
-    launches : int
-        Kernels that were started.
-    cells : int
-        Cells that were computed, those of the way back included.
-    peak_bytes : int
-        Most device memory that was held at a time.
-    """
-
-    kernel_seconds: float = 0.0
-    trace_seconds: float = 0.0
-    launches: int = 0
-    cells: int = 0
-    peak_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,74 +70,37 @@ class Divided:
     column_checks: int
 
 
-@dataclass
-class Way:
-    """The way back so far: rows and columns that are left, the open gap, and what was passed, last one first."""
-
-    row: int
-    column: int
-    state: int = PAIR
-    runs: Runs = field(default_factory=list)
-
-    def push(self, operation: str, length: int) -> None:
-        """Go on with a run."""
-        if length and self.runs and self.runs[-1][1] == operation:
-            self.runs[-1] = (self.runs[-1][0] + length, operation)
-        elif length:
-            self.runs.append((length, operation))
-
-
-@dataclass(frozen=True)
-class Found:
-    """An alignment: score, first aligned residues and CIGAR; the CIGAR is empty where it was not asked for."""
-
-    score: int
-    query_start: int
-    subject_start: int
-    cigar: tuple[tuple[int, str], ...]
-
-
 class LongPair:
-    """A pair on the device. The context must be current; whoever made the scratch memory gives it back.
+    """A pair on the device. The context must be current; whoever lent the scratch memory takes it back.
 
     Parameters
     ----------
-    device, kernels, stream
-        Where it runs.
-    scratch : Scratch
-        Its memory.
-    query, subject : ndarray, shape (n,), uint8
-        Neither empty.
+    handles : PairHandles
+        Where it is aligned.
+    pair : tuple of (ndarray, ndarray), each of shape (n,), uint8
+        Codes of the query and of the subject, neither empty.
     letters : Letters
         How scores are looked up.
     scoring, mode, ends
         What is computed.
-    usage : PairUsage
-        Is added to.
     """
 
     def __init__(
         self,
-        device: Device,
-        kernels: Kernels,
-        stream: Any,
-        scratch: Scratch,
+        handles: PairHandles,
         pair: tuple[ByteArray, ByteArray],
         letters: Letters,
         scoring: Scoring,
         mode: Mode,
         ends: Ends,
-        usage: PairUsage,
     ) -> None:
-        self._device, self._kernels, self._stream, self._scratch = device, kernels, stream, scratch
+        self._handles, self._device, self._scratch = handles, handles.device, handles.scratch
         self._scoring, self._local, self._ends, self._letters = scoring, mode == "local", ends, letters
-        self._usage = usage
         query, subject = pair
-        self._query = scratch.put(query, stream)
-        self._columns = scratch.put(letters.columns(subject), stream)
-        self._table = scratch.put(letters.table, stream)
+        self._query = handles.put(query)
+        self._columns = handles.put(letters.columns(subject))
+        self._table = handles.put(letters.table)
         self._whole = Rectangle(0, len(query), 0, len(subject))
-        self._answer = np.empty(4, dtype=np.int32)
 
     def score(self) -> int:
         """Compute the score alone."""
@@ -240,7 +110,7 @@ class LongPair:
         self._scratch.release(mark)
         return score
 
-    def align(self) -> Found:
+    def align(self) -> FoundAlignment:
         """Compute the score and the alignment."""
         whole = self._whole
         direct = self._direct_launch(whole)
@@ -260,7 +130,7 @@ class LongPair:
                 self._back_through(way, divided)
         self._scratch.release(mark)
         if self._local and score == 0:
-            return Found(0, 0, 0, ())
+            return FoundAlignment(0, 0, 0, ())
         if not self._local:
             if way.row == 0 and not self._ends.subject_start:
                 way.push("D", way.column)
@@ -268,16 +138,16 @@ class LongPair:
             if way.column == 0 and not self._ends.query_start:
                 way.push("I", way.row)
                 way.row = 0
-        return Found(score, way.row, way.column, tuple(reversed(way.runs)))
+        return FoundAlignment(score, way.row, way.column, tuple(reversed(way.runs)))
 
     # what is computed
 
-    def _launch(self, rectangle: Rectangle, directions: bool) -> Launch:
+    def _launch(self, rectangle: Rectangle, directions: bool) -> PairLaunch:
         return choose_launch(
             rectangle.rows, rectangle.n, self._letters.count, self._local, directions, self._device.info
         )
 
-    def _direct_launch(self, rectangle: Rectangle) -> Launch | None:
+    def _direct_launch(self, rectangle: Rectangle) -> PairLaunch | None:
         """Return the launch that keeps a rectangle's directions, or None if they are too many at a time."""
         needed = direction_bytes(rectangle.rows, rectangle.n)
         launch = self._launch(rectangle, directions=True)
@@ -286,36 +156,33 @@ class LongPair:
         return launch if needed <= min(DIRECT_BYTES, self._scratch.left - beside - runs - (1 << 16)) else None
 
     def _check_budget(self) -> int:
-        """Return the bytes for rows and columns that are kept: most of what is left beside one set of directions."""
+        """Return the bytes for rows and columns that are kept: most of what one set of directions leaves."""
         left = self._scratch.left
         return max((left - min(DIRECT_BYTES, left // 3)) * 3 // 4, 0)
 
-    def _divide(self, rectangle: Rectangle, launch: Launch, budget: int) -> Divided:
+    def _divide(self, rectangle: Rectangle, launch: PairLaunch, budget: int) -> Divided:
         """Take memory for rows and columns to be kept."""
         spacing = choose_spacing(launch, rectangle.rows, rectangle.n, budget)
         rows = self._scratch.take(max(spacing.row_bytes(launch, rectangle.n), CELL_BYTES))
         columns = self._scratch.take(max(spacing.column_bytes(rectangle.rows, rectangle.n), CELL_BYTES))
         return Divided(rectangle, spacing, rows, columns)
 
-    def _compute_whole(self, launch: Launch, divided: Divided | None, directions: int) -> tuple[int, int, int]:
+    def _compute_whole(self, launch: PairLaunch, divided: Divided | None, directions: int) -> tuple[int, int, int]:
         """Compute the whole matrix; return the score and where the alignment ends (rows and columns used)."""
         m, n = self._whole.rows, self._whole.n
         if self._local:
             best = self._scratch.take(16 * launch.strips)
             self._compute(self._whole, launch, divided, directions, best=best)
-            found = np.empty((launch.strips, 4), dtype=np.int32)
-            self._device.download(found, best)
+            found = self._handles.download(np.int32, (launch.strips, 4), best)
             score, column, row, _ = min(found.tolist(), key=lambda each: (-each[0], each[1], each[2]))
             return score, row + 1, column + 1
         last_column = self._scratch.take(4 * m)
         last_row = self._scratch.take(4 * n) if self._ends.subject_end else 0
         self._compute(self._whole, launch, divided, directions, last_column=last_column, last_row=last_row)
-        column_scores = np.empty(m, dtype=np.int32)
-        self._device.download(column_scores, last_column)
+        column_scores = self._handles.download(np.int32, m, last_column)
         ends = [(-int(column_scores[-1]), n, m)]
         if self._ends.subject_end:
-            row_scores = np.empty(n, dtype=np.int32)
-            self._device.download(row_scores, last_row)
+            row_scores = self._handles.download(np.int32, n, last_row)
             at = int(row_scores.argmax())
             ends += [(self._gap(m, self._ends.query_start), 0, m), (-int(row_scores[at]), at + 1, m)]
         if self._ends.query_end:
@@ -330,7 +197,7 @@ class LongPair:
     def _compute(
         self,
         rectangle: Rectangle,
-        launch: Launch,
+        launch: PairLaunch,
         divided: Divided | None,
         directions: int,
         *,
@@ -343,24 +210,41 @@ class LongPair:
         ring = self._scratch.take(launch.ring_bytes)
         progress = self._scratch.take(launch.progress_bytes)
         wrap = self._scratch.take(rectangle.n * CELL_BYTES) if launch.wraps else 0
-        self._device.clear_async(progress, launch.progress_bytes, self._stream)
+        self._device.clear_async(progress, launch.progress_bytes, self._handles.stream)
         ends, scoring = self._ends, self._scoring
-        self._run(
-            self._kernels.pair(launch.variant),
+        self._handles.run(
+            self._handles.kernels.pair(launch.variant),
             launch.blocks,
             launch.warps * 32,
-            (
-                self._query + rectangle.first_row, rectangle.rows,
-                self._columns + 2 * rectangle.first_column, rectangle.n, self._table,
-                rectangle.first_row, rectangle.first_column, rectangle.top, rectangle.left, rectangle.corner,
-                int(not ends.query_start), int(not ends.subject_start), scoring.gap_open, scoring.gap_extend, 1,
-                ring, RING_COLUMNS, progress, wrap,
-                divided.row_checks if divided else 0, divided.spacing.strips if divided else 0,
-                divided.column_checks if divided else 0, divided.spacing.columns - 1 if divided else EVERYTHING,
-                last_row, last_column, directions, best,
-            ),
-        )  # fmt: skip
-        self._usage.cells += rectangle.rows * rectangle.n
+            query=self._query + rectangle.first_row,
+            rows=rectangle.rows,
+            columns=self._columns + 2 * rectangle.first_column,
+            n=rectangle.n,
+            table=self._table,
+            first_row=rectangle.first_row,
+            first_column=rectangle.first_column,
+            top=rectangle.top,
+            left=rectangle.left,
+            corner=rectangle.corner,
+            pays_rows=int(not ends.query_start),
+            pays_columns=int(not ends.subject_start),
+            open=scoring.gap_open,
+            extend=scoring.gap_extend,
+            one=1,
+            ring=ring,
+            ring_columns=RING_COLUMNS,
+            progress=progress,
+            wrap=wrap,
+            row_checks=divided.row_checks if divided else 0,
+            check_strips=divided.spacing.strips if divided else 0,
+            column_checks=divided.column_checks if divided else 0,
+            check_mask=divided.spacing.columns - 1 if divided else EVERYTHING,
+            last_row=last_row,
+            last_column=last_column,
+            directions=directions,
+            best=best,
+        )
+        self._handles.usage.cells += rectangle.rows * rectangle.n
         self._scratch.release(mark)
 
     # the way back
@@ -418,13 +302,21 @@ class LongPair:
         mark = self._scratch.mark()
         row, column = way.row - tile.first_row, way.column - tile.first_column
         runs, answer = self._scratch.take(4 * (row + column)), self._scratch.take(16)
-        self._usage.trace_seconds += self._run(
-            self._kernels.trace(), 1, 32, (directions, tile.n, row, column, way.state, runs, answer)
+        handles = self._handles
+        handles.usage.trace_seconds += handles.run(
+            handles.kernels.trace(),
+            1,
+            32,
+            directions=directions,
+            n=tile.n,
+            row=row,
+            column=column,
+            state=way.state,
+            runs=runs,
+            result=answer,
         )
-        self._device.download(self._answer, answer)
-        n_runs, row, column, way.state = self._answer.tolist()
-        found = np.empty(n_runs, dtype=np.uint32)
-        self._device.download(found, runs)
+        n_runs, row, column, way.state = handles.download(np.int32, 4, answer).tolist()
+        found = handles.download(np.uint32, n_runs, runs)
         for operation, length in decode_runs(found):
             way.push(operation, length)
         way.row, way.column = tile.first_row + row, tile.first_column + column
@@ -433,34 +325,4 @@ class LongPair:
     # the device
 
     def _read_h(self, address: int) -> int:
-        h = np.empty(1, dtype=np.int32)
-        self._device.download(h, address)
-        return int(h[0])
-
-    def _run(self, function: Any, blocks: int, threads: int, arguments: Sequence[int]) -> float:
-        seconds = run_timed(self._device, self._stream, function, blocks, threads, arguments)
-        self._usage.kernel_seconds += seconds
-        self._usage.launches += 1
-        self._usage.peak_bytes = max(self._usage.peak_bytes, self._scratch.peak)
-        return seconds
-
-
-def run_timed(
-    device: Device, stream: Any, function: Any, blocks: int, threads: int, arguments: Sequence[int]
-) -> float:
-    """Start a kernel, wait for it so that Ctrl-C is answered, and return its seconds."""
-    begun, ended = device.event(timing=True), device.event(timing=True)
-    begun.record(stream)
-    function.launch(blocks, threads, stream, arguments)
-    ended.record(stream)
-    pause = 0.0
-    while not ended.query():
-        time.sleep(pause)
-        pause = min(pause + 1e-5, 0.002)
-    return float(ended.time_since(begun)) * 1e-3
-
-
-def decode_runs(found: npt.NDArray[np.uint32]) -> list[tuple[str, int]]:
-    """Translate a kernel's runs: (operation, length)."""
-    lengths, operations = found >> 2, found & 3
-    return [(OPERATIONS[op], length) for op, length in zip(operations.tolist(), lengths.tolist(), strict=True)]
+        return int(self._handles.download(np.int32, 1, address)[0])

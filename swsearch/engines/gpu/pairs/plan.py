@@ -28,8 +28,8 @@ LEAST_SPACING = 4096
 """Least rows and columns between two that are kept: below, launches would take longer than cells."""
 
 STEP_CYCLES, ROW_CYCLES = 75.0, 11.0
-"""Cycles of a column step of a warp that has a scheduler for itself, and what a row a lane adds: five instructions
-for the ALU, two cycles each."""
+"""Cycles of a column step of a warp that has a scheduler for itself, and what each row of a lane adds: five
+instructions for the ALU, two cycles each."""
 
 SHARED_STEP_CYCLES, SHARED_ROW_CYCLES = 9.3, 2.0
 """Cycles that a column step of a warp takes from a multiprocessor that is busy with many, and what a row adds."""
@@ -41,11 +41,11 @@ SHARED_LETTERS_FACTOR = 1.07
 """What a lookup in shared memory takes more than one in registers."""
 
 LAG = 170
-"""Columns that a strip is behind the one above: 31 of skew, up to 32 until they are told, and the way to memory."""
+"""Columns that a strip lags after the one above: 31 of skew, up to 32 until they are told, and the way to memory."""
 
 
 @dataclass(frozen=True)
-class Launch:
+class PairLaunch:
     """A kernel and the grid for it.
 
     Parameters
@@ -95,7 +95,7 @@ def cost(variant: PairVariant, rows: int, n: int, blocks: int, warps: int) -> fl
     """Estimate what a launch takes, in cycles.
 
     Of 12 grids for 1.66 Mb it was within 13 % of what was measured (H200, November 2026;
-    benchmarks/speed/pair_variants.py measures them).
+    benchmarks/speed/pair_variants.py).
     Warps take strips in rounds; in the last one fewer may be left, which then have more of the device.
     """
     strips = -(-rows // variant.strip_rows)
@@ -116,10 +116,10 @@ def cost(variant: PairVariant, rows: int, n: int, blocks: int, warps: int) -> fl
     return cycles * (SHARED_LETTERS_FACTOR if variant.letters == 32 else 1)
 
 
-def choose_launch(rows: int, n: int, letters: int, local: bool, directions: bool, info: DeviceInfo) -> Launch:
+def choose_launch(rows: int, n: int, letters: int, local: bool, directions: bool, info: DeviceInfo) -> PairLaunch:
     """Choose the kernel and its grid for a rectangle of ``rows`` by ``n`` cells."""
     heights: Iterable[int] = (DIRECTION_ROWS,) if directions else PAIR_ROWS[letters]
-    best: tuple[float, Launch] | None = None
+    best: tuple[float, PairLaunch] | None = None
     for height in heights:
         variant = PairVariant(height, letters, local, directions)
         strips = -(-rows // variant.strip_rows)
@@ -127,7 +127,7 @@ def choose_launch(rows: int, n: int, letters: int, local: bool, directions: bool
         for warps in range(1, variant.block_warps(info.shared_limit) + 1):
             found = cost(variant, rows, n, blocks, warps)
             if best is None or found < best[0]:
-                best = found, Launch(variant, strips, blocks, warps)
+                best = found, PairLaunch(variant, strips, blocks, warps)
     assert best is not None
     return best[1]
 
@@ -150,7 +150,7 @@ class Spacing:
     rows: int
     columns: int
 
-    def n_rows(self, launch: Launch) -> int:
+    def n_rows(self, launch: PairLaunch) -> int:
         """Return the number of rows kept."""
         return (launch.strips - 1) // self.strips
 
@@ -158,7 +158,7 @@ class Spacing:
         """Return the number of columns kept."""
         return n // self.columns
 
-    def row_bytes(self, launch: Launch, n: int) -> int:
+    def row_bytes(self, launch: PairLaunch, n: int) -> int:
         """Bytes of the rows kept."""
         return self.n_rows(launch) * n * CELL_BYTES
 
@@ -167,7 +167,7 @@ class Spacing:
         return self.n_columns(n) * rows * CELL_BYTES
 
 
-def choose_spacing(launch: Launch, rows: int, n: int, budget: int) -> Spacing:
+def choose_spacing(launch: PairLaunch, rows: int, n: int, budget: int) -> Spacing:
     """Choose the closest spacing, up to what one set of directions holds, that fits ``budget`` bytes.
 
     Raises
