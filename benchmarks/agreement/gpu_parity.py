@@ -32,8 +32,8 @@ import numpy as np
 import numpy.typing as npt
 
 import swsearch
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine

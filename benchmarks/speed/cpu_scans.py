@@ -15,8 +15,9 @@ import parasail
 import pyopal
 from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
 
-from benchmarks.speed.cpu_parts import Timing, of_threads, say, take_turn
+from benchmarks.speed.cpu_parts import of_threads
 from benchmarks.support.common import PARASAIL_GAPS, Records, blosum62
+from benchmarks.support.timing import Timing, say, take_turn
 from swsearch import Database, Scoring
 from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, LoadedChunk

@@ -32,10 +32,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.speed.gpu_parts import PARTS, Bench
 from benchmarks.speed.gpu_report import report
 from benchmarks.support.common import arguments, finish, heading, version_of
+from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
 from swsearch.inputs import read_queries
 

@@ -22,6 +22,7 @@ from swsearch import Database, Scoring
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
+from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
@@ -83,8 +84,6 @@ class Bench:
         """Make a fresh engine."""
         if self.engine_name != "gpu":
             return create_engine(self.engine_name)
-        from swsearch.engines.gpu.engine import GpuEngine
-
         return GpuEngine(memory=memory)
 
 
@@ -229,7 +228,7 @@ def load(bench: Bench) -> dict[str, Any]:
                 for chunk in loaded:
                     if not job.plan.keep:
                         loaded.done(chunk)
-                if bench.engine_name == "gpu":
+                if isinstance(engine, GpuEngine):
                     engine.synchronize()
                 marks.append(time.perf_counter())
                 loaded.close()

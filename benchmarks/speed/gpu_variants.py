@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.speed.gpu_current import fingerprint
+from benchmarks.support.fingerprint import fingerprint
 from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants

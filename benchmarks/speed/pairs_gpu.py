@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.fingerprint import fingerprint
 from swsearch.alphabet import DNA, ByteArray
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.pair_base import CpuPairAligner, PairAligner
@@ -110,7 +110,7 @@ class Bench:
             if wall[0] > 2:
                 runs = 0 if wall[0] > 8 else 1
         first = 1 if len(gpu) > 1 else 0
-        row = {
+        row: dict[str, Any] = {
             "task": name,
             "cells": cells,
             "gpu_seconds": statistics.median(gpu[first:]),
@@ -220,7 +220,7 @@ def lines(about: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[str]:
                 row["task"], f"{row['gpu_seconds'] * 1e3:,.2f} ms", f"{row['trace_seconds'] * 1e3:,.2f} ms",
                 f"{row['cells'] / row['gpu_seconds'] / 1e9:,.0f}", f"{row['wall_seconds']:.3f} s",
                 f"{row['gpu_bytes'] / 2**20:,.0f} MiB", f"{row['host_bytes'] / 2**20:,.0f} MiB",
-                f"{row['score']:,}", row["cigar"] or "-", {True: "same"}.get(row.get("same_as_cpu"), "-"),
+                f"{row['score']:,}", row["cigar"] or "-", "same" if row.get("same_as_cpu") else "-",
             ]
             for row in rows
         ],

@@ -31,8 +31,8 @@ import numpy.typing as npt
 
 import swsearch
 from benchmarks.statistics.calibration_scores import SEED, Scores, System, null_queries, score_all
-from benchmarks.support.common import Records, arguments, finish, read, residues, table, version_of
 from benchmarks.statistics.likely_gumbel import fit_likely
+from benchmarks.support.common import Records, arguments, finish, read, residues, table, version_of
 from swsearch.statistics.fitted import Fit, FitError, fit_scores
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.regression import Lengths
@@ -172,9 +172,9 @@ def main() -> None:
         ", ".join(version_of(name) for name in ("swsearch", "numpy")),
         f"{options.subjects.name}, {options.queries.name}: {what}",
         "",
-        "Chance hits per query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be. Then,",
-        "of E <= 1: the standard error of the mean, the most that one query had, and the mean without the twentieth",
-        "of the queries whose composition has the least entropy.",
+        "Chance hits per query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be.",
+        "Then, of E <= 1: the standard error of the mean, the most that one query had, and the mean without the",
+        "twentieth of the queries whose composition has the least entropy.",
         "",
         *table([*columns, "error", "most", "ordinary"], (row.cells() for row in rows)),
     ]

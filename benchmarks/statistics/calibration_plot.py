@@ -1,4 +1,7 @@
-"""The plot of `calibration.py`: chance hits found over those expected. `calibration.py` draws it; nothing runs here."""
+"""The plot of `calibration.py`: chance hits found over those expected.
+
+`calibration.py` draws it; nothing runs here.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ Row = dict[str, Any]
 def draw_panel(axes: Axes, levels: list[float], rows: list[Row], colours: dict[str, Any]) -> None:
     """Draw the rows of one kind of queries, beside what should be found."""
     axes.plot(levels, levels, color="0.4", lw=1)
-    axes.fill_between(levels, *([share * level for level in levels] for share in GOOD), color="0.9", lw=0)
+    low, high = ([share * level for level in levels] for share in GOOD)
+    axes.fill_between(levels, low, high, color="0.9", lw=0)
     for row in rows:
         means = [hits / row["searches"] if hits else float("nan") for hits in row["hits"]]
         axes.plot(

@@ -22,8 +22,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.speed.cpu_parts import EXACT, HEURISTIC, Timing, say, take_turn
 from benchmarks.support.common import command, version_of
+from benchmarks.support.timing import EXACT, HEURISTIC, Timing, say, take_turn
 
 LEAST = 10**6
 """Hits of a query that are asked of every program that has a limit: more than any of them finds."""

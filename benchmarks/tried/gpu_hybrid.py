@@ -33,10 +33,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.speed.gpu_parts import MAX_HITS, rows_of
 from benchmarks.speed.gpu_report import rate, spread
 from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database, Scoring
 from swsearch.blocks import LANES, Chunk, IntArray
 from swsearch.engines import create_engine
