@@ -12,7 +12,8 @@ blastp's; and swsearch, made to print blastp's path, must print blastp's columns
 
 Needs: blastp, diamond, ssearch36 (benchmarks/README.md), biopython. Two to four minutes on two cores; peers' outputs
 are kept in --work, if given, and used again. Exit code 1 if a difference is not explained.
-Run:   python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz] [--out FILE]
+Run:   python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz]
+           [--out benchmarks/results/agreement_hits.txt]
 """
 
 from __future__ import annotations

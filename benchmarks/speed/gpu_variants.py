@@ -1,29 +1,36 @@
-"""What each kernel variant reaches on this GPU, and what the table's measured constants are based on.
-
-    python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
+"""What each kernel variant reaches on this GPU: the measured constants of `swsearch/engines/gpu/` are based on it.
 
 Subjects are random, with the lengths of a real database (an int32 array, such as `Database.lengths` saved by numpy)
-or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans,
-by the device's clock, counted on real residues.
+or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans, by
+the device's clock, counted on real residues.
 
-Parts: ``rows`` (each strip height, one and two queries a lane), ``queries`` (what the table chooses for the standard
-lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32 bits),
-``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
+Parts, of which --only takes some:
+  rows       each strip height, one and two queries per lane,
+  queries    what the table chooses for the standard lengths,
+  long       from which length on the wavefront kernel pays,
+  wavefront  its own speed, 16 and 32 bits,
+  small      how many subjects the inter-task kernel needs,
+  modes      global and semi-global.
+
+Needs: an NVIDIA GPU, a quiet machine; some minutes.
+Run:   python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
+           [--out benchmarks/results/gpu_variants.txt]
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.support.common import arguments, finish, heading
 from benchmarks.support.fingerprint import fingerprint
+from benchmarks.support.timing import say
 from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
@@ -35,27 +42,8 @@ COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.
 """Swiss-Prot's amino acids, per cent, in the order of the codes (ARNDCQEGHILKMFPSTWYV)."""
 
 STANDARD = (
-    144,
-    189,
-    222,
-    375,
-    464,
-    567,
-    657,
-    729,
-    850,
-    1000,
-    1500,
-    2005,
-    2504,
-    3005,
-    3564,
-    4061,
-    4548,
-    4743,
-    5147,
-    5478,
-)
+    144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478,
+)  # fmt: skip
 """Lengths of the 20 queries of the CUDASW++ papers."""
 
 
@@ -93,6 +81,7 @@ class Bench:
         self.lengths = lengths
         self.generator = np.random.default_rng(2)
         self.chunks: list[LoadedChunk] = []
+        self.lines: list[str] = []
         self.load(lengths)
 
     def load(self, lengths: npt.NDArray[np.int32]) -> None:
@@ -129,10 +118,11 @@ class Bench:
         return best
 
     def show(self, label: str, query_lengths: Sequence[int], mode: Mode = "local") -> None:
-        """Time and print one line."""
+        """Time, and add a line to the report."""
         seconds = self.scan(query_lengths, mode)
         cells = sum(query_lengths) * self.residues
-        print(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS", flush=True)
+        self.lines.append(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS")
+        say(self.lines[-1])
 
 
 @contextmanager
@@ -167,7 +157,7 @@ def measure_rows(bench: Bench) -> None:
             continue
         with one_variant(variant):
             for strips in (8, 16, 64):
-                label = f"rows {variant.rows}, {variant.queries} a lane, {strips} strips"
+                label = f"rows {variant.rows}, {variant.queries} per lane, {strips} strips"
                 bench.show(label, [variant.rows * strips] * variant.queries)
 
 
@@ -228,26 +218,36 @@ PARTS = {
 }  # fmt: skip
 
 
+def lengths_of(path: Path | None) -> npt.NDArray[np.int32]:
+    """Read lengths, or draw them."""
+    if path is not None:
+        return np.asarray(np.load(path), dtype=np.int32)
+    drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
+    return np.clip(drawn, 20, 35_000).astype(np.int32)
+
+
 def main() -> None:
-    """Run the parts that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lengths", help="int32 array of subject lengths (.npy)")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
-    arguments = parser.parse_args()
-    if arguments.lengths:
-        lengths = np.load(arguments.lengths).astype(np.int32)
-    else:
-        drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
-        lengths = np.clip(drawn, 20, 35_000).astype(np.int32)
+    parser = arguments(__doc__, files=False)
+    parser.add_argument("--lengths", type=Path, metavar="FILE.npy", help="int32 array of subject lengths")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas, default %(default)s")
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    if unknown := [part for part in wanted if part not in PARTS]:
+        parser.error(f"--only: {unknown[0]!r}, expected some of {','.join(PARTS)}")
+    lengths = lengths_of(options.lengths)
     bench = Bench(lengths)
     stamp = fingerprint()
-    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    print(f"benchmarks/speed/gpu_variants.py, {date}; {bench.engine.description}")
-    print(f"kernels {stamp.kernels}\nengine  {stamp.engine}")
-    print(f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}")
-    for part in arguments.only.split(","):
-        print(f"-- {part}")
+    lines = [
+        *heading(__file__, ["pycuda", "numpy"]),
+        bench.engine.description,
+        f"kernels {stamp.kernels}",
+        f"engine  {stamp.engine}",
+        f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}",
+    ]
+    for part in wanted:
+        bench.lines.append(f"-- {part}")
         PARTS[part](bench)
+    finish([*lines, *bench.lines], options.out)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The plan of `swsearch/engines/gpu/pairs/plan.py` is fitted to it. Prints a line 
 per lane, blocks, warps of each, kernel milliseconds (median of three), GCUPS, and what the plan expects, at
 `CLOCK`. Every variant must find the same score.
 
-Needs: an NVIDIA GPU, a quiet machine; about a minute.
+Needs: an NVIDIA GPU, a quiet machine; some minutes.
 Run:   python -m benchmarks.speed.pair_variants [--sizes 5000,37000,200000] [--letters 4,32] [--out FILE]
 """
 

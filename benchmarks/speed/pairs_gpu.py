@@ -10,7 +10,9 @@ the CPU and says whether they are equal.
 
 Needs: an NVIDIA GPU; FOLDER with H.Pylori_ELS37.fasta.xz, H.Pylori_G27.fasta.xz and, for the largest pair,
 MG1655-K12.fasta.xz and DH1.fasta.xz (Debian's ragout-examples has them; recompress). About two minutes.
-Run:   python -m benchmarks.speed.pairs_gpu FOLDER [--only pylori,ecoli,...] [--runs 3] [--out results/pairs_gpu.txt]
+Run:   python -m benchmarks.speed.pairs_gpu FOLDER [--only pylori,ecoli,...] [--runs 3]
+           [--out benchmarks/results/pairs_gpu.txt]
+--out also writes the numbers (pairs_gpu.json) beside the text, of which `gpu_current.py` reads what they are of.
 """
 
 from __future__ import annotations

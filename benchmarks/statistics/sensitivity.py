@@ -71,7 +71,7 @@ WRONGS = (1, 5)
 """Up to which wrong hit sensitivity is measured."""
 
 ERRORS = (0.01, 0.1, 1.0)
-"""Wrong hits a query at which coverage is read off the curve."""
+"""Wrong hits per query at which coverage is read off the curve."""
 
 SEED = 7
 """Of the order of the subjects."""
