@@ -24,7 +24,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.support.common import arguments, data_line, finish, heading, numbered, read, table, write
-from benchmarks.support.contenders import Bench, Contender, Run, run_all, times_line, versions_needed
+from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
 OURS = Contender("swsearch", "swsearch", "swsearch")
 
@@ -134,8 +134,8 @@ def main() -> None:
         write(options.work / "queries.fasta", numbered(queries, "q")),
         write(options.work / "subjects.fasta", numbered(subjects, "s")),
     )
-    bench = Bench(options.work, *files, options.evalue, options.threads)
-    runs, skipped = run_all(bench, [OURS, *PEERS])
+    comparison = Comparison(options.work, *files, options.evalue, options.threads)
+    runs, skipped = run_all(comparison, [OURS, *PEERS])
     if len(runs) < 2:
         sys.exit("nothing to compare with; benchmarks/README.md names the packages")
     names = [name for name, _ in queries], [name for name, _ in subjects]

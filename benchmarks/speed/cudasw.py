@@ -1,13 +1,13 @@
 """What CUDASW++4.0 reaches, which `gpu.py`'s report and plot set beside ours. Measured apart: nothing runs here.
 
 CUDASW++4.0 built from source, with ``--dpx``, which is faster than its default; one NVIDIA H200, as ours, and the
-same Swiss-Prot of 2014 (186,717,374 residues). Figures by length are those of its second run: its first query is cold
+same Swiss-Prot of 2014. Figures by length are those of its second run: its first query is cold
 (565 GCUPS at 144 residues), so that no figure of 144 is quoted.
 """
 
 from __future__ import annotations
 
-CUDASW_DEVICE = "NVIDIA H200, November 2026"
+CUDASW_MEASURED = "NVIDIA H200, November 2026, Swiss-Prot of 186,717,374 residues"
 
 CUDASW = {
     51: 2612, 146: 3430, 151: 3447, 189: 3584, 222: 3661, 250: 3681, 300: 3751, 375: 3822, 464: 3885, 567: 3920,

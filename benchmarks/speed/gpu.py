@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.gpu_parts import PARTS, Bench
+from benchmarks.speed.gpu_parts import PARTS, Setup
 from benchmarks.speed.gpu_report import report
 from benchmarks.support.common import arguments, finish, heading, version_of
 from benchmarks.support.fingerprint import fingerprint
@@ -40,13 +40,13 @@ from swsearch import Database
 from swsearch.inputs import read_queries
 
 
-def about(bench: Bench) -> dict[str, Any]:
+def about(setup: Setup) -> dict[str, Any]:
     """Return what the results are results of."""
     kernels, hash_of_engine = fingerprint()
-    with bench.engine() as engine:
+    with setup.engine() as engine:
         info = getattr(engine, "info", None)
         description = engine.description
-    database, queries = bench.database, bench.queries
+    database, queries = setup.database, setup.queries
     return {
         "heading": heading(__file__, ["pycuda", "numpy"]),
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
@@ -60,14 +60,14 @@ def about(bench: Bench) -> dict[str, Any]:
         "python": platform.python_version(),
         "kernels": kernels,
         "engine": hash_of_engine,
-        "database": bench.database_path.name,
+        "database": setup.database_path.name,
         "subjects": database.n_subjects,
         "residues": database.n_residues,
         "residue_bytes": database.residue_bytes,
-        "queries_file": bench.queries_path.name,
+        "queries_file": setup.queries_path.name,
         "queries": len(queries),
         "query_residues": sum(len(query.codes) for query in queries),
-        "runs": bench.runs,
+        "runs": setup.runs,
     }
 
 
@@ -108,9 +108,9 @@ def draw(results: dict[str, Any], stored: Path) -> None:
     save(results, stored.with_suffix(".png"))
 
 
-def measure_parts(bench: Bench, only: list[str], stored: Path | None) -> dict[str, Any]:
+def measure_parts(setup: Setup, only: list[str], stored: Path | None) -> dict[str, Any]:
     """Measure what is asked for; results are written after each part, so that nothing is lost when time runs out."""
-    results: dict[str, Any] = {"about": about(bench)}
+    results: dict[str, Any] = {"about": about(setup)}
     if stored is not None:
         stored.parent.mkdir(parents=True, exist_ok=True)
         results |= kept_parts(stored, results["about"])
@@ -118,7 +118,7 @@ def measure_parts(bench: Bench, only: list[str], stored: Path | None) -> dict[st
         if name not in only:
             continue
         begun = time.perf_counter()
-        results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(bench)}
+        results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(setup)}
         print(f"{name}: {time.perf_counter() - begun:.1f} s", flush=True)
         if stored is not None:
             stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
@@ -151,8 +151,8 @@ def main() -> None:
     stored = options.out.with_suffix(".json") if options.out is not None else None
     with Database.open(options.database) as database:
         queries = read_queries(options.queries)
-        bench = Bench(options.database, options.queries, database, queries, options.engine, options.runs)
-        results = measure_parts(bench, options.only, stored)
+        setup = Setup(options.database, options.queries, database, queries, options.engine, options.runs)
+        results = measure_parts(setup, options.only, stored)
     finish(report(results), options.out)
     if stored is not None:
         draw(results, stored)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from benchmarks.speed.cudasw import CUDASW, CUDASW_BATCH, CUDASW_DEVICE
+from benchmarks.speed.cudasw import CUDASW, CUDASW_BATCH, CUDASW_MEASURED
 from benchmarks.support import plots
 
 OURS, THEIRS = "#0b5cad", "#c8511b"
@@ -66,8 +66,8 @@ def draw(results: Results) -> Figure:
     plots.tidy(axes)
     axes.legend(loc="lower right", fontsize=9, frameon=True, framealpha=1, edgecolor="0.85")
     figure.supxlabel(
-        f"kernels {about['kernels'][:12]}, driver's CUDA {about['driver_cuda']}; CUDASW++4.0: {CUDASW_DEVICE}, "
-        "second run, the same database",
+        f"kernels {about['kernels'][:12]}, driver's CUDA {about['driver_cuda']}; CUDASW++4.0: {CUDASW_MEASURED}, "
+        "second run",
         fontsize=7.5, color="0.4", x=0.99, ha="right",
     )  # fmt: skip
     return figure

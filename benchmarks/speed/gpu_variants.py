@@ -71,7 +71,7 @@ def random_chunks(lengths: npt.NDArray[np.int32], chunk_bytes: int) -> list[Chun
     return chunks
 
 
-class Bench:
+class Scans:
     """A database on the device, and the scans over it."""
 
     def __init__(self, lengths: npt.NDArray[np.int32]) -> None:
@@ -150,7 +150,7 @@ def one_variant(variant: variants.BatchVariant) -> Any:
     return replaced(queries, plan_batches=plan)
 
 
-def measure_rows(bench: Bench) -> None:
+def measure_rows(scans: Scans) -> None:
     """Each strip height, for queries that it divides."""
     for variant in variants.batch_variants():
         if variant.mode != "local":
@@ -158,29 +158,29 @@ def measure_rows(bench: Bench) -> None:
         with one_variant(variant):
             for strips in (8, 16, 64):
                 label = f"rows {variant.rows}, {variant.queries} per lane, {strips} strips"
-                bench.show(label, [variant.rows * strips] * variant.queries)
+                scans.show(label, [variant.rows * strips] * variant.queries)
 
 
-def measure_queries(bench: Bench) -> None:
+def measure_queries(scans: Scans) -> None:
     """Time what the table chooses."""
     for length in STANDARD:
         variant = variants.choose_single(length, "local", 24)
-        bench.show(f"query {length} (rows {variant.rows})", [length])
-    bench.show("20 queries", STANDARD)
+        scans.show(f"query {length} (rows {variant.rows})", [length])
+    scans.show("20 queries", STANDARD)
     for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):
-        bench.show(f"{n} x {length} residues", [length] * n)
+        scans.show(f"{n} x {length} residues", [length] * n)
 
 
-def measure_long(bench: Bench) -> None:
+def measure_long(scans: Scans) -> None:
     """From which length on subjects go to the wavefront kernel, and how much of the device it takes."""
     for columns in (1024, 1536, 2048, 3072, 4608, 6144):
         for share in (4, 6, 12):
             with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
                 for length in (144, 375, 3005):
-                    bench.show(f"long {columns}, share 1/{share}, query {length}", [length])
+                    scans.show(f"long {columns}, share 1/{share}, query {length}", [length])
 
 
-def measure_wavefront(bench: Bench) -> None:
+def measure_wavefront(scans: Scans) -> None:
     """Time the wavefront kernel alone."""
     for rows in variants.WAVEFRONT_ROWS:
         for bits in (16, 32):
@@ -189,27 +189,27 @@ def measure_wavefront(bench: Bench) -> None:
                 replaced(launch, FAIR_SHARE=0),
                 replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
             ):
-                bench.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
-                bench.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
+                scans.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
+                scans.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
 
 
-def measure_small(bench: Bench) -> None:
+def measure_small(scans: Scans) -> None:
     """How many subjects the inter-task kernel needs."""
     for n in (2_000, 8_000, 16_000, 32_000, 64_000):
-        bench.load(np.random.default_rng(3).choice(bench.lengths, n))
+        scans.load(np.random.default_rng(3).choice(scans.lengths, n))
         for length in (144, 375, 1000):
             for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
                 with replaced(launch, FAIR_SHARE=jobs):
-                    bench.show(f"{n} subjects, {name}, query {length}", [length])
-    bench.load(bench.lengths)
+                    scans.show(f"{n} subjects, {name}, query {length}", [length])
+    scans.load(scans.lengths)
 
 
-def measure_modes(bench: Bench) -> None:
+def measure_modes(scans: Scans) -> None:
     """Global and semi-global."""
     modes: tuple[Mode, ...] = ("global", "semiglobal")
     for mode in modes:
         for lengths in ([375], [1000], [375, 464, 567, 657]):
-            bench.show(f"{mode} {lengths}", lengths, mode)
+            scans.show(f"{mode} {lengths}", lengths, mode)
 
 
 PARTS = {
@@ -235,19 +235,19 @@ def main() -> None:
     if unknown := [part for part in wanted if part not in PARTS]:
         parser.error(f"--only: {unknown[0]!r}, expected some of {','.join(PARTS)}")
     lengths = lengths_of(options.lengths)
-    bench = Bench(lengths)
+    scans = Scans(lengths)
     stamp = fingerprint()
     lines = [
         *heading(__file__, ["pycuda", "numpy"]),
-        bench.engine.description,
+        scans.engine.description,
         f"kernels {stamp.kernels}",
         f"engine  {stamp.engine}",
-        f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}",
+        f"{len(lengths):,} random subjects, {scans.residues:,} residues; {scans.engine.memory_plan}",
     ]
     for part in wanted:
-        bench.lines.append(f"-- {part}")
-        PARTS[part](bench)
-    finish([*lines, *bench.lines], options.out)
+        scans.lines.append(f"-- {part}")
+        PARTS[part](scans)
+    finish([*lines, *scans.lines], options.out)
 
 
 if __name__ == "__main__":

@@ -79,15 +79,17 @@ def short_pairs() -> list[Pair]:
     return pairs
 
 
-class Bench:
-    """Runs one task after the other on one aligner.
+class Measurements:
+    """What tasks took, one after the other on one aligner.
 
     Parameters
     ----------
     aligner : GpuPairAligner
         Open.
     runs : int
-        Timed runs of each task that takes less than a second.
+        Timed runs of each task that takes less than two seconds.
+    cpu : bool
+        Whether smaller tasks are done again on the CPU and compared.
     """
 
     def __init__(self, aligner: GpuPairAligner, runs: int, cpu: bool) -> None:
@@ -161,39 +163,39 @@ def aligned(aligner: PairAligner, pairs: list[Pair], scoring: Scoring, mode: Mod
     return total, digest.hexdigest()[:16]
 
 
-def tasks(folder: Path) -> dict[str, Callable[[Bench], None]]:
+def tasks(folder: Path) -> dict[str, Callable[[Measurements], None]]:
     """Return what is measured, by name."""
 
-    def huynh(bench: Bench) -> None:
+    def huynh(measurements: Measurements) -> None:
         one, other = genome(folder, "H.Pylori_ELS37")[:37_000], genome(folder, "H.Pylori_G27")[:37_000]
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "global")
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "local")
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "semiglobal")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "global")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "local")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "semiglobal")
         related = changed(np.random.default_rng(1), one, 4, 0.02)
-        bench.pair("37,000 DNA x itself with 2 % changes", (one, related), GENOMES, "global")
+        measurements.pair("37,000 DNA x itself with 2 % changes", (one, related), GENOMES, "global")
 
-    def proteins(bench: Bench) -> None:
+    def proteins(measurements: Measurements) -> None:
         for mode in ("global", "local"):
-            bench.pair("32,768 x 32,768 protein", protein_pair(32_768, 0.3), PROTEINS, mode)
+            measurements.pair("32,768 x 32,768 protein", protein_pair(32_768, 0.3), PROTEINS, mode)
 
-    def short(bench: Bench) -> None:
+    def short(measurements: Measurements) -> None:
         pairs = short_pairs()
         cells = sum(len(query) * len(subject) for query, subject in pairs)
-        bench.measure(
+        measurements.measure(
             f"{len(pairs):,} protein pairs of about {SHORT_LENGTH}, local, align", cells,
-            lambda: aligned(bench.aligner, pairs, PROTEINS, "local"),
+            lambda: aligned(measurements.aligner, pairs, PROTEINS, "local"),
         )  # fmt: skip
 
-    def pylori(bench: Bench) -> None:
+    def pylori(measurements: Measurements) -> None:
         pair = genome(folder, "H.Pylori_ELS37"), genome(folder, "H.Pylori_G27")
         name = f"H. pylori ELS37 x G27 ({len(pair[0]):,} x {len(pair[1]):,})"
-        bench.pair(name, pair, GENOMES, "global")
-        bench.pair(name, pair, GENOMES, "local")
+        measurements.pair(name, pair, GENOMES, "global")
+        measurements.pair(name, pair, GENOMES, "local")
 
-    def ecoli(bench: Bench) -> None:
+    def ecoli(measurements: Measurements) -> None:
         pair = genome(folder, "MG1655-K12"), genome(folder, "DH1")
         name = f"E. coli MG1655 x DH1 ({len(pair[0]):,} x {len(pair[1]):,})"
-        bench.pair(name, pair, GENOMES, "global", score=False)
+        measurements.pair(name, pair, GENOMES, "global", score=False)
 
     return {"huynh": huynh, "proteins": proteins, "short": short, "pylori": pylori, "ecoli": ecoli}
 
@@ -250,13 +252,13 @@ def main() -> None:
             "kernels": kernels,
             "engine": engine,
         }
-        bench = Bench(aligner, options.runs, options.cpu)
+        measurements = Measurements(aligner, options.runs, options.cpu)
         for name in wanted:
-            known[name](bench)
+            known[name](measurements)
     if options.out is not None:
         stored = options.out.with_suffix(".json")
-        stored.write_text(json.dumps({"about": about, "rows": bench.rows}, indent=1) + "\n", encoding="utf-8")
-    finish(list(lines(about, bench.rows)), options.out)
+        stored.write_text(json.dumps({"about": about, "rows": measurements.rows}, indent=1) + "\n", encoding="utf-8")
+    finish(list(lines(about, measurements.rows)), options.out)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ from benchmarks.statistics.sensitivity_measures import (
     thinned,
 )
 from benchmarks.support.common import Records, arguments, finish, heading, residues, table, write
-from benchmarks.support.contenders import Bench, Contender, Run, run_all, times_line, versions_needed
+from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
 CONTENDERS = [
     Contender("ours-62", "swsearch BLOSUM62 11/1", "swsearch"),
@@ -89,14 +89,14 @@ def chosen(n_domains: int, wanted: int) -> npt.NDArray[np.int64]:
 
 def prepare(
     folder: Path, domains: Records, queries: npt.NDArray[np.int64], evalue: float, threads: int
-) -> tuple[Bench, int]:
+) -> tuple[Comparison, int]:
     """Write the queries and the shuffled subjects; return where, and the queries' residues."""
     folder.mkdir(parents=True, exist_ok=True)
     asked = [(f"q{place}", domains[place][1]) for place in queries]
     subjects = [(f"s{place}", letters) for place, (_, letters) in enumerate(domains)]
     random.Random(SEED).shuffle(subjects)
     files = write(folder / "queries.fasta", asked), write(folder / "subjects.fasta", subjects)
-    return Bench(folder, *files, evalue, threads), residues(asked)
+    return Comparison(folder, *files, evalue, threads), residues(asked)
 
 
 def apart(values: npt.NDArray[np.float64], first: npt.NDArray[np.float64]) -> str:
@@ -181,9 +181,9 @@ def main() -> None:
         return
     domains, labels = read_scope(options.subjects)
     queries = chosen(len(domains), options.queries)
-    bench, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
+    comparison, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
     contenders = [one for one in CONTENDERS if not options.only or one.key in options.only]
-    runs, skipped = run_all(bench, contenders)
+    runs, skipped = run_all(comparison, contenders)
     if not runs:
         sys.exit("nothing could be run; benchmarks/README.md names the packages")
     rows, curves = measure(runs, queries, labels)
