@@ -61,10 +61,10 @@ def singles_lines(part: Part) -> list[str]:
 def cudasw_lines(results: Part) -> list[str]:
     """Say where CUDASW++4.0's figures come from, and how ours stand to them."""
     source = (
-        f"CUDASW++4.0 --dpx: {CUDASW_MEASURED}; by query length in its second run (its first query is cold). Lengths "
-        f"that differ by at most {CLOSE:.0%} are compared; theirs is in brackets where it is another. Its scan of the "
-        f"20 queries, one after the other, takes {CUDASW_BATCH_SECONDS} s, {CUDASW_BATCH:,} GCUPS; its whole command, "
-        f"{CUDASW_COMMAND} s, was measured on an H100."
+        f"CUDASW++4.0 --dpx: {CUDASW_MEASURED}; by query length in its second run (its first query is cold). "
+        f"Lengths that differ by at most {CLOSE:.0%} are compared; theirs is in brackets where it is another. Its "
+        f"scan of the 20 queries, one after the other, takes {CUDASW_BATCH_SECONDS} s, {CUDASW_BATCH:,} GCUPS; its "
+        f"whole command, {CUDASW_COMMAND} s, was measured on an H100."
     )
     lines = textwrap.wrap(source, 118)
     ratios = [ratio for one in results.get("singles", {}).get("queries", []) if (ratio := times_theirs(one))]
