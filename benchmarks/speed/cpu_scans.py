@@ -78,7 +78,7 @@ def _in_threads(work: Callable[[str, int], list[Any]], threads: int) -> Callable
 
 
 def parasail_scan(subjects: Records, threads: int) -> Scan:
-    """Call parasail's striped kernels by the package's own functions, in a Python loop a thread."""
+    """Call parasail's striped kernels by the package's own functions, in a Python loop for each thread."""
     parts, places = _by_length(subjects, threads)
     matrix = blosum62()
 

@@ -52,11 +52,10 @@ def test_a_plot_is_a_small_png(path: Path) -> None:
     assert path.stat().st_size <= LARGEST_PLOT
 
 
-def test_reports_name_scripts_that_are_there() -> None:
-    named = [re.match(r"benchmarks/\S+\.py", path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.txt")]
-    scripts = {match[0] for match in named if match}
-    assert len(scripts) > 10
-    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+def test_reports_and_documents_name_scripts_that_are_there() -> None:
+    named = re.findall(r"benchmarks/[\w/]+\.py", DOCUMENTS + texts("benchmarks/results/*.txt", "swsearch/**/*.py"))
+    assert len(set(named)) > 10
+    assert [script for script in set(named) if not (ROOT / script).is_file()] == []
 
 
 def test_the_gpu_report_is_that_of_the_numbers() -> None:
