@@ -5,9 +5,9 @@ measured. Each of 27 queries, and of as many subjects, is one letter between two
 the alignment is ungapped and covers the whole of both, so its score less that of the flanks is the letters' score.
 The flanks' score f follows from the measured totals themselves: it is the sum of (total - f) over its own letters.
 
-Needs: blastp (Debian: ncbi-blast+). Takes some seconds.
-Run:   python -m benchmarks.agreement.blastp_matrices --check             exit code 1 if a shipped file differs
-       python -m benchmarks.agreement.blastp_matrices --write FOLDER      write the files there
+Needs: blastp (Debian: ncbi-blast+). Takes some seconds. With --check, exit code 1 if a shipped file differs.
+Run:   python -m benchmarks.agreement.blastp_matrices --check [--out benchmarks/results/blastp_matrices.txt]
+       python -m benchmarks.agreement.blastp_matrices --write FOLDER
 """
 
 from __future__ import annotations

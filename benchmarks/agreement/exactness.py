@@ -13,7 +13,7 @@ Needs: ncbi-blast+, diamond-aligner, mmseqs2 (what is not installed is skipped),
 where the data comes from. Raw tables stay in --work, and only what is missing there is measured again. Swiss-Prot and
 the 20 queries take about half an hour on two cores, 8 GB of memory.
 Run:   python -m benchmarks.agreement.exactness --queries queries20.fasta --subjects swissprot.fasta --work FOLDER
-           [--out FILE]
+           [--out benchmarks/results/exactness.txt]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.support.common import arguments, data_line, finish, heading, numbered, read, table, write
-from benchmarks.support.contenders import Bench, Contender, Run, run_all, times_line, versions_needed
+from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
 OURS = Contender("swsearch", "swsearch", "swsearch")
 
@@ -54,12 +54,12 @@ def differences(exact: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     exact, theirs : DataFrame
-        ``query``, ``subject``, ``score``, one row a pair.
+        ``query``, ``subject``, ``score``, one row per pair.
 
     Returns
     -------
     DataFrame
-        One row an exact hit: ``score``, ``found`` (its score there, NaN where it is missed), ``lower`` (by how much
+        One row per exact hit: ``score``, ``found`` (its score there, NaN where it is missed), ``lower`` (by how much
         that is below the exact score, negative if it is above).
     """
     found = theirs[["query", "subject", "score"]].rename(columns={"score": "found"})
@@ -106,7 +106,7 @@ def worst_line(run: Run, joined: pd.DataFrame, names: tuple[list[str], list[str]
 
 
 def report(ours: Run, peers: list[Run], thresholds: list[float], names: tuple[list[str], list[str]]) -> list[str]:
-    """Return the tables, one a threshold, and the worst cases up to the first one."""
+    """Return a table for each threshold, and the worst cases up to the first one."""
     exact, lines = ours.table(), []
     joined = [differences(exact, run.table()) for run in peers]
     for threshold in thresholds:
@@ -134,8 +134,8 @@ def main() -> None:
         write(options.work / "queries.fasta", numbered(queries, "q")),
         write(options.work / "subjects.fasta", numbered(subjects, "s")),
     )
-    bench = Bench(options.work, *files, options.evalue, options.threads)
-    runs, skipped = run_all(bench, [OURS, *PEERS])
+    comparison = Comparison(options.work, *files, options.evalue, options.threads)
+    runs, skipped = run_all(comparison, [OURS, *PEERS])
     if len(runs) < 2:
         sys.exit("nothing to compare with; benchmarks/README.md names the packages")
     names = [name for name, _ in queries], [name for name, _ in subjects]

@@ -1,14 +1,16 @@
 """Compare all scores of the GPU engine, and what `swsearch search` prints with it, with those of the CPU engine.
 
-On a machine without a GPU, with the CPU engine (12 minutes for 20 queries and Swiss-Prot on two cores):
-       python -m benchmarks.agreement.gpu_parity DATABASE.h5 QUERIES.fasta --write REFERENCE.npz
-makes the reference: every score, and the SHA-256 of the output of `swsearch search` in formats 6 and 0. Then, on the
-machine with the GPU and with the same database and queries,
-       python -m benchmarks.agreement.gpu_parity DATABASE.h5 QUERIES.fasta --reference REFERENCE.npz [--out FILE]
-compares every score with the reference three times: all queries at once, one query at a time, and all at once with
-the database streamed through 100 MiB of GPU memory; and runs the two searches. The reference knows the residues and
-lengths of its database and its queries by their SHA-256, and others are refused.
+The CPU engine makes the reference, on a machine without a GPU (--write): every score, and the SHA-256 of the output
+of `swsearch search` in formats 6 and 0. On the machine with the GPU and with the same database and queries, every
+score is compared with the reference three times (--reference): all queries at once, one query at a time, and all at
+once with the database streamed through 100 MiB of GPU memory; and the two searches run. The reference knows the
+residues and lengths of its database and its queries by their SHA-256, and others are refused.
 
+Needs: an NVIDIA GPU for the comparison, two minutes. The reference of 20 queries and Swiss-Prot takes 12 minutes on
+two cores.
+Run:   python -m benchmarks.agreement.gpu_parity DATABASE.h5 QUERIES.fasta --write REFERENCE.npz
+       python -m benchmarks.agreement.gpu_parity DATABASE.h5 QUERIES.fasta --reference REFERENCE.npz
+           [--out benchmarks/results/gpu_parity.txt]
 Exit code 1 if anything differs; the first differences are printed.
 """
 
@@ -32,8 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 import swsearch
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
@@ -46,7 +48,7 @@ STREAMED_MEMORY = 100 << 20
 """GPU memory of the third comparison."""
 
 SHOWN = 5
-"""Differences that are printed of each query, and lines of each output."""
+"""Differences that are printed for each query, and lines of each output."""
 
 Scores = npt.NDArray[np.integer[Any]]
 

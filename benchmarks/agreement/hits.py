@@ -12,7 +12,8 @@ blastp's; and swsearch, made to print blastp's path, must print blastp's columns
 
 Needs: blastp, diamond, ssearch36 (benchmarks/README.md), biopython. Two to four minutes on two cores; peers' outputs
 are kept in --work, if given, and used again. Exit code 1 if a difference is not explained.
-Run:   python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz] [--out FILE]
+Run:   python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz]
+           [--out benchmarks/results/agreement_hits.txt]
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from benchmarks.support.peers import Printed
 from swsearch import report
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
+from swsearch.later import Later
 from swsearch.results import Hit, SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Matrix, Scoring, matrix_from_table
@@ -189,7 +191,7 @@ def printed(pair: PairAlignment, row: dict[str, str], subjects: Records) -> dict
     evalue = float(statistics.evalues([pair.score], m, [n], total)[0])
     names = row["qaccver"], row["saccver"]
     bits = statistics.bit_score(pair.score)
-    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, lambda: pair)
+    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, Later.known(pair))
     size = ("db", len(subjects), total)
     result = SearchResult(names[0], "", m, [hit], pair.scoring, "local", statistics, *size, total)
     stream = StringIO()

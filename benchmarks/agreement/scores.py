@@ -8,7 +8,8 @@ swsearch says that the empty alignment scores 0 and that a local or semi-global 
 are compared after max(score, 0), and the table counts how often that mattered.
 
 Needs: pip install 'swsearch[bench]'. Two minutes on two cores. Exit code 1 if a score differs.
-Run:   python -m benchmarks.agreement.scores --queries queries20.fasta [--subjects DB.fasta.gz] [--out FILE]
+Run:   python -m benchmarks.agreement.scores --queries queries20.fasta [--subjects DB.fasta.gz]
+           [--out benchmarks/results/agreement_scores.txt]
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def describe(pair: tuple[int, int], queries: Records, subjects: Records, ours: S
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--pairs", type=int, default=2000, help="subjects of the other modes, default 2000")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default one a processor")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default one per processor")
     options = parser.parse_args()
     queries, everyone = read(options.queries, options.first), read(options.subjects)
 

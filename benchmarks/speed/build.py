@@ -3,8 +3,8 @@
 Runs `swsearch db build` on a FASTA file, then on five times its input (the file is named five times). Memory must
 not follow the input's size; --memory passes a budget on.
 
-Needs: a FASTA file as large as wanted, and six times its size of free disk.
-Run:   python -m benchmarks.speed.build swissprot.fasta [--memory 512M] [--out FILE]
+Needs: a FASTA file as large as wanted, and six times its size of free disk. With Swiss-Prot, half a minute.
+Run:   python -m benchmarks.speed.build swissprot.fasta [--memory 512M] [--out benchmarks/results/build.txt]
 """
 
 from __future__ import annotations

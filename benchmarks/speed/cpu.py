@@ -15,8 +15,8 @@ Processor seconds are those of all threads and processes. SWIPE is in no package
 
 Needs: ncbi-blast+, diamond-aligner, fasta3, mmseqs2, gcc and binutils; pip install parasail pyopal scoring-matrices;
 a quiet machine. About ten minutes on two cores. Exit code 1 if a score, or a byte of swsearch's output, differs.
-Run:   python -m benchmarks.speed.cpu --queries queries20.fasta [--subjects DB.fasta.gz] [--large SPROT.h5] [--out
-           FILE]
+Run:   python -m benchmarks.speed.cpu --queries queries20.fasta [--subjects DB.fasta.gz] [--large SPROT.h5]
+           [--out benchmarks/results/cpu.txt]
 """
 
 from __future__ import annotations
@@ -29,20 +29,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.speed import cpu_bound
-from benchmarks.speed.cpu_parts import (
-    EXACT,
-    HEURISTIC,
-    SCORES,
-    TOP,
-    Files,
-    Programs,
-    Timing,
-    of_threads,
-    programs,
-    say,
-    search,
-    take_turn,
-)
+from benchmarks.speed.cpu_parts import TOP, Contenders, Files, of_threads, search, whole_commands
 from benchmarks.speed.cpu_scans import (
     MORE_RUNS,
     Turns,
@@ -64,13 +51,14 @@ from benchmarks.support.common import (
     table,
     write,
 )
+from benchmarks.support.timing import EXACT, HEURISTIC, SCORES, Timing, say, take_turn
 from swsearch import Database
 from swsearch.engines.base import LoadedChunk
 from swsearch.engines.cpu import extension
 
 THREADS = (1, 2)
 
-PROGRAMS = ["parasail", "pyopal", "diamond", "ssearch36", "blastp", "mmseqs"]
+PEERS = ["parasail", "pyopal", "diamond", "ssearch36", "blastp", "mmseqs"]
 
 LENGTHS = (144, 222, 375, 464, 1000, 3005, 5478)
 """Query lengths whose scans are timed; the nearest query stands for each."""
@@ -94,7 +82,7 @@ def nearest(queries: Records, length: int) -> str:
     return min((letters for _, letters in queries), key=lambda letters: abs(len(letters) - length))
 
 
-def library_loops(queries: Records, subjects: Records, threads: int) -> Programs:
+def library_loops(queries: Records, subjects: Records, threads: int) -> Contenders:
     """Return the libraries' loops over all queries."""
 
     def loop(run: Callable[[str], object]) -> Callable[[], str]:
@@ -109,7 +97,7 @@ def library_loops(queries: Records, subjects: Records, threads: int) -> Programs
     return {f"{name}, bare loop": (SCORES, loop(scan.run)) for name, scan in scans.items()}
 
 
-def whole_commands(contenders: Programs, threads: int, runs: int, cells: int) -> tuple[list[str], set[str]]:
+def time_commands(contenders: Contenders, threads: int, runs: int, cells: int) -> tuple[list[str], set[str]]:
     """Time every program; return its table, and swsearch's different outputs."""
     timings = {name: Timing() for name in contenders}
     outputs = set()
@@ -134,7 +122,7 @@ def whole_commands(contenders: Programs, threads: int, runs: int, cells: int) ->
     exact_peers = [name for name in times if contenders[name][0] != HEURISTIC and not name.startswith("swsearch")]
     exact = min(exact_peers, key=lambda name: times[name])
     lines = [
-        f"Whole commands, {of_threads(threads)}, {TOP} best hits of a query with alignments, {of_runs(runs)}:", "",
+        f"Whole commands, {of_threads(threads)}, {TOP} best hits per query with alignments, {of_runs(runs)}:", "",
         *table(["", "what", "seconds", "GCUPS", "time / ours", "processor s"], rows), "",
         f"The fastest exact peer ({exact}) takes {times[exact]:.2f} times as long as swsearch, blastp "
         f"{times['blastp']:.2f} times (medians of the turns' ratios).", "",
@@ -199,12 +187,12 @@ def commands(
         files = Files(write(Path(name) / "q.fasta", queries), write(Path(name) / "s.fasta", subjects), Path(name))
         files.prepare()
         for threads in THREADS[::-1]:
-            contenders = programs(files, threads)
+            contenders = whole_commands(files, threads)
             if threads > 1:  # on one thread, the scans say as much
                 contenders["swsearch, FASTA"] = (EXACT, lambda: search(files.queries, files.subjects, THREADS[-1]))
                 contenders |= library_loops(queries, subjects, threads)
             cells = residues(queries) * residues(subjects)
-            text, found = whole_commands(contenders, threads, runs[threads], cells)
+            text, found = time_commands(contenders, threads, runs[threads], cells)
             lines, outputs = lines + text, outputs | found
         with Database.open(files.database) as database:
             return lines, outputs, read_chunks(database)
@@ -220,7 +208,7 @@ def main() -> None:
     options = parser.parse_args()
     queries, subjects = numbered(read(options.queries, options.first), "q"), numbered(read(options.subjects), "s")
     lines = [
-        *heading(__file__, PROGRAMS),
+        *heading(__file__, PEERS),
         data_line(queries, subjects, options),
         f"CPU engine: {extension.chosen()}",
         "",

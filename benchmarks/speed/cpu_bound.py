@@ -24,6 +24,9 @@ from swsearch.engines.cpu import extension
 
 HERE = Path(__file__).resolve().parent
 
+SOURCES = HERE.parents[1] / "cpu"
+"""Of the extension."""
+
 KINDS = {"paddsb": "sum", "psubb": "difference", "pmaxsb": "maximum"}
 """What the loop computes with."""
 
@@ -70,7 +73,7 @@ class Rates:
     ghz : float
         Cycles a nanosecond.
     per_cycle : dict of str to float
-        ``moves``, and ``sum``, ``difference``, ``maximum`` and ``cell`` (their mix) with a width behind each.
+        ``moves``, and ``sum``, ``difference``, ``maximum`` and ``cell`` (their mix) with a width after each.
     """
 
     ghz: float
@@ -121,7 +124,8 @@ def count_loop(instructions: str) -> Loop | None:
 def _columns(instructions: str) -> int:
     """Return the vectors of cells that are computed at a time, from the sources."""
     name = "avx512" if instructions.startswith("avx512") else instructions
-    text = (HERE.parent / "cpu" / f"vector_{name}.hpp").read_text()
+    (header,) = SOURCES.rglob(f"vector_{name}.hpp")
+    text = header.read_text(encoding="utf-8")
     return int(re.findall(r"kColumns = (\d+)", text)[0])
 
 

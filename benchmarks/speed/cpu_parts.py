@@ -1,59 +1,18 @@
-"""Turns, and the whole commands that `cpu.py` times. No report belongs here."""
+"""The whole commands that `cpu.py` times. No report belongs here."""
 
 from __future__ import annotations
 
-import resource
 import shutil
-import statistics
-import sys
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks.support.common import command, need, swsearch
 from benchmarks.support.peers import GAPS
+from benchmarks.support.timing import EXACT, HEURISTIC
 
 TOP = 10
-"""Hits with alignments a query, of every program."""
-
-
-@dataclass
-class Timing:
-    """Seconds of one contender's turns, and of the processors in them (all threads and child processes)."""
-
-    wall: list[float] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)
-
-    @property
-    def median(self) -> float:
-        """Median wall seconds."""
-        return statistics.median(self.wall)
-
-    def spread(self) -> str:
-        """Format the shortest and the longest turn."""
-        return f"{min(self.wall):.2f} - {max(self.wall):.2f}"
-
-
-def processor_seconds() -> float:
-    """Return the processor seconds of this process, its threads and its finished child processes so far."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def take_turn(timing: Timing, work: Callable[[], Any]) -> Any:
-    """Time a call, and return what it returned."""
-    busy, begun = processor_seconds(), time.perf_counter()
-    result = work()
-    timing.wall.append(time.perf_counter() - begun)
-    timing.busy.append(processor_seconds() - busy)
-    return result
-
-
-def say(text: str) -> None:
-    """Tell people how far the benchmark is."""
-    print(text, file=sys.stderr, flush=True)
+"""Hits with alignments per query, of every program."""
 
 
 def of_threads(threads: int) -> str:
@@ -119,13 +78,11 @@ class Files:
         )  # fmt: skip
 
 
-EXACT, SCORES, HEURISTIC = "exact", "exact, scores only", "heuristic"
-
-Programs = dict[str, tuple[str, Callable[[], object]]]
+Contenders = dict[str, tuple[str, Callable[[], object]]]
 """What each contender does, and its turn; swsearch's own come first."""
 
 
-def programs(files: Files, threads: int) -> Programs:
+def whole_commands(files: Files, threads: int) -> Contenders:
     """Return the whole commands that are compared."""
     return {
         "swsearch, database": (EXACT, lambda: search(files.queries, files.database, threads)),

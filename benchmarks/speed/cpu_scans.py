@@ -15,8 +15,9 @@ import parasail
 import pyopal
 from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
 
-from benchmarks.speed.cpu_parts import Timing, of_threads, say, take_turn
+from benchmarks.speed.cpu_parts import of_threads
 from benchmarks.support.common import PARASAIL_GAPS, Records, blosum62
+from benchmarks.support.timing import Timing, say, take_turn
 from swsearch import Database, Scoring
 from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, LoadedChunk
@@ -77,7 +78,7 @@ def _in_threads(work: Callable[[str, int], list[Any]], threads: int) -> Callable
 
 
 def parasail_scan(subjects: Records, threads: int) -> Scan:
-    """Call parasail's striped kernels by the package's own functions, in a Python loop a thread."""
+    """Call parasail's striped kernels by the package's own functions, in a Python loop for each thread."""
     parts, places = _by_length(subjects, threads)
     matrix = blosum62()
 

@@ -14,9 +14,13 @@ not counted. Kernel time is the time in which kernels run by the GPU's clock; wa
 with thresholds, launches and hits. GCUPS count residues of query and subjects, padding is no work.
 
 Needs: an NVIDIA GPU, a database from `swsearch db build`, a quiet machine; about two minutes with Swiss-Prot.
-Run:   python -m benchmarks.speed.gpu DATABASE.h5 QUERIES.fasta [--only singles,batch] [--out results/gpu.txt]
---out also writes the numbers as JSON beside the text (gpu.json); parts that are there already, from the same kernels,
-engine, device and database, are kept.
+matplotlib for the plot.
+Run:   python -m benchmarks.speed.gpu DATABASE.h5 QUERIES.fasta [--only singles,batch]
+           [--out benchmarks/results/gpu.txt]
+       python -m benchmarks.speed.gpu --from benchmarks/results/gpu.json
+--out also writes the numbers (gpu.json) and the plot (gpu.png) beside the text; parts that are there already, from
+the same kernels, engine, device and database, are kept. --from measures nothing and needs no GPU: it writes the text
+and the plot again, beside the JSON.
 """
 
 from __future__ import annotations
@@ -28,21 +32,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.gpu_current import fingerprint
-from benchmarks.speed.gpu_parts import PARTS, Bench
+from benchmarks.speed.gpu_parts import PARTS, Setup
 from benchmarks.speed.gpu_report import report
 from benchmarks.support.common import arguments, finish, heading, version_of
+from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
 from swsearch.inputs import read_queries
 
 
-def about(bench: Bench) -> dict[str, Any]:
+def about(setup: Setup) -> dict[str, Any]:
     """Return what the results are results of."""
     kernels, hash_of_engine = fingerprint()
-    with bench.engine() as engine:
+    with setup.engine() as engine:
         info = getattr(engine, "info", None)
         description = engine.description
-    database, queries = bench.database, bench.queries
+    database, queries = setup.database, setup.queries
     return {
         "heading": heading(__file__, ["pycuda", "numpy"]),
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
@@ -56,14 +60,14 @@ def about(bench: Bench) -> dict[str, Any]:
         "python": platform.python_version(),
         "kernels": kernels,
         "engine": hash_of_engine,
-        "database": bench.database_path.name,
+        "database": setup.database_path.name,
         "subjects": database.n_subjects,
         "residues": database.n_residues,
         "residue_bytes": database.residue_bytes,
-        "queries_file": bench.queries_path.name,
+        "queries_file": setup.queries_path.name,
         "queries": len(queries),
         "query_residues": sum(len(query.codes) for query in queries),
-        "runs": bench.runs,
+        "runs": setup.runs,
     }
 
 
@@ -87,33 +91,71 @@ def parts_named(text: str) -> list[str]:
     return names
 
 
-def main() -> None:
+def write_text(results: dict[str, Any], stored: Path) -> None:
+    """Write the report beside the numbers."""
+    stored.with_suffix(".txt").write_text("\n".join(report(results)) + "\n", encoding="utf-8")
+
+
+def draw(results: dict[str, Any], stored: Path) -> None:
+    """Draw the plot beside the numbers, if that can be done here."""
+    if "singles" not in results:
+        return
+    try:
+        from benchmarks.speed.gpu_plot import save
+    except ImportError:
+        print(f"no plot: matplotlib is not installed; python -m benchmarks.speed.gpu --from {stored} draws it")
+        return
+    save(results, stored.with_suffix(".png"))
+
+
+def measure_parts(setup: Setup, only: list[str], stored: Path | None) -> dict[str, Any]:
+    """Measure what is asked for; results are written after each part, so that nothing is lost when time runs out."""
+    results: dict[str, Any] = {"about": about(setup)}
+    if stored is not None:
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        results |= kept_parts(stored, results["about"])
+    for name, measure in PARTS.items():
+        if name not in only:
+            continue
+        begun = time.perf_counter()
+        results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(setup)}
+        print(f"{name}: {time.perf_counter() - begun:.1f} s", flush=True)
+        if stored is not None:
+            stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            write_text(results, stored)
+    return results
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
     parser = arguments(__doc__, files=False)
-    parser.add_argument("database", type=Path, help="made by swsearch db build")
-    parser.add_argument("queries", type=Path, help="FASTA")
+    parser.add_argument("database", type=Path, nargs="?", help="made by swsearch db build")
+    parser.add_argument("queries", type=Path, nargs="?", help="FASTA")
+    parser.add_argument("--from", dest="stored", type=Path, metavar="FILE.json", help="write what --out wrote again")
     parser.add_argument("--only", type=parts_named, default=list(PARTS), metavar="PART,...", help="default: all")
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each, default %(default)s")
     parser.add_argument("--engine", default="gpu", help="another engine, to try this script; default %(default)s")
     options = parser.parse_args()
-    stored = options.out.with_suffix(".json") if options.out is not None else None
+    if (options.stored is None) == (options.queries is None):
+        parser.error("expected either DATABASE.h5 QUERIES.fasta, or --from FILE.json")
+    return options
 
+
+def main() -> None:
+    options = read_options()
+    if options.stored is not None:
+        results = json.loads(options.stored.read_text(encoding="utf-8"))
+        write_text(results, options.stored)
+        draw(results, options.stored)
+        return
+    stored = options.out.with_suffix(".json") if options.out is not None else None
     with Database.open(options.database) as database:
         queries = read_queries(options.queries)
-        bench = Bench(options.database, options.queries, database, queries, options.engine, options.runs)
-        results: dict[str, Any] = {"about": about(bench)}
-        if stored is not None:
-            results |= kept_parts(stored, results["about"])
-        for name, measure in PARTS.items():
-            if name not in options.only:
-                continue
-            begun = time.perf_counter()
-            results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(bench)}
-            print(f"{name}: {time.perf_counter() - begun:.1f} s", flush=True)
-            if stored is not None:  # after each part, so that nothing is lost when time runs out
-                stored.parent.mkdir(parents=True, exist_ok=True)
-                stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-                options.out.write_text("\n".join(report(results)) + "\n", encoding="utf-8")
+        setup = Setup(options.database, options.queries, database, queries, options.engine, options.runs)
+        results = measure_parts(setup, options.only, stored)
     finish(report(results), options.out)
+    if stored is not None:
+        draw(results, stored)
 
 
 if __name__ == "__main__":

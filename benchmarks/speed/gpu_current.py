@@ -1,50 +1,28 @@
 """Say whether the committed GPU results are those of the kernels and of the engine as they stand.
 
-Prints a line a file, which `.ci/run` shows at its end: CI has no GPU, so it can say that results are old but not
-renew them. Exit code 1 if a results file cannot be read or lacks something, 0 otherwise.
+Prints a line for each file, which `.ci/run` shows at its end: CI has no GPU, so it can say that results are old but
+not renew them. Exit code 1 if a results file cannot be read or lacks something, 0 otherwise.
 
+Needs: nothing else. A second.
 Run:   python -m benchmarks.speed.gpu_current [benchmarks/results/gpu.json ...]
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
 import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from swsearch.engines.gpu import compiler
+from benchmarks.support.fingerprint import Fingerprint, fingerprint
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu.json"
 """What `gpu.py` wrote on a machine with a GPU."""
 
 PAIR_RESULTS = RESULTS.with_name("pairs_gpu.json")
 """What `pairs_gpu.py` wrote on a machine with a GPU."""
-
-
-class Fingerprint(NamedTuple):
-    """What results are results of.
-
-    Parameters
-    ----------
-    kernels : str
-        SHA-256 of the kernels' sources, cuda/.
-    engine : str
-        SHA-256 of the Python files of the GPU engine, names and bytes.
-    """
-
-    kernels: str
-    engine: str
-
-
-def fingerprint() -> Fingerprint:
-    """Return the hashes of the kernels and the engine that would run now."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(compiler.__file__).parent.rglob("*.py")):
-        digest.update(hashlib.sha256(path.name.encode()).digest() + hashlib.sha256(path.read_bytes()).digest())
-    return Fingerprint(compiler.source_hash(), digest.hexdigest())
 
 
 def read_about(path: Path) -> dict[str, str]:
@@ -87,7 +65,9 @@ def verdict(about: dict[str, str], now: Fingerprint) -> str:
 
 
 def main() -> None:
-    for path in map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (RESULTS, PAIR_RESULTS):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="*", help="JSON files, default gpu.json and pairs_gpu.json")
+    for path in parser.parse_args().results or (RESULTS, PAIR_RESULTS):
         if not path.exists():
             script = path.with_suffix(".py").name
             print(

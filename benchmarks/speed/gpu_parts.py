@@ -22,6 +22,7 @@ from swsearch import Database, Scoring
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
+from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
@@ -55,7 +56,7 @@ class Seconds(NamedTuple):
 
 
 @dataclass
-class Bench:
+class Setup:
     """What is measured with what.
 
     Parameters
@@ -83,8 +84,6 @@ class Bench:
         """Make a fresh engine."""
         if self.engine_name != "gpu":
             return create_engine(self.engine_name)
-        from swsearch.engines.gpu.engine import GpuEngine
-
         return GpuEngine(memory=memory)
 
 
@@ -132,9 +131,9 @@ class Scan:
 
 
 @contextmanager
-def scanning(bench: Bench, database: Database, queries: Sequence[Query]) -> Iterator[Scan]:
+def scanning(setup: Setup, database: Database, queries: Sequence[Query]) -> Iterator[Scan]:
     """Open a fresh engine for some queries."""
-    with bench.engine() as engine:
+    with setup.engine() as engine:
         scan = Scan(engine, database, queries)
         try:
             yield scan
@@ -162,16 +161,16 @@ def rows_of(queries: Sequence[Query]) -> int:
     return sum(len(query.codes) for query in queries)
 
 
-def singles(bench: Bench) -> dict[str, Any]:
+def singles(setup: Setup) -> dict[str, Any]:
     """Time each query alone, in turn."""
-    runs: dict[int, list[Seconds]] = {number: [] for number in range(len(bench.queries))}
-    with scanning(bench, bench.database, bench.queries) as scan:
-        for turn in range(bench.runs + 1):
-            for number, query in enumerate(bench.queries):
+    runs: dict[int, list[Seconds]] = {number: [] for number in range(len(setup.queries))}
+    with scanning(setup, setup.database, setup.queries) as scan:
+        for turn in range(setup.runs + 1):
+            for number, query in enumerate(setup.queries):
                 taken = scan.run([query])
                 if turn:
                     runs[number].append(taken)
-    residues = bench.database.n_residues
+    residues = setup.database.n_residues
     return {
         "queries": [
             {
@@ -179,23 +178,23 @@ def singles(bench: Bench) -> dict[str, Any]:
                 "length": len(query.codes),
                 **measured(runs[number], len(query.codes), residues),
             }
-            for number, query in enumerate(bench.queries)
+            for number, query in enumerate(setup.queries)
         ]
     }
 
 
-def batch(bench: Bench) -> dict[str, Any]:
+def batch(setup: Setup) -> dict[str, Any]:
     """Time all queries as one group."""
-    with scanning(bench, bench.database, bench.queries) as scan:
-        scan.run(bench.queries)
-        runs = [scan.run(bench.queries) for _ in range(bench.runs)]
-    return measured(runs, rows_of(bench.queries), bench.database.n_residues)
+    with scanning(setup, setup.database, setup.queries) as scan:
+        scan.run(setup.queries)
+        runs = [scan.run(setup.queries) for _ in range(setup.runs)]
+    return measured(runs, rows_of(setup.queries), setup.database.n_residues)
 
 
-def short(bench: Bench) -> dict[str, Any]:
+def short(setup: Setup) -> dict[str, Any]:
     """Time peptides cut from the queries, one at a time and many at once."""
     generator = np.random.default_rng(SEED)
-    joined = np.concatenate([query.codes for query in bench.queries])
+    joined = np.concatenate([query.codes for query in setup.queries])
     peptides = {}
     for length in SHORT_LENGTHS:
         starts = generator.integers(0, len(joined) - length, SHORT_AT_ONCE).tolist()
@@ -204,32 +203,32 @@ def short(bench: Bench) -> dict[str, Any]:
             for number, start in enumerate(starts)
         ]
     found = []
-    with scanning(bench, bench.database, peptides[SHORT_LENGTHS[-1]]) as scan:
+    with scanning(setup, setup.database, peptides[SHORT_LENGTHS[-1]]) as scan:
         for length in SHORT_LENGTHS:
             for queries in (peptides[length][:1], peptides[length]):
                 scan.run(queries)
-                runs = [scan.run(queries) for _ in range(bench.runs)]
-                figures = measured(runs, rows_of(queries), bench.database.n_residues)
+                runs = [scan.run(queries) for _ in range(setup.runs)]
+                figures = measured(runs, rows_of(queries), setup.database.n_residues)
                 found.append({"length": length, "at_once": len(queries), **figures})
     return {"queries": found}
 
 
-def load(bench: Bench) -> dict[str, Any]:
+def load(setup: Setup) -> dict[str, Any]:
     """Time the way from opening the file to all residues on the device."""
     turns = []
     for _ in range(LOAD_RUNS + 1):
         begun = time.perf_counter()
-        with bench.engine() as engine:
+        with setup.engine() as engine:
             marks = [begun, time.perf_counter()]
-            with Database.open(bench.database_path) as database:
+            with Database.open(setup.database_path) as database:
                 marks.append(time.perf_counter())
-                job = SearchJob(bench.queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+                job = SearchJob(setup.queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
                 loaded = LoadedDatabase(engine, database, job.plan)
                 marks.append(time.perf_counter())
                 for chunk in loaded:
                     if not job.plan.keep:
                         loaded.done(chunk)
-                if bench.engine_name == "gpu":
+                if isinstance(engine, GpuEngine):
                     engine.synchronize()
                 marks.append(time.perf_counter())
                 loaded.close()
@@ -241,15 +240,15 @@ def load(bench: Bench) -> dict[str, Any]:
     return {"seconds": statistics.median(totals), "total_runs": totals, **medians}
 
 
-def command(bench: Bench) -> dict[str, Any]:
+def command(setup: Setup) -> dict[str, Any]:
     """Time the whole command as a process of its own."""
     paths = [str(Path(swsearch.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with tempfile.TemporaryDirectory(prefix="swsearch-gpu-") as folder:
         output = Path(folder) / "hits.tsv"
         line = [
-            sys.executable, "-m", "swsearch", "search", str(bench.queries_path), str(bench.database_path),
-            "--engine", bench.engine_name, "--max-hits", str(MAX_HITS), "--outfmt", "6", "-o", str(output),
+            sys.executable, "-m", "swsearch", "search", str(setup.queries_path), str(setup.database_path),
+            "--engine", setup.engine_name, "--max-hits", str(MAX_HITS), "--outfmt", "6", "-o", str(output),
         ]  # fmt: skip
 
         def run(*more: str) -> tuple[float, str]:
@@ -261,27 +260,27 @@ def command(bench: Bench) -> dict[str, Any]:
             return taken, done.stderr
 
         run("--quiet")
-        runs = [run("--quiet")[0] for _ in range(bench.runs)]
-        said = run("--verbose")[1].replace(str(bench.database_path), bench.database_path.name)
+        runs = [run("--quiet")[0] for _ in range(setup.runs)]
+        said = run("--verbose")[1].replace(str(setup.database_path), setup.database_path.name)
         n_hits = len(output.read_text().splitlines())
     return {"seconds": statistics.median(runs), "runs": runs, "hits": n_hits, "verbose": said.splitlines()}
 
 
-def streamed(bench: Bench) -> dict[str, Any]:
+def streamed(setup: Setup) -> dict[str, Any]:
     """Time the batch with little memory beside the resident one; both read the database from the page cache."""
     memories = {"resident": None, "streamed": STREAMED_MEMORY}
     runs: dict[str, list[Seconds]] = {name: [] for name in memories}
     notes = {}
-    with bench.engine() as resident, bench.engine(STREAMED_MEMORY) as small:
-        for turn in range(bench.runs + 1):
+    with setup.engine() as resident, setup.engine(STREAMED_MEMORY) as small:
+        for turn in range(setup.runs + 1):
             for name, engine in zip(memories, (resident, small), strict=True):
-                scan = Scan(engine, bench.database, bench.queries)
-                taken = scan.run(bench.queries)
+                scan = Scan(engine, setup.database, setup.queries)
+                taken = scan.run(setup.queries)
                 scan.close()
                 notes[name] = scan.job.plan.note
                 if turn:
                     runs[name].append(taken)
-    rows, residues = rows_of(bench.queries), bench.database.n_residues
+    rows, residues = rows_of(setup.queries), setup.database.n_residues
     figures = {name: {**measured(runs[name], rows, residues), "plan": notes[name]} for name in memories}
     ratios = {
         which: statistics.median(
@@ -302,48 +301,48 @@ def composition(database: Database) -> npt.NDArray[np.float64]:
     return shares
 
 
-def equal(bench: Bench) -> dict[str, Any]:
+def equal(setup: Setup) -> dict[str, Any]:
     """Time queries against made-up subjects of one length, so that none waits for a longer one."""
     generator = np.random.default_rng(SEED)
-    bounds = np.round(np.cumsum(composition(bench.database)) * 65_536).astype(np.int64)
+    bounds = np.round(np.cumsum(composition(setup.database)) * 65_536).astype(np.int64)
     codes = np.repeat(np.arange(20, dtype=np.uint8), np.diff(bounds, prepend=0))
     letters = np.frombuffer(PROTEIN.letters.encode(), dtype=np.uint8)[codes]
 
     def draw(n: int) -> npt.NDArray[np.intp]:
         return generator.integers(0, len(codes), n).astype(np.intp)
 
-    n_subjects = EQUAL_SUBJECTS if bench.engine_name == "gpu" else EQUAL_SUBJECTS // 100
+    n_subjects = EQUAL_SUBJECTS if setup.engine_name == "gpu" else EQUAL_SUBJECTS // 100
     subjects = (
         (f"equal_{number}", letters[draw(EQUAL_LENGTH)].tobytes().decode("ascii")) for number in range(n_subjects)
     )
     queries = [Query(f"query_{length}", "", codes[draw(length)]) for length in EQUAL_QUERIES]
     found = []
-    with Database.from_records(subjects) as database, scanning(bench, database, queries) as scan:
+    with Database.from_records(subjects) as database, scanning(setup, database, queries) as scan:
         for query in queries:
             scan.run([query])
-            runs = [scan.run([query]) for _ in range(bench.runs)]
+            runs = [scan.run([query]) for _ in range(setup.runs)]
             figures = measured(runs, len(query.codes), database.n_residues)
             found.append({"length": len(query.codes), "at_once": 1, **figures})
         scan.run(queries)
-        runs = [scan.run(queries) for _ in range(bench.runs)]
+        runs = [scan.run(queries) for _ in range(setup.runs)]
         figures = measured(runs, rows_of(queries), database.n_residues)
         found.append({"length": rows_of(queries), "at_once": len(queries), **figures})
     return {"subjects": n_subjects, "subject_length": EQUAL_LENGTH, "queries": found}
 
 
-def memory(bench: Bench) -> dict[str, Any]:
+def memory(setup: Setup) -> dict[str, Any]:
     """Return what the engine plans, and so allocates, for the batch."""
     found: dict[str, Any] = {}
     for name, limit in (("resident", None), ("streamed", STREAMED_MEMORY)):
-        with bench.engine(limit) as engine:
-            job = SearchJob(bench.queries, bench.database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+        with setup.engine(limit) as engine:
+            job = SearchJob(setup.queries, setup.database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
             note = job.plan.note
             plan = getattr(engine, "memory_plan", None)
             found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": note}
     return found
 
 
-PARTS: dict[str, Callable[[Bench], dict[str, Any]]] = {
+PARTS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "singles": singles,
     "batch": batch,
     "load": load,

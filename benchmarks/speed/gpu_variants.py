@@ -1,29 +1,36 @@
-"""What each kernel variant reaches on this GPU, and what the table's measured constants are based on.
-
-    python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
+"""What each kernel variant reaches on this GPU: the measured constants of `swsearch/engines/gpu/` are based on it.
 
 Subjects are random, with the lengths of a real database (an int32 array, such as `Database.lengths` saved by numpy)
-or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans,
-by the device's clock, counted on real residues.
+or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans, by
+the device's clock, counted on real residues.
 
-Parts: ``rows`` (each strip height, one and two queries per lane), ``queries`` (what the table chooses for the
-standard lengths), ``long`` (from which length on the wavefront kernel pays), ``wavefront`` (its own speed, 16 and 32
-bits), ``small`` (how many subjects the inter-task kernel needs), ``modes`` (global and semi-global).
+Parts, of which --only takes some:
+  rows       each strip height, one and two queries per lane,
+  queries    what the table chooses for the standard lengths,
+  long       from which length on the wavefront kernel pays,
+  wavefront  its own speed, 16 and 32 bits,
+  small      how many subjects the inter-task kernel needs,
+  modes      global and semi-global.
+
+Needs: an NVIDIA GPU, a quiet machine; some minutes.
+Run:   python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
+           [--out benchmarks/results/gpu_variants.txt]
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.speed.gpu_current import fingerprint
+from benchmarks.support.common import arguments, finish, heading
+from benchmarks.support.fingerprint import fingerprint
+from benchmarks.support.timing import say
 from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
@@ -35,27 +42,8 @@ COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.
 """Swiss-Prot's amino acids, per cent, in the order of the codes (ARNDCQEGHILKMFPSTWYV)."""
 
 STANDARD = (
-    144,
-    189,
-    222,
-    375,
-    464,
-    567,
-    657,
-    729,
-    850,
-    1000,
-    1500,
-    2005,
-    2504,
-    3005,
-    3564,
-    4061,
-    4548,
-    4743,
-    5147,
-    5478,
-)
+    144, 189, 222, 375, 464, 567, 657, 729, 850, 1000, 1500, 2005, 2504, 3005, 3564, 4061, 4548, 4743, 5147, 5478,
+)  # fmt: skip
 """Lengths of the 20 queries of the CUDASW++ papers."""
 
 
@@ -83,7 +71,7 @@ def random_chunks(lengths: npt.NDArray[np.int32], chunk_bytes: int) -> list[Chun
     return chunks
 
 
-class Bench:
+class Scans:
     """A database on the device, and the scans over it."""
 
     def __init__(self, lengths: npt.NDArray[np.int32]) -> None:
@@ -93,6 +81,7 @@ class Bench:
         self.lengths = lengths
         self.generator = np.random.default_rng(2)
         self.chunks: list[LoadedChunk] = []
+        self.lines: list[str] = []
         self.load(lengths)
 
     def load(self, lengths: npt.NDArray[np.int32]) -> None:
@@ -129,10 +118,11 @@ class Bench:
         return best
 
     def show(self, label: str, query_lengths: Sequence[int], mode: Mode = "local") -> None:
-        """Time and print one line."""
+        """Time, and add a line to the report."""
         seconds = self.scan(query_lengths, mode)
         cells = sum(query_lengths) * self.residues
-        print(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS", flush=True)
+        self.lines.append(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS")
+        say(self.lines[-1])
 
 
 @contextmanager
@@ -160,37 +150,37 @@ def one_variant(variant: variants.BatchVariant) -> Any:
     return replaced(queries, plan_batches=plan)
 
 
-def measure_rows(bench: Bench) -> None:
+def measure_rows(scans: Scans) -> None:
     """Each strip height, for queries that it divides."""
     for variant in variants.batch_variants():
         if variant.mode != "local":
             continue
         with one_variant(variant):
             for strips in (8, 16, 64):
-                label = f"rows {variant.rows}, {variant.queries} a lane, {strips} strips"
-                bench.show(label, [variant.rows * strips] * variant.queries)
+                label = f"rows {variant.rows}, {variant.queries} per lane, {strips} strips"
+                scans.show(label, [variant.rows * strips] * variant.queries)
 
 
-def measure_queries(bench: Bench) -> None:
+def measure_queries(scans: Scans) -> None:
     """Time what the table chooses."""
     for length in STANDARD:
         variant = variants.choose_single(length, "local", 24)
-        bench.show(f"query {length} (rows {variant.rows})", [length])
-    bench.show("20 queries", STANDARD)
+        scans.show(f"query {length} (rows {variant.rows})", [length])
+    scans.show("20 queries", STANDARD)
     for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):
-        bench.show(f"{n} x {length} residues", [length] * n)
+        scans.show(f"{n} x {length} residues", [length] * n)
 
 
-def measure_long(bench: Bench) -> None:
+def measure_long(scans: Scans) -> None:
     """From which length on subjects go to the wavefront kernel, and how much of the device it takes."""
     for columns in (1024, 1536, 2048, 3072, 4608, 6144):
         for share in (4, 6, 12):
             with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
                 for length in (144, 375, 3005):
-                    bench.show(f"long {columns}, share 1/{share}, query {length}", [length])
+                    scans.show(f"long {columns}, share 1/{share}, query {length}", [length])
 
 
-def measure_wavefront(bench: Bench) -> None:
+def measure_wavefront(scans: Scans) -> None:
     """Time the wavefront kernel alone."""
     for rows in variants.WAVEFRONT_ROWS:
         for bits in (16, 32):
@@ -199,27 +189,27 @@ def measure_wavefront(bench: Bench) -> None:
                 replaced(launch, FAIR_SHARE=0),
                 replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
             ):
-                bench.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
-                bench.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
+                scans.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
+                scans.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
 
 
-def measure_small(bench: Bench) -> None:
+def measure_small(scans: Scans) -> None:
     """How many subjects the inter-task kernel needs."""
     for n in (2_000, 8_000, 16_000, 32_000, 64_000):
-        bench.load(np.random.default_rng(3).choice(bench.lengths, n))
+        scans.load(np.random.default_rng(3).choice(scans.lengths, n))
         for length in (144, 375, 1000):
             for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
                 with replaced(launch, FAIR_SHARE=jobs):
-                    bench.show(f"{n} subjects, {name}, query {length}", [length])
-    bench.load(bench.lengths)
+                    scans.show(f"{n} subjects, {name}, query {length}", [length])
+    scans.load(scans.lengths)
 
 
-def measure_modes(bench: Bench) -> None:
+def measure_modes(scans: Scans) -> None:
     """Global and semi-global."""
     modes: tuple[Mode, ...] = ("global", "semiglobal")
     for mode in modes:
         for lengths in ([375], [1000], [375, 464, 567, 657]):
-            bench.show(f"{mode} {lengths}", lengths, mode)
+            scans.show(f"{mode} {lengths}", lengths, mode)
 
 
 PARTS = {
@@ -228,26 +218,36 @@ PARTS = {
 }  # fmt: skip
 
 
+def lengths_of(path: Path | None) -> npt.NDArray[np.int32]:
+    """Read lengths, or draw them."""
+    if path is not None:
+        return np.asarray(np.load(path), dtype=np.int32)
+    drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
+    return np.clip(drawn, 20, 35_000).astype(np.int32)
+
+
 def main() -> None:
-    """Run the parts that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lengths", help="int32 array of subject lengths (.npy)")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
-    arguments = parser.parse_args()
-    if arguments.lengths:
-        lengths = np.load(arguments.lengths).astype(np.int32)
-    else:
-        drawn = np.random.default_rng(0).lognormal(5.65, 0.72, 540_000)
-        lengths = np.clip(drawn, 20, 35_000).astype(np.int32)
-    bench = Bench(lengths)
+    parser = arguments(__doc__, files=False)
+    parser.add_argument("--lengths", type=Path, metavar="FILE.npy", help="int32 array of subject lengths")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas, default %(default)s")
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    if unknown := [part for part in wanted if part not in PARTS]:
+        parser.error(f"--only: {unknown[0]!r}, expected some of {','.join(PARTS)}")
+    lengths = lengths_of(options.lengths)
+    scans = Scans(lengths)
     stamp = fingerprint()
-    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    print(f"benchmarks/speed/gpu_variants.py, {date}; {bench.engine.description}")
-    print(f"kernels {stamp.kernels}\nengine  {stamp.engine}")
-    print(f"{len(lengths):,} random subjects, {bench.residues:,} residues; {bench.engine.memory_plan}")
-    for part in arguments.only.split(","):
-        print(f"-- {part}")
-        PARTS[part](bench)
+    lines = [
+        *heading(__file__, ["pycuda", "numpy"]),
+        scans.engine.description,
+        f"kernels {stamp.kernels}",
+        f"engine  {stamp.engine}",
+        f"{len(lengths):,} random subjects, {scans.residues:,} residues; {scans.engine.memory_plan}",
+    ]
+    for part in wanted:
+        scans.lines.append(f"-- {part}")
+        PARTS[part](scans)
+    finish([*lines, *scans.lines], options.out)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ browser's own, from the start of the navigation until the first query is painted
 several loads, each in a new tab. Then it goes to the query with the longest sequence, and sorts its table.
 
 Needs: chromium, chromium-driver (Debian), selenium. Ten minutes, most of it searching.
-Run:   python -m benchmarks.speed.html_report --queries Q.fasta [--hits 500] [--loads 5] [--out FILE]
+Run:   python -m benchmarks.speed.html_report --queries Q.fasta [--hits 500] [--loads 5]
+           [--out benchmarks/results/html_report.txt]
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ const done = arguments[arguments.length - 1];
 const tell = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
 document.readyState === "complete" ? tell() : addEventListener("load", tell);
 """
-"""Milliseconds from the start of the navigation to the frame behind the one that holds the first query."""
+"""Milliseconds from the start of the navigation to the frame after the one that holds the first query."""
 
 TAKE = """
 const done = arguments[arguments.length - 1], begun = performance.now();

@@ -3,8 +3,9 @@
 Aligns two proteins with `swsearch align`, in a process of its own, and reports its wall seconds and peak memory.
 Without files: two made-up relatives of 35,000 residues (the size of titin), four in ten residues changed, with gaps.
 
-Needs: nothing else. One minute.
-Run:   python -m benchmarks.speed.long_pair [--a A.fasta --b B.fasta] [--memory 256M] [--out FILE]
+Needs: nothing else. Some seconds.
+Run:   python -m benchmarks.speed.long_pair [--a A.fasta --b B.fasta] [--memory 256M]
+           [--out benchmarks/results/long_pair.txt]
 """
 
 from __future__ import annotations

@@ -1,100 +1,149 @@
-"""Time every variant of the pair kernel, with several grids, on made-up pairs.
+"""Measure every variant of the pair kernel, with several grids, on made-up pairs.
 
-`swsearch.engines.gpu.pairs.plan` is fitted to what this prints.
+The plan of `swsearch/engines/gpu/pairs/plan.py` is fitted to it. Prints a line for each variant, size and grid: rows
+per lane, blocks, warps of each, kernel milliseconds (median of three), GCUPS, and what the plan expects, at
+`CLOCK`. Every variant must find the same score.
 
-    python -m benchmarks.speed.pair_variants [--sizes 5000,37000,200000] [--letters 4,32] [--json FILE]
-
-Every variant must find the same score. One line for each variant and size: rows per lane, blocks, warps of each,
-kernel milliseconds (median of three), GCUPS, and what the plan expects in the same unit.
+Needs: an NVIDIA GPU, a quiet machine; some minutes.
+Run:   python -m benchmarks.speed.pair_variants [--sizes 5000,37000,200000] [--letters 4,32] [--out FILE]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from benchmarks.support.common import arguments, finish, heading
+from benchmarks.support.timing import say
+from swsearch.alphabet import ByteArray
+from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
-from swsearch.scoring import Scoring, dna_matrix
+from swsearch.scoring import Mode, Scoring, dna_matrix
 
 CLOCK = 1.98e9
+"""Cycles a second of an H200, by which the plan's cycles become seconds."""
+
 RUNS = 3
 
+IN_USE = {4: 4, 8: 6, 32: 20}
+"""Letters that sequences are made of, by the letters that a variant's table of scores has."""
 
-def made_up(generator: np.random.Generator, n: int, letters: int) -> tuple[np.ndarray, np.ndarray]:
+Pair = tuple[ByteArray, ByteArray]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is aligned, and how."""
+
+    mode: Mode
+    letters: int
+    size: int
+    with_alignment: bool
+
+    def scoring(self) -> Scoring:
+        """Return DNA's costs for few letters, proteins' for many."""
+        return Scoring(dna_matrix(), 10, 1) if self.letters < 32 else Scoring()
+
+    def launches(self, info: DeviceInfo) -> Iterator[plan.PairLaunch]:
+        """Yield every variant with several grids."""
+        heights = (8,) if self.with_alignment else PAIR_ROWS[self.letters]
+        for height in heights:
+            variant = PairVariant(height, self.letters, self.mode == "local", self.with_alignment)
+            strips = -(-self.size // variant.strip_rows)
+            most = min(16, info.shared_limit // variant.warp_bytes)
+            enough = -(-strips // info.multiprocessors)
+            for warps in sorted({1, 2, 4, 8, 12, 13, 14, 16, enough}):
+                if warps <= min(most, enough):
+                    yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a launch took, and what the plan expects."""
+
+    mode: Mode
+    letters: int
+    size: int
+    rows: int
+    blocks: int
+    warps: int
+    seconds: float
+    expected: float
+
+    def text(self, cells: int) -> str:
+        """Format for people."""
+        return (
+            f"{self.mode:10} letters {self.letters:2} {self.size:9,} rows {self.rows:2} {self.blocks:3} x "
+            f"{self.warps:2} {self.seconds * 1e3:9.3f} ms {cells / self.seconds / 1e9:8.1f} GCUPS, plan "
+            f"{self.expected * 1e3:9.3f} ms"
+        )
+
+
+def made_up(generator: np.random.Generator, n: int, letters: int) -> Pair:
+    """Make up a sequence, and a copy with one residue in twenty exchanged and one in a hundred left out."""
     query = generator.integers(0, letters, n).astype(np.uint8)
     subject = query[generator.random(n) > 0.01]
     changed = generator.random(len(subject)) < 0.05
     return query, np.where(changed, generator.integers(0, letters, len(subject)), subject).astype(np.uint8)
 
 
-def launches(rows: int, letters: int, local: bool, directions: bool, info):
-    heights = (8,) if directions else PAIR_ROWS[letters]
-    for height in heights:
-        variant = PairVariant(height, letters, local, directions)
-        strips = -(-rows // variant.strip_rows)
-        most = min(16, info.shared_limit // variant.warp_bytes)
-        enough = -(-strips // info.multiprocessors)
-        for warps in sorted({1, 2, 4, 8, 12, 13, 14, 16, enough}):
-            if warps <= most and warps <= enough:
-                yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
+def run(aligner: GpuPairAligner, asked: Asked, pair: Pair, launch: plan.PairLaunch) -> tuple[int, float]:
+    """Return the score that a launch finds, and its kernel seconds."""
+    before = aligner.usage.kernel_seconds
+    with mock.patch.object(long_pair, "choose_launch", lambda *_, **__: launch):
+        if asked.with_alignment:
+            score = aligner.align(*pair, asked.scoring(), asked.mode).score
+        else:
+            score = aligner.score(*pair, asked.scoring(), asked.mode)
+    return score, aligner.usage.kernel_seconds - before
+
+
+def measure(aligner: GpuPairAligner, asked: Asked, pair: Pair) -> Iterator[Line]:
+    """Time every launch."""
+    scores = set()
+    for launch in asked.launches(aligner.info):
+        taken = [run(aligner, asked, pair, launch) for _ in range(RUNS if asked.size < 500_000 else 1)]
+        scores |= {score for score, _ in taken}
+        cycles = plan.cost(launch.variant, asked.size, len(pair[1]), launch.blocks, launch.warps)
+        yield Line(
+            asked.mode, asked.letters, asked.size, launch.variant.rows, launch.blocks, launch.warps,
+            statistics.median(seconds for _, seconds in taken), cycles / CLOCK,
+        )  # fmt: skip
+    assert len(scores) == 1, f"{asked}: variants disagree: {scores}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="5000,37000,200000")
-    parser.add_argument("--letters", default="4")
-    parser.add_argument("--modes", default="global")
-    parser.add_argument("--directions", action="store_true")
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    rows = []
+    parser = arguments(__doc__, files=False)
+    parser.add_argument("--sizes", default="5000,37000,200000", help="default %(default)s")
+    parser.add_argument("--letters", default="4", help="some of 4,8,32, default %(default)s")
+    parser.add_argument("--modes", default="global", help="default %(default)s")
+    parser.add_argument("--directions", action="store_true", help="with the alignment, not the score alone")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    options = parser.parse_args()
+    lines: list[Line] = []
+    report = heading(__file__, ["pycuda", "numpy"])
     generator = np.random.default_rng(1)
     with GpuPairAligner() as aligner:
-        print(aligner.description)
-        for size in map(int, arguments.sizes.split(",")):
-            for count in map(int, arguments.letters.split(",")):
-                scoring = Scoring(dna_matrix(), 10, 1) if count < 32 else Scoring()
-                letters = {4: 4, 8: 6, 32: 20}[count]
-                query, subject = made_up(generator, size, letters)
-                for mode in arguments.modes.split(","):
-                    scores = set()
-                    for launch in launches(size, count, mode == "local", arguments.directions, aligner.info):
-                        taken = []
-                        for _ in range(RUNS if size < 500_000 else 1):
-                            before = aligner.usage.kernel_seconds
-                            original = long_pair.choose_launch
-                            long_pair.choose_launch = lambda *_, chosen=launch, **__: chosen
-                            try:
-                                if arguments.directions:
-                                    scores.add(aligner.align(query, subject, scoring, mode).score)
-                                else:
-                                    scores.add(aligner.score(query, subject, scoring, mode))
-                            finally:
-                                long_pair.choose_launch = original
-                            taken.append(aligner.usage.kernel_seconds - before)
-                        seconds = statistics.median(taken)
-                        cells = len(query) * len(subject)
-                        expected = plan.cost(
-                            launch.variant, size, len(subject), launch.blocks, launch.warps
-                        ) / CLOCK  # fmt: skip
-                        rows.append(
-                            (mode, count, size, launch.variant.rows, launch.blocks, launch.warps, seconds, expected)
-                        )
-                        print(
-                            f"{mode:10} letters {count:2} {size:9,} rows {launch.variant.rows:2} "
-                            f"{launch.blocks:3} x {launch.warps:2} {seconds * 1e3:9.3f} ms "
-                            f"{cells / seconds / 1e9:8.1f} GCUPS, plan {expected * 1e3:9.3f} ms",
-                            flush=True,
-                        )
-                    assert len(scores) == 1, f"variants disagree: {scores}"
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows))
+        report += [aligner.description, ""]
+        for size in map(int, options.sizes.split(",")):
+            for letters in map(int, options.letters.split(",")):
+                pair = made_up(generator, size, IN_USE[letters])
+                for mode in options.modes.split(","):
+                    for line in measure(aligner, Asked(mode, letters, size, options.directions), pair):
+                        lines.append(line)
+                        report.append(line.text(len(pair[0]) * len(pair[1])))
+                        say(report[-1])
+    finish(report, options.out)
+    if options.json:
+        options.json.write_text(json.dumps([astuple(line) for line in lines]) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ score is compared with ours. WFA2 minimises: with a = 5, b = -4 and a gap of k c
 edlib counts edits, all equal: another problem, for orientation.
 
 Needs: pip install 'swsearch[bench]' for parasail; pywfa and edlib, where they are installed. Six minutes.
-Run:   python -m benchmarks.speed.pairs_cpu [--sequence FASTA[.xz]] [--rounds 5] [--limit 20] [--out FILE]
+Run:   python -m benchmarks.speed.pairs_cpu [--sequence FASTA[.xz]] [--rounds 5] [--limit 20]
+           [--out benchmarks/results/pairs_cpu.txt]
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def child(name: str, case: str, sequence: Path | None) -> None:
 
 def measure(name: str, case: str, sequence: Path | None, limit: float) -> Run | str:
     """Run one contender in a process of its own; a string says why there is no result."""
-    line = [sys.executable, __file__, "--child", name, "--case", case]
+    line = [sys.executable, "-m", "benchmarks.speed.pairs_cpu", "--child", name, "--case", case]
     if sequence:
         line += ["--sequence", str(sequence)]
     try:

@@ -10,7 +10,9 @@ the CPU and says whether they are equal.
 
 Needs: an NVIDIA GPU; FOLDER with H.Pylori_ELS37.fasta.xz, H.Pylori_G27.fasta.xz and, for the largest pair,
 MG1655-K12.fasta.xz and DH1.fasta.xz (Debian's ragout-examples has them; recompress). About two minutes.
-Run:   python -m benchmarks.speed.pairs_gpu FOLDER [--only pylori,ecoli,...] [--runs 3] [--out results/pairs_gpu.txt]
+Run:   python -m benchmarks.speed.pairs_gpu FOLDER [--only pylori,ecoli,...] [--runs 3]
+           [--out benchmarks/results/pairs_gpu.txt]
+--out also writes the numbers (pairs_gpu.json) beside the text, of which `gpu_current.py` reads what they are of.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.gpu_current import fingerprint
 from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.fingerprint import fingerprint
 from swsearch.alphabet import DNA, ByteArray
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
@@ -78,15 +80,17 @@ def short_pairs() -> list[Pair]:
     return pairs
 
 
-class Bench:
-    """Runs one task after the other on one aligner.
+class Measurements:
+    """What tasks took, one after the other on one aligner.
 
     Parameters
     ----------
     aligner : GpuPairAligner
         Open.
     runs : int
-        Timed runs of each task that takes less than a second.
+        Timed runs of each task that takes less than two seconds.
+    cpu : bool
+        Whether smaller tasks are done again on the CPU and compared.
     """
 
     def __init__(self, aligner: GpuPairAligner, runs: int, cpu: bool) -> None:
@@ -111,7 +115,7 @@ class Bench:
             if wall[0] > 2:
                 runs = 0 if wall[0] > 8 else 1
         first = 1 if len(gpu) > 1 else 0
-        row = {
+        row: dict[str, Any] = {
             "task": name,
             "cells": cells,
             "gpu_seconds": statistics.median(gpu[first:]),
@@ -160,39 +164,39 @@ def aligned(aligner: PairAligner, pairs: list[Pair], scoring: Scoring, mode: Mod
     return total, digest.hexdigest()[:16]
 
 
-def tasks(folder: Path) -> dict[str, Callable[[Bench], None]]:
+def tasks(folder: Path) -> dict[str, Callable[[Measurements], None]]:
     """Return what is measured, by name."""
 
-    def huynh(bench: Bench) -> None:
+    def huynh(measurements: Measurements) -> None:
         one, other = genome(folder, "H.Pylori_ELS37")[:37_000], genome(folder, "H.Pylori_G27")[:37_000]
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "global")
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "local")
-        bench.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "semiglobal")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "global")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "local")
+        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "semiglobal")
         related = changed(np.random.default_rng(1), one, 4, 0.02)
-        bench.pair("37,000 DNA x itself with 2 % changes", (one, related), GENOMES, "global")
+        measurements.pair("37,000 DNA x itself with 2 % changes", (one, related), GENOMES, "global")
 
-    def proteins(bench: Bench) -> None:
+    def proteins(measurements: Measurements) -> None:
         for mode in ("global", "local"):
-            bench.pair("32,768 x 32,768 protein", protein_pair(32_768, 0.3), PROTEINS, mode)
+            measurements.pair("32,768 x 32,768 protein", protein_pair(32_768, 0.3), PROTEINS, mode)
 
-    def short(bench: Bench) -> None:
+    def short(measurements: Measurements) -> None:
         pairs = short_pairs()
         cells = sum(len(query) * len(subject) for query, subject in pairs)
-        bench.measure(
+        measurements.measure(
             f"{len(pairs):,} protein pairs of about {SHORT_LENGTH}, local, align", cells,
-            lambda: aligned(bench.aligner, pairs, PROTEINS, "local"),
+            lambda: aligned(measurements.aligner, pairs, PROTEINS, "local"),
         )  # fmt: skip
 
-    def pylori(bench: Bench) -> None:
+    def pylori(measurements: Measurements) -> None:
         pair = genome(folder, "H.Pylori_ELS37"), genome(folder, "H.Pylori_G27")
         name = f"H. pylori ELS37 x G27 ({len(pair[0]):,} x {len(pair[1]):,})"
-        bench.pair(name, pair, GENOMES, "global")
-        bench.pair(name, pair, GENOMES, "local")
+        measurements.pair(name, pair, GENOMES, "global")
+        measurements.pair(name, pair, GENOMES, "local")
 
-    def ecoli(bench: Bench) -> None:
+    def ecoli(measurements: Measurements) -> None:
         pair = genome(folder, "MG1655-K12"), genome(folder, "DH1")
         name = f"E. coli MG1655 x DH1 ({len(pair[0]):,} x {len(pair[1]):,})"
-        bench.pair(name, pair, GENOMES, "global", score=False)
+        measurements.pair(name, pair, GENOMES, "global", score=False)
 
     return {"huynh": huynh, "proteins": proteins, "short": short, "pylori": pylori, "ecoli": ecoli}
 
@@ -221,7 +225,7 @@ def lines(about: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[str]:
                 row["task"], f"{row['gpu_seconds'] * 1e3:,.2f} ms", f"{row['trace_seconds'] * 1e3:,.2f} ms",
                 f"{row['cells'] / row['gpu_seconds'] / 1e9:,.0f}", f"{row['wall_seconds']:.3f} s",
                 f"{row['gpu_bytes'] / 2**20:,.0f} MiB", f"{row['host_bytes'] / 2**20:,.0f} MiB",
-                f"{row['score']:,}", row["cigar"] or "-", {True: "same"}.get(row.get("same_as_cpu"), "-"),
+                f"{row['score']:,}", row["cigar"] or "-", "same" if row.get("same_as_cpu") else "-",
             ]
             for row in rows
         ],
@@ -249,13 +253,13 @@ def main() -> None:
             "kernels": kernels,
             "engine": engine,
         }
-        bench = Bench(aligner, options.runs, options.cpu)
+        measurements = Measurements(aligner, options.runs, options.cpu)
         for name in wanted:
-            known[name](bench)
+            known[name](measurements)
     if options.out is not None:
         stored = options.out.with_suffix(".json")
-        stored.write_text(json.dumps({"about": about, "rows": bench.rows}, indent=1) + "\n", encoding="utf-8")
-    finish(list(lines(about, bench.rows)), options.out)
+        stored.write_text(json.dumps({"about": about, "rows": measurements.rows}, indent=1) + "\n", encoding="utf-8")
+    finish(list(lines(about, measurements.rows)), options.out)
 
 
 if __name__ == "__main__":

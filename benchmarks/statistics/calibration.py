@@ -1,34 +1,38 @@
 """Compare the chance hits that E-values promise with those found, for several scoring systems and all modes.
 
 Queries are sequences of Swiss-Prot with their residues shuffled, or reversed: they have no relatives, so that every
-hit is one of chance, and on average there should be E of them a query with an E-value of at most E. Shuffled residues
-are the null that E-values promise; reversed sequences keep runs of few kinds of residues, which resemble those of
-unrelated proteins. For each scoring system its statistics are judged, and in local mode those of maximum likelihood
-beside them (`likely_gumbel.py`).
+hit is one of chance, and on average there should be E of them per query with an E-value of at most E. Shuffled
+residues are the null that E-values promise; reversed sequences keep runs of few kinds of residues, which resemble
+those of unrelated proteins. For each scoring system its statistics are judged, and in local mode those of maximum
+likelihood beside them (`likely_gumbel.py`).
 
 Needs: mmseqs2-examples, or any proteins as --subjects; Swiss-Prot; for the plot, matplotlib. Two cores take a
 quarter of an hour; with --keep the scores are kept for the next time.
-Run:   python -m benchmarks.statistics.calibration --queries uniprot_sprot.fasta [--first 1000] [--engine gpu] [--out
-           FILE]
-       [--plot FILE.svg]
+Run:   python -m benchmarks.statistics.calibration --queries uniprot_sprot.fasta [--first 1000] [--engine gpu]
+           [--keep FOLDER] [--out benchmarks/results/calibration.txt]
+       python -m benchmarks.statistics.calibration --draw benchmarks/results/calibration.json
+--out also writes the counts (.json) and, with matplotlib, the plot (.png) beside the text. --draw only draws the plot
+again, beside the counts.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import swsearch
 from benchmarks.statistics.calibration_scores import SEED, Scores, System, null_queries, score_all
+from benchmarks.statistics.likely_gumbel import fit_likely
 from benchmarks.support.common import Records, arguments, finish, read, residues, table, version_of
-from benchmarks.tried.likely_gumbel import fit_likely
 from swsearch.statistics.fitted import Fit, FitError, fit_scores
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.regression import Lengths
@@ -83,7 +87,7 @@ def entropy(letters: str) -> float:
     return -sum(n / len(letters) * math.log2(n / len(letters)) for n in Counter(letters).values())
 
 
-def contenders(system: System, lengths: npt.NDArray[np.int32]) -> Iterator[tuple[str, Evalues]]:
+def judged_statistics(system: System, lengths: npt.NDArray[np.int32]) -> Iterator[tuple[str, Evalues]]:
     """Yield the statistics that are judged, by name."""
     size = int(lengths.sum())
     published = statistics_for(system.scoring, system.mode)
@@ -105,7 +109,7 @@ def judge(
     """Count the hits of each query with each statistics."""
     entropies = np.array([entropy(letters) for _, letters in queries])
     limit = np.quantile(entropies, LOWEST)
-    for name, evalues_of in contenders(system, lengths):
+    for name, evalues_of in judged_statistics(system, lengths):
         counts, ordinary = [], []
         for (_, letters), row, bits in zip(queries, scores, entropies, strict=True):
             try:
@@ -117,35 +121,26 @@ def judge(
         yield Row(system, kind, name, np.array(counts), np.array(ordinary))
 
 
-def draw(rows: list[Row], path: Path, title: str) -> None:
-    """Plot the chance hits that were found over those that were expected."""
-    import matplotlib as mpl
+def as_json(rows: list[Row], what: str, date: str) -> dict[str, Any]:
+    """Return what the plot shows, and what it was measured with."""
+    lines = [
+        {
+            "scoring": row.system.name, "queries": row.kind, "statistics": row.statistics,
+            "searches": len(row.counts), "hits": row.counts.sum(axis=0).tolist(),
+        }
+        for row in rows
+    ]  # fmt: skip
+    return {"about": {"date": date, "what": what}, "levels": LEVELS, "rows": lines}
 
-    mpl.use("agg")  # no display is needed
-    mpl.rcParams["svg.hashsalt"] = "swsearch"  # the same results give the same bytes
-    from matplotlib import pyplot as plt
 
-    colours = dict(zip(sorted({row.system.name for row in rows}), mpl.color_sequences["tab10"], strict=False))
-    styles = {"published": ":", "maximum likelihood": "--"}
-    figure, panels = plt.subplots(1, 2, figsize=(10.5, 5.6), sharex=True, sharey=True, layout="constrained")
-    for axes, kind in zip(panels, ("shuffled", "reversed"), strict=True):
-        axes.plot(LEVELS, LEVELS, color="0.4", lw=1)
-        axes.fill_between(LEVELS, [0.7 * x for x in LEVELS], [1.4 * x for x in LEVELS], color="0.9", lw=0)
-        for row in (each for each in rows if each.kind == kind):
-            found = np.where((means := row.counts.mean(axis=0)) > 0, means, np.nan)
-            axes.plot(
-                LEVELS, found, styles.get(row.statistics, "-"), color=colours[row.system.name], lw=1.6,
-                label=f"{row.system.name}: {row.statistics}",
-            )  # fmt: skip
-        axes.set(xscale="log", yscale="log", ylim=(1e-3, 120), xlabel="E-value: chance hits expected a query")
-        axes.set_title(f"{kind} sequences", fontsize=10.5, loc="left")
-        axes.grid(True, color="0.92", lw=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("chance hits found a query, mean")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=7.5, frameon=False)
-    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-    figure.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else {})
+def draw(stored: Path) -> None:
+    """Draw the plot beside the counts, if that can be done here."""
+    try:
+        from benchmarks.statistics.calibration_plot import save
+    except ImportError:
+        print(f"no plot: matplotlib is not installed; python -m benchmarks.statistics.calibration --draw {stored}")
+        return
+    save(json.loads(stored.read_text(encoding="utf-8")), stored.with_suffix(".png"))
 
 
 def main() -> None:
@@ -154,8 +149,11 @@ def main() -> None:
     parser.add_argument("--others", type=int, default=1000, help="queries but for the first scoring, %(default)s")
     parser.add_argument("--engine", default="cpu", help="what scores, default %(default)s")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where scores are kept, or found")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw expected against found")
+    parser.add_argument("--draw", type=Path, metavar="FILE.json", help="measure nothing: draw these counts again")
     options = parser.parse_args()
+    if options.draw is not None:
+        draw(options.draw)
+        return
     subjects = [each for each in read(options.subjects) if each[1]]
     queries = null_queries(read(options.queries), options.first)
     lengths = np.array([len(letters) for _, letters in subjects], dtype=np.int32)
@@ -168,20 +166,23 @@ def main() -> None:
         f"{len(subjects):,} subjects, {residues(subjects):,} residues; {options.first:,} queries, "
         f"{residues(queries['shuffled']):,} residues, {options.others:,} but for the first scoring; seed {SEED}"
     )
+    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     lines = [
-        f"benchmarks/statistics/calibration.py, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+        f"benchmarks/statistics/calibration.py, {date}",
         ", ".join(version_of(name) for name in ("swsearch", "numpy")),
         f"{options.subjects.name}, {options.queries.name}: {what}",
         "",
-        "Chance hits a query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be. Then,",
-        "of E <= 1: the standard error of the mean, the most that one query had, and the mean without the twentieth",
-        "of the queries whose composition has the least entropy.",
+        "Chance hits per query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be.",
+        "Then, of E <= 1: the standard error of the mean, the most that one query had, and the mean without the",
+        "twentieth of the queries whose composition has the least entropy.",
         "",
         *table([*columns, "error", "most", "ordinary"], (row.cells() for row in rows)),
     ]
     finish(lines, options.out)
-    if options.plot is not None:
-        draw(rows, options.plot, f"swsearch: {what}")
+    if options.out is not None:
+        stored = options.out.with_suffix(".json")
+        stored.write_text(json.dumps(as_json(rows, what, date)) + "\n", encoding="utf-8")
+        draw(stored)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """Are the E-values of global and semi-global mode what they say? Chance hits expected against chance hits found.
 
 Queries are proteins of the database with their residues shuffled: they have no relatives, so that every hit is one of
-chance, and on average there should be E of them a query with an E-value of at most E. Each query is searched in the
+chance, and on average there should be E of them per query with an E-value of at most E. Each query is searched in the
 whole database and in pieces of it, and each fit is judged with the distribution that swsearch uses and with others:
 this is what the choices in `swsearch/statistics/fitted.py` rest on. The same proteins reversed are a harder test:
 runs of a few kinds of residues, which resemble those of unrelated proteins, stay together.
 
 Needs: mmseqs2-examples, or any proteins as --subjects. Takes about five minutes on two cores.
-Run:   python -m benchmarks.statistics.fitted_statistics [--first 60] [--subjects FASTA] [--out FILE]
+Run:   python -m benchmarks.statistics.fitted_statistics [--first 60] [--subjects FASTA]
+           [--out benchmarks/results/fitted_statistics.txt]
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def hits(mode: Mode, queries: Records, lengths: npt.NDArray[np.int32], scores: S
 def calibration(
     mode: Mode, kind: str, queries: Records, lengths: npt.NDArray[np.int32], scores: Scores
 ) -> Iterator[list[str]]:
-    """Compare what is expected with what is found, a row a distribution and database."""
+    """Compare what is expected with what is found, a row for each distribution and database."""
     chosen = fitted.DISTRIBUTIONS[mode]
     pieces = [slice(k, k + PIECE) for k in range(0, len(lengths) - PIECE + 1, PIECE * 4)]
     for candidate in CANDIDATES if kind == "shuffled" else [chosen]:
@@ -139,12 +140,12 @@ def main() -> None:
         f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; queries: "
         f"{options.first} of them, {SHORTEST} to {LONGEST} residues, seed {SEED}; {Scoring().describe()}",
         "",
-        "Chance hits a search with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be. The",
-        "last column is the most that one search had with E <= 1. Used: what swsearch uses.",
+        "Chance hits per search with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be.",
+        "The last column is the most that one search had with E <= 1. Used: what swsearch uses.",
         "",
         *table([*columns, *(f"E <= {level:g}" for level in LEVELS), "most"], rows),
         "",
-        f"Time of a fit: {', '.join(seconds)} a query.",
+        f"Time of a fit: {', '.join(seconds)} per query.",
     ]
     finish(lines, options.out)
 

@@ -9,10 +9,13 @@ order in which it prints them. The subjects are shuffled, so that the order of t
 would be used with (--evalue), so that its list does not end before its errors. Seconds stand beside it: one run.
 
 Needs: ncbi-blast+, diamond-aligner, mmseqs2, fasta3 (what is not installed is skipped), pandas; matplotlib for the
-plot. Raw tables stay in --work, and only what is missing or asked otherwise is measured again. With every domain as a
-query a contender takes 6.8 Tcells.
-Run:   python -m benchmarks.statistics.sensitivity --subjects scop40.fasta.xz --work FOLDER [--queries 0] [--out FILE]
---out also writes the curves (.json) and, with matplotlib, the plot (.svg) beside the text.
+plot. Raw tables stay in --work, and only what is missing or asked otherwise is measured again. With 2,000 queries a
+contender takes two seconds to four minutes on two cores; with every domain as a query it takes 6.8 Tcells.
+Run:   python -m benchmarks.statistics.sensitivity --subjects scop40.fasta.xz --work FOLDER [--queries 2000]
+           [--out benchmarks/results/sensitivity.txt]
+       python -m benchmarks.statistics.sensitivity --draw benchmarks/results/sensitivity.json
+--out also writes the curves (.json) and, with matplotlib, the plot (.png) beside the text. --draw only draws the plot
+again, beside the curves.
 """
 
 from __future__ import annotations
@@ -36,8 +39,8 @@ from benchmarks.statistics.sensitivity_measures import (
     sensitivity,
     thinned,
 )
-from benchmarks.support.common import Records, finish, heading, residues, table, write
-from benchmarks.support.contenders import Bench, Contender, Run, run_all, times_line, versions_needed
+from benchmarks.support.common import Records, arguments, finish, heading, residues, table, write
+from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
 CONTENDERS = [
     Contender("ours-62", "swsearch BLOSUM62 11/1", "swsearch"),
@@ -68,7 +71,7 @@ WRONGS = (1, 5)
 """Up to which wrong hit sensitivity is measured."""
 
 ERRORS = (0.01, 0.1, 1.0)
-"""Wrong hits a query at which coverage is read off the curve."""
+"""Wrong hits per query at which coverage is read off the curve."""
 
 SEED = 7
 """Of the order of the subjects."""
@@ -86,14 +89,14 @@ def chosen(n_domains: int, wanted: int) -> npt.NDArray[np.int64]:
 
 def prepare(
     folder: Path, domains: Records, queries: npt.NDArray[np.int64], evalue: float, threads: int
-) -> tuple[Bench, int]:
+) -> tuple[Comparison, int]:
     """Write the queries and the shuffled subjects; return where, and the queries' residues."""
     folder.mkdir(parents=True, exist_ok=True)
     asked = [(f"q{place}", domains[place][1]) for place in queries]
     subjects = [(f"s{place}", letters) for place, (_, letters) in enumerate(domains)]
     random.Random(SEED).shuffle(subjects)
     files = write(folder / "queries.fasta", asked), write(folder / "subjects.fasta", subjects)
-    return Bench(folder, *files, evalue, threads), residues(asked)
+    return Comparison(folder, *files, evalue, threads), residues(asked)
 
 
 def apart(values: npt.NDArray[np.float64], first: npt.NDArray[np.float64]) -> str:
@@ -126,47 +129,65 @@ def measure(
     return rows, curves
 
 
+def thinned_points(curves: dict[str, Curve], least: float) -> dict[str, list[list[float]]]:
+    """Return what is written of the curves: some points of each, with six digits."""
+    small = {name: thinned(curve, POINTS, least) for name, curve in curves.items()}
+    return {
+        name: [[float(f"{x:.6g}"), float(f"{y:.6g}")] for x, y in zip(one.errors, one.coverage, strict=True)]
+        for name, one in small.items()
+    }
+
+
 def draw(stored: Path) -> None:
-    """Draw the plot beside the results, if that can be done here."""
+    """Draw the plot beside the curves, if that can be done here."""
     try:
         from benchmarks.statistics.sensitivity_plot import save
     except ImportError:
-        print(
-            "no plot: matplotlib is not installed; "
-            f"python -m benchmarks.statistics.sensitivity_plot {stored} -o FILE makes it"
-        )
+        print(f"no plot: matplotlib is not installed; python -m benchmarks.statistics.sensitivity --draw {stored}")
         return
-    save(stored, stored.with_suffix(".svg"))
+    save(json.loads(stored.read_text(encoding="utf-8")), stored.with_suffix(".png"))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--subjects", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = arguments(__doc__, files=False)
+    parser.add_argument("--subjects", type=Path, help="SCOPe's FASTA, plain or .xz")
     parser.add_argument("--queries", type=int, default=0, metavar="N", help="so many; 0, the default: each domain")
     parser.add_argument(
         "--evalue", type=float, default=100.0, help="threshold of every contender, default %(default)g"
     )
     parser.add_argument("--threads", type=int, default=2, help="of every contender, default %(default)s")
-    parser.add_argument("--work", type=Path, required=True, help="folder that keeps raw tables")
+    parser.add_argument("--work", type=Path, help="folder that keeps raw tables")
     parser.add_argument("--only", action="append", choices=[one.key for one in CONTENDERS], help="default: all")
     parser.add_argument("--note", default="", help="a sentence for the report, such as what else ran")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the report here")
+    parser.add_argument("--draw", type=Path, metavar="FILE.json", help="measure nothing: draw these curves again")
     options = parser.parse_args()
+    if options.draw is None and (options.subjects is None or options.work is None):
+        parser.error("expected --subjects FASTA and --work FOLDER, or --draw FILE.json")
+    return options
 
+
+HEADS = [
+    "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, against the first row",
+    f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits per query" for errors in ERRORS),
+    "wrong hits per query, E <= 1", "wall s", "processor s",
+]  # fmt: skip
+
+
+def main() -> None:
+    options = read_options()
+    if options.draw is not None:
+        draw(options.draw)
+        return
     domains, labels = read_scope(options.subjects)
     queries = chosen(len(domains), options.queries)
-    bench, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
+    comparison, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
     contenders = [one for one in CONTENDERS if not options.only or one.key in options.only]
-    runs, skipped = run_all(bench, contenders)
+    runs, skipped = run_all(comparison, contenders)
     if not runs:
         sys.exit("nothing could be run; benchmarks/README.md names the packages")
     rows, curves = measure(runs, queries, labels)
     relatives = labels.relatives()[queries]
-    heads = [
-        "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, against the first row",
-        f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits a query" for errors in ERRORS),
-        "wrong hits a query, E <= 1", "wall s", "processor s",
-    ]  # fmt: skip
     lines = [
         *heading(__file__, ["pandas", *versions_needed(contenders)]),
         f"{options.subjects.name}: {len(domains):,} domains, {residues(domains):,} residues, "
@@ -176,23 +197,19 @@ def main() -> None:
         f"{times_line(runs, options.threads)} {options.note}".strip(), *skipped, "",
         "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
         "relatives (percentage points ± standard error of the difference over these queries); and up to the E-value",
-        "at which there are so many wrong hits a query, queries weighted equally (empty where lists have fewer):", "",
-        *table(heads, rows),
+        "at which there are so many wrong hits per query, queries weighted equally (empty where lists have fewer):",
+        "",
+        *table(HEADS, rows),
     ]  # fmt: skip
     finish(lines, options.out)
     if options.out:
-        least = 1 / len(queries)
         about = {
             "queries": len(queries), "domains": len(domains), "date": max(run.date for run in runs),
-            "least": least, "subjects": options.subjects.name,
+            "least": 1 / len(queries), "subjects": options.subjects.name,
         }  # fmt: skip
-        small = {name: thinned(curve, POINTS, least) for name, curve in curves.items()}
-        points = {
-            name: [[float(f"{x:.6g}"), float(f"{y:.6g}")] for x, y in zip(one.errors, one.coverage, strict=True)]
-            for name, one in small.items()
-        }
         stored = options.out.with_suffix(".json")
-        stored.write_text(json.dumps({"about": about, "curves": points}) + "\n", encoding="utf-8")
+        results = {"about": about, "curves": thinned_points(curves, about["least"])}
+        stored.write_text(json.dumps(results) + "\n", encoding="utf-8")
         draw(stored)
 
 

@@ -111,7 +111,7 @@ def sensitivity(
     Returns
     -------
     ndarray, float64
-        One value a query that has relatives, in their order.
+        One value for each query that has relatives, in their order.
     """
     relatives = labels.relatives()
     found = rows[rows["right"] & (rows["wrong_before"] < k)].groupby("query").size()
@@ -128,7 +128,7 @@ class Curve:
     evalue : ndarray, shape (n,)
         The thresholds, ascending.
     errors : ndarray, shape (n,)
-        Wrong hits a query up to there.
+        Wrong hits per query up to there.
     coverage : ndarray, shape (n,)
         Mean fraction of its superfamily that a query finds up to there.
     """
@@ -138,17 +138,17 @@ class Curve:
     coverage: npt.NDArray[np.float64]
 
     def coverage_at(self, errors: float) -> float:
-        """Return the largest coverage with at most that many wrong hits a query."""
+        """Return the largest coverage with at most that many wrong hits per query."""
         place = int(np.searchsorted(self.errors, errors, side="right"))
         return float(self.coverage[place - 1]) if place else 0.0
 
     def errors_at(self, evalue: float) -> float:
-        """Return the wrong hits a query up to an E-value."""
+        """Return the wrong hits per query up to an E-value."""
         place = int(np.searchsorted(self.evalue, evalue, side="right"))
         return float(self.errors[place - 1]) if place else 0.0
 
     def complete(self) -> float:
-        """Return the wrong hits a query of the whole list, where the curve ends."""
+        """Return the wrong hits per query of the whole list, where the curve ends."""
         return float(self.errors[-1]) if len(self.errors) else 0.0
 
 
@@ -184,7 +184,7 @@ def thinned(curve: Curve, points: int, least: float) -> Curve:
     points : int
         How many to keep.
     least : float
-        Wrong hits a query at which the plot begins.
+        Wrong hits per query at which the plot begins.
     """
     if not len(curve.errors):
         return curve

@@ -65,7 +65,7 @@ def read(path: Path, first: int | None = None) -> Records:
     if not path.is_file():
         sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
-        parsed = SimpleFastaParser(stream)  # type: ignore[no-untyped-call]
+        parsed = SimpleFastaParser(stream)
         records = [(title.split(maxsplit=1)[0], letters.upper()) for title, letters in parsed]
     return records[:first]
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.speed.cpu_parts import EXACT, HEURISTIC, Timing, say, take_turn
 from benchmarks.support.common import command, version_of
+from benchmarks.support.timing import EXACT, HEURISTIC, Timing, say, take_turn
 
 LEAST = 10**6
 """Hits of a query that are asked of every program that has a limit: more than any of them finds."""
@@ -166,7 +166,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Bench:
+class Comparison:
     """What all contenders search, and the folder that keeps their tables.
 
     Parameters
@@ -246,7 +246,7 @@ class Bench:
         return timing
 
 
-def run_all(bench: Bench, contenders: Iterable[Contender]) -> tuple[list[Run], list[str]]:
+def run_all(comparison: Comparison, contenders: Iterable[Contender]) -> tuple[list[Run], list[str]]:
     """Run the contenders one after the other; return their tables, and a line for each that is not here."""
     runs, skipped = [], []
     for contender in contenders:
@@ -254,7 +254,7 @@ def run_all(bench: Bench, contenders: Iterable[Contender]) -> tuple[list[Run], l
             skipped.append(f"SKIPPED: {contender.name}: {missing}")
             say(skipped[-1])
             continue
-        runs.append(bench.run(contender))
+        runs.append(comparison.run(contender))
     return runs, skipped
 
 

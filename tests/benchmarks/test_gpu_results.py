@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "speed" / "gpu_current.py"
+from benchmarks.speed import gpu_current as current
+from benchmarks.support.fingerprint import Fingerprint, fingerprint
+
 HASHES = {"kernels": "a" * 64, "engine": "b" * 64}
 ABOUT = {"date": "2026-11-21 15:00 UTC", "device": "NVIDIA H200", **HASHES}
-
-
-@pytest.fixture(scope="module")
-def current() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_current", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def written(folder: Path, results: object) -> Path:
@@ -48,11 +40,11 @@ def written(folder: Path, results: object) -> Path:
         ),
     ],
 )
-def test_verdict(current: ModuleType, changes: dict[str, str], expected: str) -> None:
-    assert current.verdict(ABOUT, current.Fingerprint(**{**HASHES, **changes})) == expected
+def test_verdict(changes: dict[str, str], expected: str) -> None:
+    assert current.verdict(ABOUT, Fingerprint(**{**HASHES, **changes})) == expected
 
 
-def test_well_formed_results_are_read(current: ModuleType, tmp_path: Path) -> None:
+def test_well_formed_results_are_read(tmp_path: Path) -> None:
     assert current.read_about(written(tmp_path, {"about": ABOUT, "singles": {}})) == ABOUT
 
 
@@ -69,23 +61,26 @@ def test_well_formed_results_are_read(current: ModuleType, tmp_path: Path) -> No
         ({"about": {key: value for key, value in ABOUT.items() if key != "engine"}}, r"about.engine is None"),
     ],
 )
-def test_malformed_results_are_refused(current: ModuleType, tmp_path: Path, results: Any, expected: str) -> None:
+def test_malformed_results_are_refused(tmp_path: Path, results: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         current.read_about(written(tmp_path, results))
 
 
-def test_fingerprint_is_that_of_the_sources(current: ModuleType) -> None:
+def test_fingerprint_is_that_of_the_sources() -> None:
     from swsearch.engines.gpu.compiler import source_hash
 
-    found = current.fingerprint()
-    assert found == current.fingerprint()
+    found = fingerprint()
+    assert found == fingerprint()
     assert found.kernels == source_hash()
     assert len(found.engine) == 64
     assert found.engine != found.kernels
 
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(SCRIPT), str(path)], capture_output=True, text=True, check=False)
+    paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
+    line = [sys.executable, "-m", "benchmarks.speed.gpu_current", str(path)]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
 
 
 def test_old_results_do_not_fail(tmp_path: Path) -> None:
@@ -107,7 +102,7 @@ def test_malformed_results_fail(tmp_path: Path) -> None:
     assert "about.date is None" in done.stderr
 
 
-def test_committed_results_are_well_formed(current: ModuleType) -> None:
+def test_committed_results_are_well_formed() -> None:
     if not current.RESULTS.exists():
         pytest.skip("no GPU results are committed")
     current.read_about(current.RESULTS)

@@ -112,22 +112,22 @@ def test_a_table_is_kept_until_something_else_is_asked(
     (tmp_path / "q.fa").write_text(">q0\nMKWVTFISLLFLFSSAYS\n")
     (tmp_path / "s.fa").write_text(">s0\nMKWVTFISLLFLFSSAYSRG\n>s1\nGGGGGG\n>s2\nMKWVTFISLLFLF\n")
     contender = contenders.Contender("ours", "swsearch", "swsearch")
-    bench = contenders.Bench(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", 10.0, 1)
-    first = bench.run(contender)
+    comparison = contenders.Comparison(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", 10.0, 1)
+    first = comparison.run(contender)
     assert first.table()["subject"].tolist() == [0, 2]
     assert first.table()["evalue"].is_monotonic_increasing
     capsys.readouterr()
-    assert bench.run(contender) == first
+    assert comparison.run(contender) == first
     assert capsys.readouterr().err == ""  # nothing ran
     best = first.table()["evalue"][0]
-    stricter = contenders.Bench(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best * 2, 1).run(contender)
+    stricter = contenders.Comparison(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best * 2, 1).run(contender)
     assert "ours: " in capsys.readouterr().err
     assert stricter.table()["subject"].tolist() == [0]
 
-    nothing = contenders.Bench(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best / 1e9, 1).run(contender)
+    nothing = contenders.Comparison(tmp_path, tmp_path / "q.fa", tmp_path / "s.fa", best / 1e9, 1).run(contender)
     assert list(nothing.table().columns) == ["query", "subject", "evalue", "score"]
     assert nothing.table().empty
 
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    runs, skipped = contenders.run_all(bench, [contenders.Contender("blastp", "blastp", "blastp")])
+    runs, skipped = contenders.run_all(comparison, [contenders.Contender("blastp", "blastp", "blastp")])
     assert (runs, skipped) == ([], ["SKIPPED: blastp: blastp is not installed"])

@@ -1,0 +1,89 @@
+"""The committed results: each is read or shown somewhere, plots are small, and what can be made again is made so."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from benchmarks.speed import cudasw
+from benchmarks.speed.gpu_report import report
+
+RESULTS = ROOT / "benchmarks" / "results"
+FILES = sorted(RESULTS.iterdir())
+
+LARGEST_PLOT = 150_000
+"""Bytes."""
+
+
+def texts(*patterns: str) -> str:
+    """Return all files of the checkout that match, one after the other."""
+    paths = [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+DOCUMENTS = texts("*.md", "docs/**/*.md")
+READERS = {
+    ".png": DOCUMENTS,
+    ".json": texts("benchmarks/*/*.py"),
+    ".txt": DOCUMENTS + texts("benchmarks/*/*.py", "tests/docs/*.py", "swsearch/**/*.py"),
+}
+"""Where the files of each kind are named: plots are shown, numbers read, reports linked to or made."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_is_read_or_shown(path: Path) -> None:
+    assert path.suffix in READERS, "expected a report (.txt), numbers (.json) or a plot (.png)"
+    assert re.search(rf"\b{re.escape(path.name)}\b", READERS[path.suffix]), "no script, test or document names it"
+
+
+def test_what_documents_link_to_is_there() -> None:
+    linked = set(re.findall(r"benchmarks/results/([\w.-]+\w)", DOCUMENTS))
+    assert linked
+    assert linked <= {path.name for path in FILES}
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".png"], ids=lambda path: path.name)
+def test_a_plot_is_a_small_png(path: Path) -> None:
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert path.stat().st_size <= LARGEST_PLOT
+
+
+def test_reports_and_documents_name_scripts_that_are_there() -> None:
+    named = re.findall(r"benchmarks/[\w/]+\.py", DOCUMENTS + texts("benchmarks/results/*.txt", "swsearch/**/*.py"))
+    assert len(set(named)) > 10
+    assert [script for script in set(named) if not (ROOT / script).is_file()] == []
+
+
+def test_the_gpu_report_is_that_of_the_numbers() -> None:
+    results = json.loads((RESULTS / "gpu.json").read_text(encoding="utf-8"))
+    assert "\n".join(report(results)) + "\n" == (RESULTS / "gpu.txt").read_text(encoding="utf-8")
+
+
+def test_the_plotted_counts_are_those_of_the_calibration_table() -> None:
+    text = (RESULTS / "calibration.txt").read_text(encoding="utf-8")
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    heads, *rows = table
+    levels = [float(head.removeprefix("E <= ")) for head in heads[4:8]]
+    stored = json.loads((RESULTS / "calibration.json").read_text(encoding="utf-8"))
+    assert stored["about"]["what"] in text
+    at = [stored["levels"].index(level) for level in levels]
+    found = [
+        [
+            row["scoring"], row["queries"], row["statistics"], f"{row['searches']:,}",
+            *(f"{row['hits'][place] / row['searches']:.3g}" for place in at),
+        ]
+        for row in stored["rows"]
+    ]  # fmt: skip
+    assert sorted(found) == sorted(row[:8] for row in rows)
+
+
+def test_lengths_of_cudasw_are_compared_with_like_lengths() -> None:
+    assert cudasw.cudasw_cell(144) == "3,430 (146)"
+    assert cudasw.cudasw_cell(375) == "3,822"
+    assert cudasw.cudasw_cell(729) == ""
+    for length in (60, 729, 100_000):
+        assert cudasw.cudasw_length(length) is None
