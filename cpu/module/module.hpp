@@ -11,8 +11,8 @@
 #include <new>
 #include <utility>
 
+#include "interruption.hpp"
 #include "isa/instructions.hpp"
-#include "module/interruption.hpp"
 
 namespace swsearch {
 

@@ -3,8 +3,9 @@
 
 #include <cstring>
 
-#include "pairs/many.hpp"
+#include "isa/kernels.hpp"
 #include "pairs/further.hpp"
+#include "pairs/many.hpp"
 
 namespace swsearch {
 
@@ -53,7 +54,7 @@ struct Common {
     return {nullptr, nullptr, 0, 0, scores.items<const int8_t>(), max_score, open, extend, local != 0,
             (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0, {}, {}};
   }
-  Settings settings() const { return {tile, memory, threads, beam, &kernels_of(instructions), asked_to_stop}; }
+  Settings settings() const { return {tile, memory, threads, beam, &pair_kernels(instructions), asked_to_stop}; }
 };
 
 bool check_codes(const Buffer& query, const Buffer& subject) {

@@ -1,5 +1,7 @@
 // module_search: the binding that swsearch/engines/cpu/engine.py calls.
 #include "module/module.hpp"
+
+#include "isa/kernels.hpp"
 #include "search/search.hpp"
 
 namespace swsearch {
@@ -71,7 +73,7 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   search.last_bits = last_bits;
   search.threads = threads;
   search.way = static_cast<Way>(way);
-  search.kernels = &scan_kernels(instructions);
+  search.kernels = &search_kernels(instructions);
   search.scores = out.items<int32_t>();
   search.saturated = saturated.items<uint8_t>();
   search.stop = [progress](int64_t cells) { return tell(progress, cells); };

@@ -169,7 +169,7 @@ void Grid::strip(Region& region, Pass& pass, Strips& strips, int64_t I, int work
       left_made = false;
     }
   }
-  const Kernel kernel = (p_.local ? s_.kernels->local : s_.kernels->score)[lanes_];
+  const TileKernel kernel = (p_.local ? s_.kernels->local : s_.kernels->score)[lanes_];
   int64_t finish = J;
   for (; J < region.J1; ++J) {
     if (above() <= J && !strips.wait(s_, worker, [&] { return above() > J; })) return;

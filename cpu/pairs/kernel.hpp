@@ -203,7 +203,7 @@ void run(Tile& tile, const TileMemory& memory) {
   }
 }
 
-const Kernels kKernels = {
+const PairKernels kPairKernels = {
     {run<int16_t, false, false>, run<int32_t, false, false>},
     {run<int16_t, true, false>, run<int32_t, true, false>},
     {run<int16_t, false, true>, run<int32_t, false, true>},

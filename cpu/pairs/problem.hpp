@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "module/interruption.hpp"
+#include "interruption.hpp"
 #include "pairs/tile.hpp"
 
 namespace swsearch {
@@ -65,7 +65,7 @@ struct Settings {
   int64_t memory;     // bytes for tables
   int threads;
   int64_t beam;       // how far below the best a first pass follows; 0: no first pass
-  const Kernels* kernels;
+  const PairKernels* kernels;
   AskToStop interrupted;  // asked between tiles; may be empty
 };
 

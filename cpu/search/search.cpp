@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "search/bundle.hpp"
-#include "module/interruption.hpp"
 
 namespace swsearch {
 
@@ -301,7 +301,7 @@ class Job {
 
   void take(const Item& item, Worker& worker, int query, int k, const LaneScore& found) {
     const int64_t subject = subject_of(item, k);
-    worker.counts.pairs[ScanKernels::place_of(item.bits)] += 1;
+    worker.counts.pairs[SearchKernels::place_of(item.bits)] += 1;
     if (found.saturated) {
       worker.saturated.emplace_back(query, subject);
     } else {
@@ -344,6 +344,8 @@ class Job {
 };
 
 }  // namespace
+
+bool is_set(const std::atomic<bool>& stop) { return stop.load(std::memory_order_relaxed); }
 
 SearchCounts run(const Search& search) { return Job(search).run(); }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 
-#include "isa/instructions.hpp"
 #include "search/scan.hpp"
 
 namespace swsearch {
@@ -34,7 +33,7 @@ struct Search {
   int last_bits;   // and the widest that are tried
   int threads;
   Way way;
-  const ScanKernels* kernels;
+  const SearchKernels* kernels;
   // [n_queries][n_subjects, or n_chosen]; out: the scores, and what saturated even in the widest lanes
   int32_t* scores;
   uint8_t* saturated;
@@ -48,8 +47,5 @@ struct SearchCounts {
 
 // Throws Interrupted, std::bad_alloc.
 SearchCounts run(const Search& search);
-
-// The kernels for an instruction set.
-const ScanKernels& scan_kernels(Instructions instructions);
 
 }  // namespace swsearch
