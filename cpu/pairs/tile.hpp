@@ -1,7 +1,7 @@
-// tile: what the kernel of one rectangle of the matrix takes and gives.
+// tile: what the kernel of one tile, a rectangle of the matrix, takes and gives.
 //
-// Scores on the edges are absolute (int32); inside, a tile counts from its best edge score, so that 16-bit lanes
-// do for sequences of any length.
+// Scores on the edges are absolute (int32); inside, a tile counts from its best edge score, so that 16-bit
+// lanes are enough for sequences of any length.
 //
 // What kernels see is plain data and static functions, for the reason that codes.hpp gives.
 #pragma once
@@ -92,7 +92,7 @@ struct Range {
 
 // A cell's score and the corner's differ by no more than gaps over both sides (down), or (up) by what a row and a
 // column more can gain: taking away the last k residues of one sequence leaves at most k residues of the other
-// alone, behind the rest in one gap, so that H(i, j) - H(i - k, j) <= k * (max_score + extend) + open.
+// alone, after the rest in one gap, so that H(i, j) - H(i - k, j) <= k * (max_score + extend) + open.
 // Edges that were cut off hold `never`: they stay below every true value, and so does all that follows from them.
 static inline Range tile_range(int rows, int columns, int32_t max_score, int32_t open, int32_t extend) {
   const int64_t side = int64_t{rows} + columns + 2;
@@ -101,7 +101,7 @@ static inline Range tile_range(int rows, int columns, int32_t max_score, int32_t
   Range range;
   range.never = -(up + down + open + 2);
   range.low = range.never - down - open - 512;  // a pair scores at least -128
-  range.high = up + side * extend + open + 512;  // the kernel adds `extend` a diagonal
+  range.high = up + side * extend + open + 512;  // the kernel adds `extend` per diagonal
   return range;
 }
 

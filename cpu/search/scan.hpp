@@ -118,7 +118,7 @@ constexpr size_t striped_lanes(int rows, int lanes) {
   return (used + kBlockLanes - 1) / kBlockLanes * kBlockLanes;
 }
 
-// Lanes of a table of scores and the edges that are kept behind it.
+// Lanes of a table of scores and of the edges that are kept after it.
 constexpr size_t scan_table_lanes(int columns) {
   return static_cast<size_t>(kCodes * columns + 4 * columns + 3 + columns) * kBlockLanes;
 }

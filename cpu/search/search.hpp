@@ -8,7 +8,7 @@
 
 namespace swsearch {
 
-// How lanes are used: a subject each, all for one subject, or whatever is less work. The result is the same.
+// How lanes are used: one subject in each, all for one subject, or whatever is less work. The result is the same.
 enum class Way { kChosen, kLanes, kStriped };
 
 struct Search {
@@ -17,7 +17,7 @@ struct Search {
   const uint8_t* codes;
   const int64_t* query_offsets;
   int n_queries;
-  // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, a query each
+  // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, one per query
   const int32_t* longest_16;
   // subjects: blocks of 64 as swsearch/blocks.py lays them out, n_blocks + 1 offsets in columns
   const uint8_t* residues;

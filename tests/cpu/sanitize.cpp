@@ -1,4 +1,4 @@
-// sanitize_cpu: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize_cpu.sh.
+// sanitize: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize.sh.
 #include <cstdio>
 #include <random>
 

@@ -1,7 +1,7 @@
-// search_cpu: searches and pairs against the plain recurrence, with every instruction set of this processor.
+// search: searches and pairs against the plain recurrence, with every instruction set of this processor.
 //
-// Needs no Python, so that it also runs under an emulator (cross_cpu.sh) and under sanitizers (sanitize_cpu.sh).
-// Run: search_cpu [share of the random cases in percent [a single instruction set]]
+// Needs no Python, so that it also runs under an emulator (cross.sh) and under sanitizers (sanitize.sh).
+// Run: search [share of the random cases in percent [a single instruction set]]
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
