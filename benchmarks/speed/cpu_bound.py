@@ -121,7 +121,7 @@ def count_loop(instructions: str) -> Loop | None:
 def _columns(instructions: str) -> int:
     """Return the vectors of cells that are computed at a time, from the sources."""
     name = "avx512" if instructions.startswith("avx512") else instructions
-    text = (HERE.parent / "cpu" / f"vector_{name}.hpp").read_text()
+    text = (HERE.parents[1] / "cpu" / "isa" / f"vector_{name}.hpp").read_text()
     return int(re.findall(r"kColumns = (\d+)", text)[0])
 
 
