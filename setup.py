@@ -10,8 +10,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 ROOT = Path(__file__).resolve().parent
-SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*/*.cpp"))
-HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").glob("*/*.hpp"))
+SOURCES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").rglob("*.cpp"))
+HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").rglob("*.hpp"))
 
 # one binary for this Python and every later one; interpreters without the GIL have no stable ABI yet
 STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B0000", "cp311")

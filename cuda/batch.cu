@@ -1,16 +1,17 @@
-// batch: score a track of query strips against blocks of 64 subjects, one subject (or two) a lane.
+// batch: score a track of query strips against blocks of 64 subjects, one subject (or two) per lane.
 // Work:    thread = one strip of kRows query rows against two subjects (kQueries = 1) or against one subject with two
 //          queries (kQueries = 2); warp = the strip against 64 or 32 subjects; pipeline of warps = consecutive
 //          strips, each one tile of 8 columns behind the one before; block = 16 warps in one or more pipelines;
 //          grid = as many blocks as are resident. Jobs (a block of subjects, or half of it) are handed out
 //          longest first by a counter, and warps go on to the next job without waiting for the others.
-// Traffic: 16 bytes global a column and lane between passes; half a word (kQueries = 1) or a word (2) of shared memory a
-//          pair of cells for scores, 4 / kRows words for boundaries; H and E of the strip in registers, 106 to 128 a
-//          thread (sm_90).
-// Limits:  16-bit scores; at or above the limit that the planner states a subject is scored again in 32 bits.
-// Why:     one thread a subject with the whole query in its strips ends with the longest subjects: 3.8 TCUPS on a
+// Traffic: 16 bytes global per column and lane between passes; half a word (kQueries = 1) or a word (2) of shared
+//          memory per pair of cells for scores, 4 / kRows words for boundaries; H and E of the strip in registers, 106
+//          to 128 per thread (sm_90).
+// Limits:  16-bit scores; at or above the limit that swsearch/engines/gpu/limits.py states a subject is scored again in
+//          32 bits.
+// Why:     one thread per subject with the whole query in its strips ends with the longest subjects: 3.8 TCUPS on a
 //          database like Swiss-Prot (H200, prototype) where such pipelines reach 5.3 (kQueries = 1) and 6.1 (2). Four
-//          warps a scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns; counters that
+//          warps per scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns; counters that
 //          are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three; scores as
 //          int16, loaded subject by subject and joined on the FMA pipe, gain nothing over int8 and a byte permute.
 #include "recurrence.cuh"
@@ -24,8 +25,8 @@ constexpr int kQueue = 64;     // jobs that a pipeline's first warp may be ahead
 constexpr int kMaxWarps = 16;  // of a block: four on each scheduler; other numbers lose 5 to 20 %
 
 // The scores of a strip by letter, in lines of 32 letters, 4 bytes each, so that a letter's bank is its own and loads
-// never conflict. kQueries = 1: a line is four rows of int8, which a byte permute spreads to both subjects. kQueries = 2:
-// a line is a row of int16 for both queries, with nothing to unpack.
+// never conflict. kQueries = 1: a line is four rows of int8, which a byte permute spreads to both subjects.
+// kQueries = 2: a line is a row of int16 for both queries, with nothing to unpack.
 constexpr int kLetters = 32;
 constexpr int kLineBytes = kLetters * 4;
 constexpr int kLines = kQueries == 1 ? (kRows + 3) / 4 : kRows;
@@ -237,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
           }
           in[i] = make_uint2(H[kRows - 1], F);
         }
-        // stored behind the columns, which stay one run of instructions to be interleaved
+        // stored after the columns, which stay one run of instructions to be interleaved
         if (!is_last) {
 #pragma unroll
           for (int i = 0; i < kTile; ++i) to_next[i * kWarpLanes] = in[i];

@@ -1,5 +1,6 @@
-// instructions.cuh: what CUDA C++ has no function for, as inline PTX. tests/support/host_cuda/shim.h gives the same functions
-// in C++, so that kernels run where there is no GPU; it defines the guard, so that this file is left out there.
+// instructions.cuh: what CUDA C++ has no function for, as inline PTX. tests/support/host_cuda/shim.h gives the same
+// functions in C++, so that kernels run where there is no GPU; it defines the guard, so that this file is left out
+// there.
 #ifndef SWSEARCH_INSTRUCTIONS_CUH
 #define SWSEARCH_INSTRUCTIONS_CUH
 
@@ -26,7 +27,7 @@ __device__ __forceinline__ int load_acquire(const int* flag) {
   return value;
 }
 
-// Store a flag in global memory behind everything that this thread stored, or saw by a __syncwarp, before.
+// Store a flag in global memory after everything that this thread stored, or saw by a __syncwarp, before.
 __device__ __forceinline__ void store_release(int* flag, int value) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }

@@ -2,12 +2,12 @@
 // Work:    lane = kRows consecutive rows; warp = every n_warps-th strip of 32 kRows rows, first column to last; block =
 //          independent warps; grid = at most as many blocks as are resident at the same time, since a
 //          warp waits for the strip above it.
-// Traffic: 16 bytes global a column and strip (H and F, written and read), through a ring that stays in L2; with
-//          directions half a byte a cell; shared memory: 16 bytes read a column step, and for more than 8 letters a
-//          word for four rows.
+// Traffic: 16 bytes global per column and strip (H and F, written and read), through a ring that stays in L2; with
+//          directions half a byte per cell; shared memory: 16 bytes read per column step, and for more than 8 letters
+//          a word for four rows.
 // Limits:  32-bit scores, as swsearch/scoring.py bounds them; at most as many blocks as are resident.
 // Why:     a warp for each strip, and strips that wait only for the one above, keep a whole GPU busy on one pair. The
-//          lanes' chain along the rows is one instruction a row (`pair_cell`), which is what a short pair waits for.
+//          lanes' chain along the rows is one instruction per row (`pair_cell`), which is what a short pair waits for.
 #include "strip.cuh"
 
 constexpr int kRows = SWSEARCH_ROWS;
@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_pair(
   extern __shared__ __align__(16) u32 shared_words[];
   const int warp = __shfl_sync(kAllLanes, (int)(threadIdx.x / kWarpLanes), 0);
   u32* shared = shared_words + warp * PairStrip::kSharedWords;
-  // neighbours are on different multiprocessors, and so are the warps that have a strip more than others
+  // neighbours are on different multiprocessors, and so are the warps that have one strip more than others
   const int index = warp * gridDim.x + blockIdx.x;
   const int n_warps = gridDim.x * (blockDim.x / kWarpLanes);
   const int n_strips = (rows + PairStrip::kStripRows - 1) / PairStrip::kStripRows;

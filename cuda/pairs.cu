@@ -1,7 +1,7 @@
 // pairs: many pairs, each aligned by one warp: directions, the end of the alignment and the way back in one go.
 // Work:    lane = eight consecutive rows; warp = a pair, strip after strip of 256 rows; block = independent warps;
 //          grid = as many warps as there is scratch memory for. Pairs are handed out in order, longest first.
-// Traffic: half a byte a cell written, a few kilobytes a pair read on the way back; 16 bytes a column and strip.
+// Traffic: half a byte per cell written, a few kilobytes per pair read on the way back; 16 bytes per column and strip.
 // Limits:  32-bit scores; a pair's directions fit a warp's scratch memory.
 // Why:     the hits of a search are short: one pair alone cannot fill a GPU, 2,000 at a time can.
 #include "trace.cuh"

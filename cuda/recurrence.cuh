@@ -1,4 +1,5 @@
-// recurrence.cuh: Gotoh's recurrence on registers, once, for every kernel.
+// recurrence.cuh: Gotoh's recurrence on registers, the only home it has on the GPU, in two forms: `cell` for searches
+// and for the study; `pair_cell` for the strips of one pair, where the chain of F from row to row must be short.
 //
 // With q = cost of a gap's first residue and r = cost of each further one:
 //
@@ -82,8 +83,8 @@ struct PairCosts {
 };
 
 // Advance one cell of one pair, as `cell` does, for lanes that work on neighbouring rows: F goes from row to row, so
-// its chain must be short. F is opened from t instead of H: opening a gap behind F itself never gains, since a gap's
-// first residue costs no less than a further one. One VIADDMNMX a row is then all that waits for the row above.
+// its chain must be short. F is opened from t instead of H: opening a gap after F itself never gains, since a gap's
+// first residue costs no less than a further one. One VIADDMNMX per row is then all that waits for the row above.
 //
 // Where kDirections, four bits are shifted into `way`, one funnel shift each, the rest on the FMA pipe:
 //     H is less than the pair's score; less than F; E to the right is opened here; F below is opened here.

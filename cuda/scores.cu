@@ -1,6 +1,6 @@
 // scores: what happens to a chunk before and after it is scored.
 // Work:    arrange: warp = a tile of 8 columns x 64 subjects, in place; collect: thread = (query, subject) pairs.
-// Traffic: arrange 2 bytes a residue; collect 4 to 12 bytes a score.
+// Traffic: arrange 2 bytes per residue; collect 4 to 12 bytes per score.
 // Limits:  collect counts what does not fit its list, and the host asks again for a part.
 // Why:     only hits leave the device: 20 x 516,371 scores are 41 MB, the hits of E <= 10 some hundred kB.
 #include "recurrence.cuh"
@@ -39,9 +39,10 @@ struct Found {
   int score;
 };
 
-// List the pairs whose score reaches the threshold of the subject's length: thresholds is (n_queries, n_lengths), or
-// null to take `least` for all. Pairs are numbered query by query; begin and end bound the numbers looked at.
-// Pairs are listed as tasks (8 bytes) or with their score (12 bytes); the count goes on when the list is full.
+// List the pairs of a query and a subject whose score reaches the least: `least` is (n_queries,), and where thresholds
+// is not null, (n_queries, n_lengths), a subject's length may ask for more. Pairs are numbered query by query; begin
+// and end bound the numbers looked at. Pairs are listed as tasks (8 bytes) or with their score (12 bytes); the count
+// goes on when the list is full.
 template <typename Entry>
 __device__ __forceinline__ void collect(const int* __restrict__ scores, long long score_stride, int n_subjects,
                                         const int* __restrict__ lengths, const int* __restrict__ thresholds,

@@ -59,7 +59,7 @@ struct Link {
   const int* out_consumed;  // progress of the strip below where it must be waited for, else null
 };
 
-// What a strip leaves beside its bottom row.
+// What a strip leaves apart from its bottom row.
 struct Kept {
   int* last_row;      // H of the rectangle's last row, n of them, or null
   int* last_column;   // H of its last column, or null
@@ -91,7 +91,7 @@ __device__ __forceinline__ Best best_of_warp(Best best) {
 }
 
 // Where the scores of a lane's rows come from. kLetters is the number of different letters of the subject.
-// 4: a register a row holds them as bytes; a column is the PRMT selector that picks one and spreads its sign.
+// 4: one register per row holds them as bytes; a column is the PRMT selector that picks one and spreads its sign.
 // 8: the same with two registers. 32: words of four rows in shared memory, bank = lane, so never a conflict; a column
 // is the letter times the bytes between two letters.
 template <int kRows, int kLetters> struct Lookup;
@@ -266,7 +266,7 @@ template <int kRows, int kLetters, bool kIsLocal, bool kDirections> struct Strip
       __syncwarp();
       entering = above[0];
       if (lane == 0) column = (u32)entering.z;
-      // look for the next columns while these are being worked on: a strip that is just behind the one above would
+      // look for the next columns while these are being worked on: a strip that is close behind the one above would
       // otherwise wait for two round trips to memory every time
       const int coming = min(base + 2 * kAhead, n);
       int peek = seen;

@@ -1,4 +1,4 @@
-// trace: the way back through one rectangle whose directions `pair` left behind.
+// trace: the way back through one rectangle whose directions pair.cu wrote.
 // Work:    one block of one warp.
 // Traffic: a kilobyte read for about 32 steps; a word written for each run of equal operations.
 // Limits:  none.

@@ -1,4 +1,4 @@
-// trace.cuh: follow the directions that strips left behind, from a cell back to where the alignment or the rectangle
+// trace.cuh: follow the directions that strips wrote, from a cell back to where the alignment or the rectangle
 // begins. One warp; all lanes take the same steps, and fetch the neighbourhood together.
 #pragma once
 

@@ -1,9 +1,10 @@
 // wavefront: score pairs of one query with one subject (or two), each by one warp, along anti-diagonals.
 // Work:    lane = kRows consecutive query rows, one column behind the lane before; warp = a task: a query against two
 //          neighbouring subjects (16 bits) or one (32 bits), in passes of 32 kRows rows; block = independent
-//          warps; grid = as many blocks as the planner gives. Tasks are handed out in order, longest first.
-// Traffic: 8 bytes global a column between passes; kRows / 4 shared words a column for each subject's scores, one
-//          bank a lane, so never a conflict; 2 shuffles and 12 shared bytes a column step.
+//          warps; grid = as many blocks as swsearch/engines/gpu/launch.py gives. Tasks are handed out in order, longest
+//          first.
+// Traffic: 8 bytes global per column between passes; kRows / 4 shared words per column for each subject's scores, one
+//          bank per lane, so never a conflict; 2 shuffles and 12 shared bytes per column step.
 // Limits:  16-bit scores as in batch.cu; 32-bit ones hold whatever swsearch/scoring.py lets pass.
 // Why:     the 64 longest subjects of Swiss-Prot (35,213 to 6,000 residues) in one batch are three times a block's
 //          fair share of the whole scan; here 32 lanes share one subject.

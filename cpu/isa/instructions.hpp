@@ -7,7 +7,7 @@
 
 namespace swsearch {
 
-// Of each family in the order of their width.
+// Of each architecture from narrow to wide.
 enum class Instructions {
   kScalar,      // what the compiler aims at by default, on every processor
   kSse41,       // x86-64: SSE4.1 and SSSE3

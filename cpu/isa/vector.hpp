@@ -1,7 +1,7 @@
 // vector: lanes of signed integers, as the compiler's own vector types have them (gcc and clang turn these operators
 // into single instructions of whatever target is in force), and what the header of an instruction set adds.
 //
-// An instruction set's header, read right behind this one, defines
+// An instruction set's header, read right after this one, defines
 //   kVectorBytes   bytes of a vector;
 //   kColumns       columns that are computed at a time: as many as the registers hold, F and H of each;
 //   saturated_sum  of two vectors of 8-bit lanes, and of 16-bit lanes;

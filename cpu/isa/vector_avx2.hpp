@@ -1,5 +1,5 @@
 // vector_avx2: AVX2.
-// No include here: see vector.hpp.
+// No include here, for the reason that vector.hpp gives.
 
 constexpr int kVectorBytes = 32;
 constexpr int kColumns = 4;

@@ -1,5 +1,5 @@
 // vector_avx512: AVX-512BW, and byte permutes over whole vectors where there is VBMI (SWSEARCH_VBMI).
-// No include here: see vector.hpp.
+// No include here, for the reason that vector.hpp gives.
 
 constexpr int kVectorBytes = 64;
 constexpr int kColumns = 8;

@@ -1,5 +1,5 @@
 // vector_neon: the vectors of 64-bit Arm.
-// No include here: see vector.hpp.
+// No include here, for the reason that vector.hpp gives.
 
 constexpr int kVectorBytes = 16;
 constexpr int kColumns = 8;

@@ -1,5 +1,5 @@
 // vector_scalar: whatever the compiler aims at by default; without intrinsics.
-// No include here: see vector.hpp.
+// No include here, for the reason that vector.hpp gives.
 
 constexpr int kVectorBytes = 16;
 constexpr int kColumns = 4;

@@ -1,5 +1,5 @@
 // vector_sse41: SSE4.1.
-// No include here: see vector.hpp.
+// No include here, for the reason that vector.hpp gives.
 
 constexpr int kVectorBytes = 16;
 constexpr int kColumns = 4;

@@ -43,7 +43,7 @@ PyObject* py_instruction_sets(PyObject*, PyObject*) {
 PyMethodDef methods[] = {
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
-    {"align_again", py_align_again, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
+    {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
@@ -51,8 +51,15 @@ PyMethodDef methods[] = {
 
 PyModuleDef_Slot slots[] = {{0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "swsearch.engines.cpu._simd", "What swsearch computes on the CPU.", 0, methods,
-                          slots, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "swsearch.engines.cpu._simd",
+                          "What swsearch computes on the CPU.",
+                          0,
+                          methods,
+                          slots,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
 

@@ -11,8 +11,8 @@
 #include <new>
 #include <utility>
 
+#include "interruption.hpp"
 #include "isa/instructions.hpp"
-#include "module/interruption.hpp"
 
 namespace swsearch {
 
@@ -70,7 +70,7 @@ bool instructions_of(const char* name, Instructions& found);
 // module_pairs.cpp
 PyObject* py_align(PyObject*, PyObject* arguments);
 PyObject* py_align_many(PyObject*, PyObject* arguments);
-PyObject* py_align_again(PyObject*, PyObject* arguments);
+PyObject* py_align_further(PyObject*, PyObject* arguments);
 
 // module_search.cpp
 PyObject* py_search(PyObject*, PyObject* arguments);

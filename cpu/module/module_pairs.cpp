@@ -1,10 +1,11 @@
-// module_pairs: the bindings that swsearch/engines/cpu/tracing.py calls.
+// module_pairs: the bindings that swsearch/engines/cpu/tracing.py and swsearch/job/further.py call.
 #include "module/module.hpp"
 
 #include <cstring>
 
-#include "pairs/many.hpp"
+#include "isa/kernels.hpp"
 #include "pairs/further.hpp"
+#include "pairs/many.hpp"
 
 namespace swsearch {
 
@@ -53,7 +54,7 @@ struct Common {
     return {nullptr, nullptr, 0, 0, scores.items<const int8_t>(), max_score, open, extend, local != 0,
             (ends & 1) != 0, (ends & 2) != 0, (ends & 4) != 0, (ends & 8) != 0, {}, {}};
   }
-  Settings settings() const { return {tile, memory, threads, beam, &kernels_of(instructions), asked_to_stop}; }
+  Settings settings() const { return {tile, memory, threads, beam, &pair_kernels(instructions), asked_to_stop}; }
 };
 
 bool check_codes(const Buffer& query, const Buffer& subject) {
@@ -62,7 +63,7 @@ bool check_codes(const Buffer& query, const Buffer& subject) {
   return false;
 }
 
-// Four numbers a pair, each within the codes.
+// Four numbers per pair, each within the codes.
 bool check_places(const Buffer& places, const Buffer& query, const Buffer& subject) {
   const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
     return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
@@ -159,13 +160,13 @@ PyObject* py_align_many(PyObject*, PyObject* arguments) {
   return result_of(outcomes);
 }
 
-PyObject* py_align_again(PyObject*, PyObject* arguments) {
+PyObject* py_align_further(PyObject*, PyObject* arguments) {
   Buffer query, subject, scores, pairs;
   int open = 0, extend = 0;
   long long least = 0;
   Py_ssize_t most = 0;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn", &query.view, &subject.view, &scores.view, &pairs.view, &open, &extend,
-                        &least, &most) ||
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn", &query.view, &subject.view, &scores.view, &pairs.view, &open,
+                        &extend, &least, &most) ||
       !check_codes(query, subject)) {
     return nullptr;
   }

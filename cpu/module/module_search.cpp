@@ -1,5 +1,7 @@
 // module_search: the binding that swsearch/engines/cpu/engine.py calls.
 #include "module/module.hpp"
+
+#include "isa/kernels.hpp"
 #include "search/search.hpp"
 
 namespace swsearch {
@@ -71,15 +73,16 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   search.last_bits = last_bits;
   search.threads = threads;
   search.way = static_cast<Way>(way);
-  search.kernels = &scan_kernels(instructions);
+  search.kernels = &search_kernels(instructions);
   search.scores = out.items<int32_t>();
   search.saturated = saturated.items<uint8_t>();
   search.stop = [progress](int64_t cells) { return tell(progress, cells); };
   const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
   bool good = search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
               all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && mode >= 0 && mode <= 2 &&
-              first >= extend && extend >= 0 && threads >= 1 && way >= 0 && way <= 2 && out.count<int32_t>() == search.n_queries * columns &&
-              saturated.size() == search.n_queries * columns && fits(search, residues.size() / kBlockLanes) &&
+              first >= extend && extend >= 0 && threads >= 1 && way >= 0 && way <= 2 &&
+              out.count<int32_t>() == search.n_queries * columns && saturated.size() == search.n_queries * columns &&
+              fits(search, residues.size() / kBlockLanes) &&
               (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));
   for (const int bits : {first_bits, last_bits}) good = good && (bits == 8 || bits == 16 || bits == 32);
   for (int query = 0; good && query < search.n_queries; ++query) {

@@ -51,7 +51,8 @@ double share_that_matters(const Problem& p, int64_t least) {
   return std::min(1.0, width / static_cast<double>(std::max(p.m, p.n)));
 }
 
-// Large tiles run at 5.7 Gcells/s, smaller ones at 4.3, but leave out more and are computed again by less.
+// Large tiles run at 5.7 Gcells/s, smaller ones at 4.3, but leave out more, and less of them is computed again for
+// the way back.
 int choose_tile(const Problem& p, const Settings& settings, double share) {
   if (settings.tile > 0) return settings.tile;
   int tile = share > 0.1 ? kLargeTile : kSmallTile;
@@ -107,8 +108,8 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path, in
     }
     const double share = share_that_matters(problem, least);
     settings.tile = choose_tile(problem, settings, share);
-    // rests, edges and a copy, and one tile's directions are needed whatever is kept besides; then two regions by
-    // two at every level, of half the memory that the level above left
+    // rests, edges and a copy, and one tile's directions are needed whatever else is kept; then two regions by two
+    // at every level, of half the memory that the level above left
     const int64_t fixed = 20 * (m + n) + static_cast<int64_t>(direction_bytes(settings.tile, settings.tile));
     const MemoryNeeded needed{fixed + 96 * (m + n) + 16'384};
     const int64_t memory = settings.memory - fixed;

@@ -1,3 +1,4 @@
+// further: the recurrence row by row, and the way back through rows that were kept.
 #include "pairs/further.hpp"
 
 #include <cmath>
@@ -6,7 +7,7 @@ namespace swsearch {
 
 namespace {
 
-constexpr int32_t kNone = -(1 << 29);  // minus infinity; swsearch/engines/cpu/tracing.py's REACH_LIMIT leaves room for it
+constexpr int32_t kNone = -(1 << 29);  // minus infinity; REACH_LIMIT of swsearch/engines/cpu/tracing.py leaves room
 constexpr int64_t kCellsBetweenQuestions = 1 << 26;
 
 // A direction: where H comes from, and whether the gaps that end here are extended.
@@ -51,7 +52,7 @@ class Rows {
       f[j] = std::max(f[j], before[j] - open) - extend;
       h[j] = std::max(std::max(before[j - 1] + pair[j], f[j]), 0);
     }
-    // a gap that is opened behind a gap costs more than the gap that is extended, so E needs no H with E in it
+    // a gap that is opened after a gap costs more than the gap that is extended, so E needs no H with E in it
     e[0] = kNone;
     int32_t gap = kNone;
     for (int64_t j = 1; j <= last; ++j) {
@@ -162,8 +163,8 @@ Aligned next_alignment(const Problem& problem, const Used& used, int64_t least, 
   Aligned found{};
   if (problem.m == 0 || problem.n == 0) return found;
   Rows rows(problem, used);
-  // H and F of every `step`-th row are kept: 8 bytes a column for each of them, and a byte a column for the directions
-  // of `step` rows, which is least for
+  // H and F of every `step`-th row are kept: 8 bytes per column for each of them, and a byte per column for each of
+  // the `step` rows whose directions are kept; both together are smallest for this
   const int64_t step = static_cast<int64_t>(std::ceil(std::sqrt(8.0 * static_cast<double>(problem.m))));
   const size_t stride = 2 * rows.size();
   std::vector<int32_t> kept(static_cast<size_t>((problem.m + step - 1) / step) * stride);

@@ -39,7 +39,7 @@ struct Grid::Strips {
   std::vector<int64_t> made;                 // strip that reads what row_H holds of a tile column
   std::vector<std::atomic<int64_t>> progress;  // tile columns before this one are done
   std::vector<std::atomic<int64_t>> begin;   // first tile column computed, once known
-  std::vector<int64_t> finish;               // behind the last one
+  std::vector<int64_t> finish;               // after the last one
   std::atomic<int64_t> next{0};
   std::atomic<bool> stop{false};
   std::atomic<bool> interrupted{false}, out_of_memory{false};
@@ -70,6 +70,17 @@ struct Grid::Strips {
   }
 };
 
+// A strip that a worker is at: the tile column that comes next, and what the tile before it left.
+struct Grid::Strip {
+  int64_t I;
+  size_t at;      // from the region's first
+  int64_t least;  // alignments that score less do not matter
+  int64_t J;
+  int32_t corner = 0;       // of the next tile
+  bool left_alive = false;  // may an alignment that counts come from the left?
+  bool left_made = true;    // does the column to the left hold what is to the left of this tile?
+};
+
 Grid::Grid(const Problem& problem, const Settings& settings)
     : p_(problem),
       s_(settings),
@@ -87,12 +98,12 @@ Region Grid::whole(int64_t least) const {
   region.row_F.assign(region.row_H.size(), kNever);
   region.column_E.assign(region.column_H.size(), kNever);
   for (int64_t J = 0; J < NJ_; ++J) {
-    const int64_t most = potential(p_, &region.row_H[static_cast<size_t>(J * T_)], columns_of(J), 0, J * T_ + 1, 0, 1, least);
-    region.row_alive.push_back(most >= least);
+    const int32_t* H = &region.row_H[static_cast<size_t>(J * T_)];
+    region.row_alive.push_back(potential(p_, H, columns_of(J), 0, J * T_ + 1, 0, 1, least) >= least);
   }
   for (int64_t I = 0; I < NI_; ++I) {
-    const int64_t most = potential(p_, &region.column_H[static_cast<size_t>(I * T_)], rows_of(I), I * T_ + 1, 0, 1, 0, least);
-    region.column_alive.push_back(most >= least);
+    const int32_t* H = &region.column_H[static_cast<size_t>(I * T_)];
+    region.column_alive.push_back(potential(p_, H, rows_of(I), I * T_ + 1, 0, 1, 0, least) >= least);
   }
   return region;
 }
@@ -138,7 +149,7 @@ void Grid::work(Region& region, Pass& pass, Strips& strips, int worker) {
     const int64_t I = region.I0 + strips.next++;
     if (I >= region.I1) return;
     try {
-      strip(region, pass, strips, I, worker);
+      take(region, pass, strips, I, worker);
     } catch (const std::bad_alloc&) {
       strips.out_of_memory = true;
       strips.stop = true;
@@ -146,79 +157,98 @@ void Grid::work(Region& region, Pass& pass, Strips& strips, int worker) {
   }
 }
 
-void Grid::strip(Region& region, Pass& pass, Strips& strips, int64_t I, int worker) {
-  const size_t at = static_cast<size_t>(I - region.I0);
-  const auto above = [&] { return at == 0 ? kDone : strips.progress[at - 1].load(std::memory_order_acquire); };
-  int64_t least = pass.least;
+// Choose the strip's first tile: where nothing comes from the left, that of the strip above. False if all is to stop.
+bool Grid::enter(const Region& region, const Pass& pass, Strips& strips, Strip& strip, int worker) const {
+  const size_t at = strip.at;
   if (pass.beam) {
     if (at > 0) strips.best_above = strips.best_here;
     strips.best_here = INT64_MIN;
-    least = std::max(least, strips.best_above - pass.beam);
+    strip.least = std::max(strip.least, strips.best_above - pass.beam);
   }
-  bool left_alive = region.column_alive[at], left_made = true;
-  if (pass.beam && left_alive) {
-    left_alive = potential(p_, &region.column_H[at * T_], rows_of(I), I * T_ + 1, region.J0 * T_, 1, 0, least) >= least;
+  const int64_t i = strip.I * T_, j = region.J0 * T_;
+  strip.left_alive = region.column_alive[at];
+  if (pass.beam && strip.left_alive) {
+    const int64_t most = potential(p_, &region.column_H[at * T_], rows_of(strip.I), i + 1, j, 1, 0, strip.least);
+    strip.left_alive = most >= strip.least;
   }
-  int64_t J = region.J0;
-  int32_t corner = strips.corners[at];
-  if (at > 0 && !left_alive && !restarts(I, J, least) && corner + p_.gain(I * T_, J * T_) < least) {
-    if (!strips.wait(s_, worker, [&] { return strips.begin[at - 1].load(std::memory_order_acquire) >= 0; })) return;
-    J = std::max(J, strips.begin[at - 1].load());
-    if (J > region.J0) {
-      corner = kNever;
-      left_made = false;
-    }
+  strip.corner = strips.corners[at];
+  if (at == 0 || strip.left_alive || restarts(strip.I, strip.J, strip.least) ||
+      strip.corner + p_.gain(i, j) >= strip.least) {
+    return true;
   }
-  const Kernel kernel = (p_.local ? s_.kernels->local : s_.kernels->score)[lanes_];
-  int64_t finish = J;
-  for (; J < region.J1; ++J) {
+  if (!strips.wait(s_, worker, [&] { return strips.begin[at - 1].load(std::memory_order_acquire) >= 0; })) return false;
+  strip.J = std::max(strip.J, strips.begin[at - 1].load());
+  if (strip.J > region.J0) {
+    strip.corner = kNever;
+    strip.left_made = false;
+  }
+  return true;
+}
+
+// Compute the strip's next tile, and see what may go on from it. `made`: the strip above computed the tile above.
+void Grid::compute(Region& region, Pass& pass, Strips& strips, Strip& strip, bool made, int worker) {
+  const int64_t I = strip.I, J = strip.J;
+  const size_t at = strip.at, place = static_cast<size_t>(J - region.J0);
+  Tile tile = make_tile(region, I, J, strip.corner);
+  if (!made) {
+    std::fill_n(tile.row_H, tile.columns, kNever);
+    std::fill_n(tile.row_F, tile.columns, kNever);
+    region.row_alive[place] = 0;
+  }
+  if (!strip.left_made) {
+    std::fill_n(tile.column_H, tile.rows, kNever);
+    std::fill_n(tile.column_E, tile.rows, kNever);
+  }
+  region.column_alive[at] = strip.left_alive;
+  if (pass.checkpoints) keep(region, pass, I, J, strip.corner);
+  const TileKernel kernel = (p_.local ? s_.kernels->local : s_.kernels->score)[lanes_];
+  kernel(tile, workspaces_[static_cast<size_t>(worker)].get(tile.rows, tile.columns));
+  if (pass.end) look_for_ends(pass, tile, I, J, strips);
+  const int64_t i = I * T_ + tile.rows, j = J * T_ + tile.columns, least = strip.least;
+  const int64_t below = potential(p_, tile.row_H, tile.columns, i, J * T_ + 1, 0, 1, pass.beam ? kDone : least);
+  region.row_alive[place] = below >= least;
+  strip.left_alive = potential(p_, tile.column_H, tile.rows, I * T_ + 1, j, 1, 0, least) >= least;
+  strip.left_made = true;
+  strips.made[place] = I + 1;
+  if (pass.beam) strips.best_here = std::max(strips.best_here, below);
+  if (strips.begin[at].load(std::memory_order_relaxed) < 0) strips.begin[at].store(J, std::memory_order_release);
+  if ((pass.cells += int64_t{tile.rows} * tile.columns) > pass.most_cells) pass.gave_up = true;
+  if (pass.gave_up || pass.full) strips.stop = true;
+}
+
+// Take a strip from its first tile to where it and the strip above have ended.
+void Grid::take(Region& region, Pass& pass, Strips& strips, int64_t I, int worker) {
+  Strip strip{I, static_cast<size_t>(I - region.I0), pass.least, region.J0};
+  if (!enter(region, pass, strips, strip, worker)) return;
+  const size_t at = strip.at;
+  const auto above = [&] { return at == 0 ? kDone : strips.progress[at - 1].load(std::memory_order_acquire); };
+  int64_t finish = strip.J;
+  for (; strip.J < region.J1; ++strip.J) {
+    const int64_t J = strip.J;
     if (above() <= J && !strips.wait(s_, worker, [&] { return above() > J; })) return;
     const size_t place = static_cast<size_t>(J - region.J0);
     const bool made = strips.made[place] == I;
-    const size_t first = place * static_cast<size_t>(T_), width = static_cast<size_t>(columns_of(J));
-    const int32_t next_corner = made ? region.row_H[first + width - 1] : kNever;
-    const bool wanted = (made && region.row_alive[place]) || left_alive || restarts(I, J, least) ||
-                        corner + p_.gain(I * T_, J * T_) >= least;
-    if (!wanted) {
-      const bool last = at > 0 && above() == kDone && J >= strips.finish[at - 1];
-      left_made = false;
-      corner = next_corner;
-      strips.progress[at].store(J + 1, std::memory_order_release);
-      if (last) break;
-      continue;
+    // read now: the tile overwrites what is above it
+    const size_t above_end = place * static_cast<size_t>(T_) + static_cast<size_t>(columns_of(J));
+    const int32_t next_corner = made ? region.row_H[above_end - 1] : kNever;
+    const bool wanted = (made && region.row_alive[place]) || strip.left_alive || restarts(I, J, strip.least) ||
+                        strip.corner + p_.gain(I * T_, J * T_) >= strip.least;
+    if (wanted) {
+      compute(region, pass, strips, strip, made, worker);
+      finish = J + 1;
+    } else {
+      strip.left_made = false;
     }
-    if (!made) {
-      std::fill_n(&region.row_H[first], width, kNever);
-      std::fill_n(&region.row_F[first], width, kNever);
-      region.row_alive[place] = 0;
-    }
-    Tile tile = make_tile(region, I, J, corner);
-    if (!left_made) {
-      std::fill_n(tile.column_H, tile.rows, kNever);
-      std::fill_n(tile.column_E, tile.rows, kNever);
-    }
-    region.column_alive[at] = left_alive;
-    if (pass.checkpoints) keep(region, pass, I, J, corner);
-    kernel(tile, workspaces_[static_cast<size_t>(worker)].get(tile.rows, tile.columns));
-    corner = next_corner;
-    if (pass.end) look_for_ends(pass, tile, I, J, strips);
-    const int64_t i = I * T_ + tile.rows, j = J * T_ + tile.columns;
-    const int64_t enough = pass.beam ? kDone : least;
-    const int64_t below = potential(p_, tile.row_H, tile.columns, i, J * T_ + 1, 0, 1, enough);
-    region.row_alive[place] = below >= least;
-    left_alive = potential(p_, tile.column_H, tile.rows, I * T_ + 1, j, 1, 0, least) >= least;
-    left_made = true;
-    strips.made[place] = I + 1;
-    if (pass.beam) strips.best_here = std::max(strips.best_here, below);
-    if (strips.begin[at].load(std::memory_order_relaxed) < 0) strips.begin[at].store(J, std::memory_order_release);
-    finish = J + 1;
-    if ((pass.cells += int64_t{tile.rows} * tile.columns) > pass.most_cells) pass.gave_up = true;
-    if (pass.gave_up || pass.full) strips.stop = true;
+    strip.corner = next_corner;
+    const bool last = !wanted && at > 0 && above() == kDone && J >= strips.finish[at - 1];
     strips.progress[at].store(J + 1, std::memory_order_release);
-    strips.look(s_, worker);
-    if (strips.stop) return;
+    if (last) break;
+    if (wanted) strips.look(s_, worker);
+    if (wanted && strips.stop) return;
   }
-  if (strips.begin[at].load(std::memory_order_relaxed) < 0) strips.begin[at].store(region.J1, std::memory_order_release);
+  if (strips.begin[at].load(std::memory_order_relaxed) < 0) {
+    strips.begin[at].store(region.J1, std::memory_order_release);
+  }
   strips.finish[at] = finish;
   strips.progress[at].store(kDone, std::memory_order_release);
 }

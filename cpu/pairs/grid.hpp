@@ -13,10 +13,10 @@ namespace swsearch {
 struct Region {
   int64_t I0, I1, J0, J1;
   int32_t corner;
-  std::vector<int32_t> row_H, row_F;        // above, a column each
-  std::vector<int32_t> column_H, column_E;  // before, a row each
-  std::vector<uint8_t> row_alive;           // a tile column each: may an alignment that counts pass here?
-  std::vector<uint8_t> column_alive;        // a tile row each
+  std::vector<int32_t> row_H, row_F;        // above, one per column
+  std::vector<int32_t> column_H, column_E;  // before, one per row
+  std::vector<uint8_t> row_alive;           // one per tile column: may an alignment that counts pass here?
+  std::vector<uint8_t> column_alive;        // one per tile row
 };
 
 // Regions of `step` x `step` tiles, by their place in the grid of such regions.
@@ -57,18 +57,21 @@ class Grid {
   int64_t choose_step(const Region& region, int64_t memory, double share) const;
 
   // Follow the path, which is in the region, until it leaves it or ends; `least` as it was in the forward pass.
-  // False if the memory does not do.
+  // False if the memory is not enough.
   bool back(Region&& region, Path& path, int64_t memory, int64_t least);
   // The same, from checkpoints that a pass has kept already.
   bool back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least);
 
  private:
   struct Strips;
+  struct Strip;
   int64_t rows_of(int64_t I) const { return std::min<int64_t>(T_, p_.m - I * T_); }
   int64_t columns_of(int64_t J) const { return std::min<int64_t>(T_, p_.n - J * T_); }
   bool restarts(int64_t I, int64_t J, int64_t least) const;
   void work(Region& region, Pass& pass, Strips& strips, int worker);
-  void strip(Region& region, Pass& pass, Strips& strips, int64_t I, int worker);
+  void take(Region& region, Pass& pass, Strips& strips, int64_t I, int worker);
+  bool enter(const Region& region, const Pass& pass, Strips& strips, Strip& strip, int worker) const;
+  void compute(Region& region, Pass& pass, Strips& strips, Strip& strip, bool made, int worker);
   void keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner);
   void look_for_ends(Pass& pass, const Tile& tile, int64_t I, int64_t J, Strips& strips) const;
   void through_tile(Region& region, Path& path);

@@ -1,4 +1,4 @@
-// kernel: the recurrence over one tile, a diagonal at a time; included once for each instruction set.
+// kernel: the recurrence over one tile, one diagonal at a time; read once for each instruction set.
 //
 // Work:    lane = row; the cells of an anti-diagonal do not depend on each other, so that the loop over them is
 //          plain C++ that the compiler vectorises for any width.
@@ -7,10 +7,10 @@
 //              E(i, j) = max(E(i, j-1), G(i, j-1))      F(i, j) = max(F(i-1, j), G(i-1, j))
 //              H(i, j) = max(G(i-1, j-1) + open + 2 * extend + score(i, j), E(i, j), F(i, j))
 // Scores:  a diagonal needs another letter pair in every lane. Rows of a profile are read 16 columns at a time, each
-//          row one column behind the row above, and transposed: 0.25 instructions a cell, where a gather takes one.
+//          row one column left of the row above, and transposed: 0.25 instructions per cell, where a gather takes one.
 // Lanes:   whole chunks are computed; those outside the tile hold values that nothing inside reads.
 //
-// No include here: this file is read inside a namespace and under another target.
+// No include here: this file is read inside a namespace and under a target, by isa/<name>.cpp.
 
 typedef int8_t Bytes __attribute__((vector_size(16)));
 
@@ -203,7 +203,7 @@ void run(Tile& tile, const TileMemory& memory) {
   }
 }
 
-const Kernels kKernels = {
+const PairKernels kPairKernels = {
     {run<int16_t, false, false>, run<int32_t, false, false>},
     {run<int16_t, true, false>, run<int32_t, true, false>},
     {run<int16_t, false, true>, run<int32_t, false, true>},

@@ -8,8 +8,8 @@ namespace swsearch {
 struct Many {
   const uint8_t* queries;
   const uint8_t* subjects;
-  const int64_t* places;  // four a pair: where its query begins, the query's length, and so for its subject
-  const int64_t* known;   // one a pair, or null: a score that it reaches, which spares looking for one
+  const int64_t* places;  // four per pair: where its query begins, the query's length, and so for its subject
+  const int64_t* known;   // one per pair, or null: a score that it reaches, which spares looking for one
   int64_t count;
   Problem costs;          // the pairs' costs and free ends; it has no sequences
   Settings settings;      // `threads` pairs at a time, `memory` bytes for each of them
@@ -21,7 +21,7 @@ struct Outcome {
   int64_t needed = 0;  // if not 0: there is no result, because it takes so many bytes
 };
 
-// One a pair, in their order. Threads take the largest pair that is left, so that they end together; `interrupted`
+// One per pair, in their order. Threads take the largest pair that is left, so that they end together; `interrupted`
 // is asked by the calling thread alone. Throws Interrupted.
 std::vector<Outcome> align_many(const Many& many);
 

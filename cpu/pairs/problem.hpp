@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "module/interruption.hpp"
+#include "interruption.hpp"
 #include "pairs/tile.hpp"
 
 namespace swsearch {
@@ -31,7 +31,7 @@ struct Problem {
   int32_t above(int64_t j) const { return subject_start ? 0 : static_cast<int32_t>(-gap(j)); }
   int32_t before(int64_t i) const { return query_start ? 0 : static_cast<int32_t>(-gap(i)); }
 
-  // What an alignment can still gain behind cell (i, j), in H, E or F: at best every residue of either rest is in
+  // What an alignment can still gain after cell (i, j), in H, E or F: at best every residue of either rest is in
   // its best pair. What the longer rest has more stands in gaps, unless its end is free; their opening is not
   // counted, since the cell may lie in a gap.
   int64_t gain(int64_t i, int64_t j) const {
@@ -65,7 +65,7 @@ struct Settings {
   int64_t memory;     // bytes for tables
   int threads;
   int64_t beam;       // how far below the best a first pass follows; 0: no first pass
-  const Kernels* kernels;
+  const PairKernels* kernels;
   AskToStop interrupted;  // asked between tiles; may be empty
 };
 

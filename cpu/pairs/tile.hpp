@@ -1,18 +1,16 @@
-// tile: what the kernel of one rectangle of the matrix takes and gives.
+// tile: what the kernel of one tile, a rectangle of the matrix, takes and gives.
 //
-// Scores on the edges are absolute (int32); inside, a tile counts from its best edge score, so that 16-bit lanes
-// do for sequences of any length.
+// Scores on the edges are absolute (int32); inside, a tile counts from its best edge score, so that 16-bit
+// lanes are enough for sequences of any length.
 //
-// What kernels see is plain data and static functions. Of a template or an inline function, the standard library's too,
-// the linker keeps one file's copy for the whole program: if that was compiled for AVX-512, the program ends on other
-// processors. tests/engines/cpu/test_objects.py looks for such copies.
+// What kernels see is plain data and static functions, for the reason that codes.hpp gives.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "isa/instructions.hpp"
+#include "codes.hpp"
 
 // No iteration of the loop that follows writes what another reads.
 #if defined(__clang__)
@@ -30,8 +28,6 @@
 
 namespace swsearch {
 
-constexpr int kCodes = 32;                    // codes of a residue, and columns of the score table
-constexpr int32_t kNever = -(1 << 30);        // minus infinity of absolute scores
 constexpr int kChunk = 32;                    // lanes are computed in multiples of this
 constexpr int kLaneOffset = kChunk - 1;       // row 1 is lane 32: the chunks of a diagonal begin aligned
 constexpr int kMargin = 2 * kChunk;           // profile columns on either side that only spare lanes read
@@ -96,7 +92,7 @@ struct Range {
 
 // A cell's score and the corner's differ by no more than gaps over both sides (down), or (up) by what a row and a
 // column more can gain: taking away the last k residues of one sequence leaves at most k residues of the other
-// alone, behind the rest in one gap, so that H(i, j) - H(i - k, j) <= k * (max_score + extend) + open.
+// alone, after the rest in one gap, so that H(i, j) - H(i - k, j) <= k * (max_score + extend) + open.
 // Edges that were cut off hold `never`: they stay below every true value, and so does all that follows from them.
 static inline Range tile_range(int rows, int columns, int32_t max_score, int32_t open, int32_t extend) {
   const int64_t side = int64_t{rows} + columns + 2;
@@ -105,7 +101,7 @@ static inline Range tile_range(int rows, int columns, int32_t max_score, int32_t
   Range range;
   range.never = -(up + down + open + 2);
   range.low = range.never - down - open - 512;  // a pair scores at least -128
-  range.high = up + side * extend + open + 512;  // the kernel adds `extend` a diagonal
+  range.high = up + side * extend + open + 512;  // the kernel adds `extend` per diagonal
   return range;
 }
 
@@ -114,19 +110,12 @@ inline bool fits_16_bits(int tile, int32_t max_score, int32_t open, int32_t exte
   return range.low > INT16_MIN && range.high - range.never < INT16_MAX;
 }
 
-using Kernel = void (*)(Tile&, const TileMemory&);
+using TileKernel = void (*)(Tile&, const TileMemory&);
 
-struct Kernels {
+// What an instruction set has for pairs.
+struct PairKernels {
   // [16 bits, 32 bits]
-  Kernel score[2], local[2], trace[2], trace_local[2];
+  TileKernel score[2], local[2], trace[2], trace_local[2];
 };
-
-const Kernels& scalar_kernels();
-const Kernels& sse41_kernels();
-const Kernels& avx2_kernels();
-const Kernels& avx512_kernels();
-
-// The kernels to be used where an instruction set is available.
-const Kernels& kernels_of(Instructions instructions);
 
 }  // namespace swsearch

@@ -16,14 +16,13 @@ constexpr int64_t kEnoughRows = 1024;
 
 OwnedBundle::OwnedBundle(std::vector<Query> queries, int bits) : queries_(std::move(queries)) {
   const int64_t most = strip_rows(bits);
-  std::vector<int> pieces_of;  // each strip's
   for (size_t n = 0; n < queries_.size(); ++n) {
     const Query& query = queries_[n];
     for (int64_t row = 0; row < query.rows; row += most) {
       const int rows = static_cast<int>(std::min(most, query.rows - row));
       const bool first = row == 0, last = row + rows == query.rows;
-      const bool shared = !strips_.empty() && first && last && strips_.back().rows + rows <= most && pieces_.back().last &&
-                          pieces_.back().first;
+      const bool shared = !strips_.empty() && first && last && strips_.back().rows + rows <= most &&
+                          pieces_.back().last && pieces_.back().first;
       if (!shared) {
         strips_.push_back({nullptr, 0, nullptr, 0, 0});
       }

@@ -1,7 +1,6 @@
-// kernel_table: an instruction set's kernels of searches; read behind striped_kernel.hpp.
+// kernel_table: an instruction set's kernels of searches; read after striped_kernel.hpp.
 
-const ScanKernels kScanKernels = {
-    SWSEARCH_NAME,
+const SearchKernels kSearchKernels = {
     kVectorBytes,
     kColumns,
     {scan<int8_t, Mode::kLocal>, scan<int16_t, Mode::kLocal>, scan<int32_t, Mode::kLocal>},

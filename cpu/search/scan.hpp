@@ -1,13 +1,13 @@
 // scan: queries against one block of 64 subjects, what the kernels take and give.
 //
-// What kernels see is plain data, for the reason that tile.hpp gives.
+// What kernels see is plain data, for the reason that codes.hpp gives.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "pairs/tile.hpp"
+#include "codes.hpp"
 
 #if defined(__clang__)
 #define SWSEARCH_UNROLL _Pragma("unroll")
@@ -75,7 +75,7 @@ struct ScanMemory {
 using ScanKernel = void (*)(const Costs&, const Bundle&, const Block&, const ScanMemory&,
                             const std::atomic<bool>& stop);
 
-// Not inline, for the same reason.
+// Defined in search.cpp and not inline, for the same reason.
 bool is_set(const std::atomic<bool>& stop);
 
 // What a striped kernel works in, aligned likewise.
@@ -90,8 +90,8 @@ struct StripedMemory {
 using StripedKernel = LaneScore (*)(const Costs&, const uint8_t* query, int rows, const uint8_t* subject, int columns,
                                     const StripedMemory&, const std::atomic<bool>& stop);
 
-struct ScanKernels {
-  const char* name;
+// What an instruction set has for searches.
+struct SearchKernels {
   int vector_bytes;
   int columns;  // that are computed at a time
   // [8, 16, 32 bits]; global and semi-global scores are never computed in 8
@@ -118,17 +118,10 @@ constexpr size_t striped_lanes(int rows, int lanes) {
   return (used + kBlockLanes - 1) / kBlockLanes * kBlockLanes;
 }
 
-// Lanes of a table of scores and the edges that are kept behind it.
+// Lanes of a table of scores and of the edges that are kept after it.
 constexpr size_t scan_table_lanes(int columns) {
   return static_cast<size_t>(kCodes * columns + 4 * columns + 3 + columns) * kBlockLanes;
 }
-
-const ScanKernels& scalar_scan();
-const ScanKernels& sse41_scan();
-const ScanKernels& avx2_scan();
-const ScanKernels& avx512bw_scan();
-const ScanKernels& avx512vbmi_scan();
-const ScanKernels& neon_scan();
 
 // Most rows of a strip. What is kept of a row, H and E of 64 lanes, then takes half of a small L2 cache.
 constexpr int strip_rows(int bits) { return 2048 * 8 / bits; }

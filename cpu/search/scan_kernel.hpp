@@ -4,15 +4,15 @@
 //          rows of a strip one after the other: F and H of the row above stay in registers, E and H of the column
 //          before are read and written once every kColumns cells.
 // Scores:  of kColumns columns with every letter of the strip, looked up beforehand by byte permutes; a cell then adds
-//          from memory. (A permute a cell, from a row of the query's profile, takes one instruction more with VBMI and
-//          three with AVX2.)
+//          from memory. (A permute per cell, from a row of the query's profile, takes one instruction more with VBMI
+//          and three with AVX2.)
 // Values:  in local mode lanes of 8 and 16 bits count from `zero`, which is as far above the lane's lowest value as a
 //          gap's first two residues cost: below it only one sum saturates, and all else is plain arithmetic, which
-//          x86 processors do twice as often a cycle.
+//          x86 processors do twice as often per cycle.
 // Cell:    1 saturated sum, 3 differences, 6 maxima (5 where the mode has no zero and no best cell).
 // Limits:  a local score that reaches the lane's highest value is flagged as saturated.
 //
-// No include here: read inside a namespace and under a target, behind vector.hpp and an instruction set's own header.
+// No include here: read inside a namespace and under a target, after vector.hpp and an instruction set's own header.
 
 enum class Cells { kLocal, kPlain, kEnds };  // kEnds: with the best H of the columns where a lane's subject ends
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "interruption.hpp"
 #include "search/bundle.hpp"
-#include "module/interruption.hpp"
 
 namespace swsearch {
 
@@ -46,7 +46,7 @@ class AlignedMemory {
 };
 
 // What a column costs a striped kernel, in what a row of a vector costs the other one: measured on Zen 4 with vectors
-// of 16, 32 and 64 bytes, 64 to 5,478 rows and unrelated sequences: 12 to 30, and 1.3 to 1.8 a vector.
+// of 16, 32 and 64 bytes, 64 to 5,478 rows and unrelated sequences: 12 to 30, and 1.3 to 1.8 per vector.
 constexpr int64_t striped_column(int64_t rows, int lanes) { return 24 + (rows + lanes - 1) / lanes * 3 / 2; }
 
 // A bundle against a block of the chunk; or against up to 64 subjects that are packed together first, or one by one.
@@ -110,7 +110,7 @@ class Job {
     return work();
   }
 
-  // Global and semi-global mode: the lengths say beforehand which lanes do.
+  // Global and semi-global mode: the lengths say beforehand which lanes are wide enough.
   void run_wide() {
     std::vector<OwnedBundle::Query> ascending = queries_;
     std::stable_sort(ascending.begin(), ascending.end(), [&](const auto& a, const auto& b) {
@@ -275,7 +275,8 @@ class Job {
     memory.best = worker.best.get(static_cast<size_t>(bundle.most_pieces()) * kBlockLanes * lane_bytes);
     memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded(lengths[0]) * row_bytes) : nullptr;
     memory.found = static_cast<LaneScore*>(worker.found.get(bundle.queries().size() * kBlockLanes * sizeof(LaneScore)));
-    s_.kernels->of(s_.costs.mode, item.bits)(s_.costs, bundle.view(), {columns, lengths, item.n_subjects}, memory, stop_);
+    const ScanKernel kernel = s_.kernels->of(s_.costs.mode, item.bits);
+    kernel(s_.costs, bundle.view(), {columns, lengths, item.n_subjects}, memory, stop_);
     const LaneScore* found = memory.found;
     for (const OwnedBundle::Query& query : bundle.queries()) {
       for (int lane = 0; lane < item.n_subjects; ++lane) take(item, worker, query.place, lane, found[lane]);
@@ -301,7 +302,7 @@ class Job {
 
   void take(const Item& item, Worker& worker, int query, int k, const LaneScore& found) {
     const int64_t subject = subject_of(item, k);
-    worker.counts.pairs[ScanKernels::place_of(item.bits)] += 1;
+    worker.counts.pairs[SearchKernels::place_of(item.bits)] += 1;
     if (found.saturated) {
       worker.saturated.emplace_back(query, subject);
     } else {
@@ -344,6 +345,8 @@ class Job {
 };
 
 }  // namespace
+
+bool is_set(const std::atomic<bool>& stop) { return stop.load(std::memory_order_relaxed); }
 
 SearchCounts run(const Search& search) { return Job(search).run(); }
 

@@ -4,12 +4,11 @@
 #include <cstdint>
 #include <functional>
 
-#include "isa/instructions.hpp"
 #include "search/scan.hpp"
 
 namespace swsearch {
 
-// How lanes are used: a subject each, all for one subject, or whatever is less work. The result is the same.
+// How lanes are used: one subject in each, all for one subject, or whatever is less work. The result is the same.
 enum class Way { kChosen, kLanes, kStriped };
 
 struct Search {
@@ -18,7 +17,7 @@ struct Search {
   const uint8_t* codes;
   const int64_t* query_offsets;
   int n_queries;
-  // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, a query each
+  // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, one per query
   const int32_t* longest_16;
   // subjects: blocks of 64 as swsearch/blocks.py lays them out, n_blocks + 1 offsets in columns
   const uint8_t* residues;
@@ -34,7 +33,7 @@ struct Search {
   int last_bits;   // and the widest that are tried
   int threads;
   Way way;
-  const ScanKernels* kernels;
+  const SearchKernels* kernels;
   // [n_queries][n_subjects, or n_chosen]; out: the scores, and what saturated even in the widest lanes
   int32_t* scores;
   uint8_t* saturated;
@@ -48,8 +47,5 @@ struct SearchCounts {
 
 // Throws Interrupted, std::bad_alloc.
 SearchCounts run(const Search& search);
-
-// The kernels for an instruction set.
-const ScanKernels& scan_kernels(Instructions instructions);
 
 }  // namespace swsearch

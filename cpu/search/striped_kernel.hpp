@@ -6,12 +6,12 @@
 //          lowest; then F is carried on into the next run as long as it changes something.
 // Scores:  a profile, each letter's score with every row in that order, looked up by byte permutes.
 // Values:  as in scan_kernel.hpp.
-// Carry:   an F that arrives at a run's row is followed while F > H - open, `open` being what a gap costs beside its
-//          residues: else F - extend <= H - first, which the rows below already know of. In local mode one below zero
-//          ends, too, since no H is. H that grew by an F may open a gap in the other sequence.
-// Limits:  as in scan_kernel.hpp. Rows behind the query's last compute what no row of the query reads.
+// Carry:   an F that arrives at a run's row is followed while F > H - open, `open` being what a gap costs apart from
+//          its residues: else F - extend <= H - first, which the rows below already know of. In local mode one below
+//          zero ends, too, since no H is. H that grew by an F may open a gap in the other sequence.
+// Limits:  as in scan_kernel.hpp. Rows after the query's last compute what no row of the query reads.
 //
-// No include here: read inside a namespace and under a target, behind scan_kernel.hpp.
+// No include here: read inside a namespace and under a target, after scan_kernel.hpp.
 
 // Lanes moved up by one; `low` comes in.
 template <class V>

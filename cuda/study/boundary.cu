@@ -1,7 +1,7 @@
 // boundary.cu: row 0 and column 0 of the matrices, by a launch of its own before all others, as the papers have it.
 //
 // Work:    thread = place t of row 0 and of column 0.
-// Traffic: two writes a thread and matrix.
+// Traffic: two writes per thread and matrix.
 // Limits:  none.
 // Why:     every kernel that keeps its matrix in global memory then treats all cells alike.
 #include "study.cuh"

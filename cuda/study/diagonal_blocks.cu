@@ -1,11 +1,11 @@
-// diagonal_blocks.cu: tiles of the matrix along block diagonals, one launch a block diagonal (Huynh et al.).
+// diagonal_blocks.cu: tiles of the matrix along block diagonals, one launch per block diagonal (Huynh et al.).
 //
 // Work:    thread = one cell of a tile, block = a tile of SWSEARCH_ROWS x SWSEARCH_COLUMNS cells, grid = the tiles of
-//          one block diagonal; inside a tile one barrier an element diagonal.
+//          one block diagonal; inside a tile one barrier per element diagonal.
 // Traffic: per cell, in global memory: one write and three reads of H (with affine gaps E and F too); with
 //          SWSEARCH_SHARED the reads are of the tile's border only, and each matrix is written once, whole rows at a
 //          time. 26 to 32 registers (sm_90, NVRTC 13.5, November 2026).
-// Limits:  at most 1,024 cells a tile; the whole matrix in GPU memory.
+// Limits:  at most 1,024 cells per tile; the whole matrix in GPU memory.
 // Why:     the paper's own layout, kept as it is: of the threads of a tile only those on the diagonal work, so that
 //          small tiles, with more of them at once, should win.
 #include "study.cuh"

@@ -1,8 +1,8 @@
 // element_diagonals.cu: one element diagonal after the other, the kernel chosen by its length (Huynh et al.).
 //
 // Work:    thread = the cells of a diagonal that are a stride apart; study_warp: one warp takes all diagonals of up to
-//          32 cells at either end; study_block: one block those of up to 1,024; study_grid: a launch a diagonal, a
-//          thread a cell.
+//          32 cells at either end; study_block: one block those of up to 1,024; study_grid: one launch per
+//          diagonal, one thread per cell.
 // Traffic: per cell one write and three reads of H in global memory (with affine gaps E and F too), neighbours on a
 //          diagonal a row apart, so that every access of a warp takes 32 sectors. 24 to 28 registers (sm_90, NVRTC
 //          13.5, November 2026).

@@ -1,4 +1,4 @@
-// inter_task.cu: a subject a thread, tiles of 4 x 4 cells in registers, columns buffered between tiles (CUDASW++).
+// inter_task.cu: one subject per thread, tiles of 4 x 4 cells in registers, columns buffered between tiles (CUDASW++).
 //
 // Work:    thread = one subject against the whole query, warp = 32 subjects of similar length, interleaved, block =
 //          any number of warps, grid = warps that take groups of 32 subjects a grid's stride apart.
@@ -6,7 +6,7 @@
 //          column are 4 words out and 4 words in, in shared memory (SWSEARCH_SHARED: short queries) or global memory.
 //          40 or 48 registers (sm_90, NVRTC 13.5, November 2026).
 // Limits:  local mode; scores up to 32,767 (swsearch/bench/study/inter_task.py bounds them beforehand); with
-//          SWSEARCH_SHARED 4 bytes of shared memory a query row and thread.
+//          SWSEARCH_SHARED 4 bytes of shared memory per query row and thread.
 // Why:     the seed for short queries against CUDASW++ 2.0's form: the same tiles, another home for the buffer.
 #include "study.cuh"
 
@@ -20,7 +20,7 @@ __device__ __forceinline__ u32 packed_h(u32 word) { return (u32)(int)(short)word
 __device__ __forceinline__ u32 packed_e(u32 word) { return (u32)((int)word >> 16); }
 
 extern "C" __global__ void study_inter_task(
-    const u32* __restrict__ residues,       // by group: (words, 32 lanes), four residues a word
+    const u32* __restrict__ residues,       // by group: (words, 32 lanes), four residues per word
     const u64* __restrict__ group_begins,   // (groups): first word
     const int* __restrict__ group_words,    // (groups): words of a lane
     int n_groups,

@@ -1,9 +1,9 @@
 // strips.cu: strips of rows, each a launch of one block on a stream of its own, a row handed on (Szafarczyk).
 //
-// Work:    thread = one row of a strip, block = the strip, all columns, one barrier an element diagonal; grid = one
+// Work:    thread = one row of a strip, block = the strip, all columns, one barrier per element diagonal; grid = one
 //          block. Concurrent launches are the parallelism between strips.
-// Traffic: 2 bits of direction a cell (4 with affine gaps) in global memory, and 8 to 16 bytes a column and strip for
-//          the row between strips; in shared memory one score from a table, and H (and F) of the row above. 28 to
+// Traffic: 2 bits of direction per cell (4 with affine gaps) in global memory, and 8 to 16 bytes per column and strip
+//          for the row between strips; in shared memory one score from a table, and H (and F) of the row above. 28 to
 //          32 registers (sm_90, NVRTC 13.5, November 2026).
 // Limits:  a strip's kernel waits for the strip before, so that strips must be launched in order and no more than are
 //          resident may be under way; shared memory for two diagonals and the table.

@@ -50,7 +50,7 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
         Scores descend.
     """
     scoring = first.scoring
-    found = extension.load().align_again(
+    found = extension.load().align_further(
         np.ascontiguousarray(first.query),
         np.ascontiguousarray(first.subject),
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),

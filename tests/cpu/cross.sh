@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The C++ kernels against the plain recurrence (search_cpu.cpp), as each compiler that is here makes them: for this
+# The C++ kernels against the plain recurrence (search.cpp), as each compiler that is here makes them: for this
 # machine, and for 64-bit Arm, run by an emulator. A minute and a half for all of it; says what is left out.
 # Needs g++; takes clang++, aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: clang, g++-aarch64-linux-gnu, qemu-user).
 # Run: tests/cpu/cross.sh [share of the random cases in percent]

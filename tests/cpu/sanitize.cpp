@@ -1,7 +1,8 @@
-// sanitize_cpu: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize_cpu.sh.
+// sanitize: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize.sh.
 #include <cstdio>
 #include <random>
 
+#include "isa/kernels.hpp"
 #include "pairs/many.hpp"
 
 using namespace swsearch;
@@ -18,7 +19,7 @@ int many_that_differ(const int8_t* scores) {
   std::vector<Outcome> first;
   int wrong = 0;
   for (const int threads : {1, 2, 7}) {
-    const Settings settings{32, 1 << 20, threads, 350, &kernels_of(available_instructions().front()),
+    const Settings settings{32, 1 << 20, threads, 350, &pair_kernels(available_instructions().front()),
                             [] { return false; }};
     const Many many{codes.data(), codes.data(), places.data(), nullptr, kCount, costs, settings, true};
     const std::vector<Outcome> found = align_many(many);
@@ -47,7 +48,7 @@ int main() {
       prepare(problem);
       Aligned first{};
       for (int threads = 1; threads <= 4; ++threads) {
-        const Settings settings{32, 1 << 20, threads, 350, &kernels_of(available_instructions().front()), {}};
+        const Settings settings{32, 1 << 20, threads, 350, &pair_kernels(available_instructions().front()), {}};
         const Aligned found = align(problem, settings, true);
         if (threads == 1) first = found;
         wrong += found.score != first.score || found.cigar != first.cigar;

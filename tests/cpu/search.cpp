@@ -1,7 +1,7 @@
-// search_cpu: searches and pairs against the plain recurrence, with every instruction set of this processor.
+// search: searches and pairs against the plain recurrence, with every instruction set of this processor.
 //
-// Needs no Python, so that it also runs under an emulator (cross_cpu.sh) and under sanitizers (sanitize_cpu.sh).
-// Run: search_cpu [share of the random cases in percent [a single instruction set]]
+// Needs no Python, so that it also runs under an emulator (cross.sh) and under sanitizers (sanitize.sh).
+// Run: search [share of the random cases in percent [a single instruction set]]
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/kernels.hpp"
 #include "pairs/problem.hpp"
 #include "search/search.hpp"
 
@@ -244,7 +245,7 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
                   static_cast<int64_t>(chunk.column_offsets.size()) - 1,
                   chunk.lengths.data(), static_cast<int64_t>(chunk.lengths.size()),
                   task.chosen.empty() ? nullptr : task.chosen.data(), static_cast<int64_t>(task.chosen.size()),
-                  task.first_bits, task.last_bits, task.threads, way, &scan_kernels(instruction_sets[set]),
+                  task.first_bits, task.last_bits, task.threads, way, &search_kernels(instruction_sets[set]),
                   scores.data(), saturated.data(), [](int64_t) { return false; }};
     const SearchCounts counts = run(search);
     totals[set].searches += 1;
@@ -411,7 +412,7 @@ void check_that_it_stops() {
     uint8_t saturated = 0;
     const Search search{{scheme.scores.data(), 12, 1, Mode::kLocal}, query.data(), offsets, 1, &longest,
                         chunk.residues.data(), chunk.column_offsets.data(), 1, chunk.lengths.data(), 1, nullptr, 0,
-                        8, 32, 2, Way::kChosen, &scan_kernels(instruction_sets[set]), &score, &saturated,
+                        8, 32, 2, Way::kChosen, &search_kernels(instruction_sets[set]), &score, &saturated,
                         [](int64_t) { return true; }};
     try {
       run(search);
@@ -453,7 +454,7 @@ void check_pair(const Codes& query, const Codes& subject, const Scheme& scheme, 
   prepare(problem);
   const int64_t expected = plain_score(query, subject, scheme, local, ends);
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
-    settings.kernels = &kernels_of(instruction_sets[set]);
+    settings.kernels = &pair_kernels(instruction_sets[set]);
     Aligned found;
     try {
       found = align(problem, settings, true);

@@ -39,7 +39,7 @@ WIDEST = extension.instruction_sets()[0]
 def cpu(request):
     """The CPU engine, with each instruction set of this machine, and the widest with each way of using its lanes.
 
-    All sets in all ways are in `every_cpu` and, without Python, in search_cpu.cpp.
+    All sets in all ways are in `every_cpu` and, without Python, in tests/cpu/search.cpp.
     """
     with cpu_engine(request.param[0], 2) as made:
         made.way = request.param[1]

@@ -71,9 +71,9 @@ def test_empty_sequences_have_none():
 
 def test_the_extension_checks_what_it_is_given():
     codes, scores = np.zeros(5, dtype=np.uint8), np.zeros((32, 32), dtype=np.int8)
-    again = extension.load().align_again
+    align_further = extension.load().align_further
     pairs = np.zeros((1, 2), dtype=np.int64)
-    assert again(codes, codes, scores, pairs, 11, 1, 1, 1) == []
+    assert align_further(codes, codes, scores, pairs, 11, 1, 1, 1) == []
     for arguments in (
         (codes + 40, codes, scores, pairs, 11, 1, 1, 1),
         (codes, codes, scores[1:], pairs, 11, 1, 1, 1),
@@ -82,7 +82,7 @@ def test_the_extension_checks_what_it_is_given():
         (codes, codes, scores, pairs, 11, 1, 0, 1),
     ):
         with pytest.raises(ValueError, match="expected"):
-            again(*arguments)
+            align_further(*arguments)
 
 
 def search(query=UNIT, subjects=(REPEATS, ("other", "PPGG" + UNIT)), **options):

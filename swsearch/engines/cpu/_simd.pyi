@@ -42,7 +42,7 @@ def align_many(
     instructions: str,
     /,
 ) -> tuple[bytes, bytes, bytes]: ...
-def align_again(
+def align_further(
     query: ByteArray,
     subject: ByteArray,
     scores: ScoreBytes,

@@ -1,5 +1,5 @@
-// scan_avx2: the scan's kernels for x86-64 with AVX2.
-#include "search/scan.hpp"
+// avx2: the kernels for x86-64 processors with AVX2, chosen when the program runs.
+#include "isa/kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,12 +12,12 @@
 
 namespace swsearch {
 namespace avx2 {
-#define SWSEARCH_NAME "avx2"
 #include "isa/vector.hpp"
 #include "isa/vector_avx2.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
 #include "search/kernel_table.hpp"
+#include "pairs/kernel.hpp"
 }  // namespace avx2
 }  // namespace swsearch
 
@@ -26,8 +26,4 @@ namespace avx2 {
 #else
 #pragma GCC pop_options
 #endif
-
-namespace swsearch {
-const ScanKernels& avx2_scan() { return avx2::kScanKernels; }
-}  // namespace swsearch
 #endif

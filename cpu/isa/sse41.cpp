@@ -1,7 +1,8 @@
-// kernel_sse41: the kernels for x86-64 processors with SSE4.1, chosen when the program runs.
-#include "pairs/tile.hpp"
+// sse41: the kernels for x86-64 processors with SSE4.1, chosen when the program runs.
+#include "isa/kernels.hpp"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("sse4.1,ssse3"))), apply_to = function)
 #else
@@ -11,6 +12,11 @@
 
 namespace swsearch {
 namespace sse41 {
+#include "isa/vector.hpp"
+#include "isa/vector_sse41.hpp"
+#include "search/scan_kernel.hpp"
+#include "search/striped_kernel.hpp"
+#include "search/kernel_table.hpp"
 #include "pairs/kernel.hpp"
 }  // namespace sse41
 }  // namespace swsearch
@@ -20,8 +26,4 @@ namespace sse41 {
 #else
 #pragma GCC pop_options
 #endif
-
-namespace swsearch {
-const Kernels& sse41_kernels() { return sse41::kKernels; }
-}  // namespace swsearch
 #endif

@@ -1,7 +1,8 @@
-// kernel_avx512: the kernels for x86-64 processors with AVX-512, chosen when the program runs.
-#include "pairs/tile.hpp"
+// avx512bw: the kernels for x86-64 processors with AVX-512 F, BW, DQ and VL, chosen when the program runs.
+#include "isa/kernels.hpp"
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
 #else
@@ -10,9 +11,14 @@
 #endif
 
 namespace swsearch {
-namespace avx512 {
+namespace avx512bw {
+#include "isa/vector.hpp"
+#include "isa/vector_avx512.hpp"
+#include "search/scan_kernel.hpp"
+#include "search/striped_kernel.hpp"
+#include "search/kernel_table.hpp"
 #include "pairs/kernel.hpp"
-}  // namespace avx512
+}  // namespace avx512bw
 }  // namespace swsearch
 
 #if defined(__clang__)
@@ -20,8 +26,4 @@ namespace avx512 {
 #else
 #pragma GCC pop_options
 #endif
-
-namespace swsearch {
-const Kernels& avx512_kernels() { return avx512::kKernels; }
-}  // namespace swsearch
 #endif

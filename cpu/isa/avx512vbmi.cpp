@@ -1,18 +1,19 @@
-// scan_avx512vbmi: the scan's kernels for x86-64 with AVX-512 VBMI.
-#include "search/scan.hpp"
+// avx512vbmi: the kernels of searches for x86-64 processors with AVX-512 VBMI, chosen when the program runs.
+//
+// Pairs have no use for byte permutes over whole vectors: they take the kernels of avx512bw.cpp.
+#include "isa/kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
 #endif
 
 namespace swsearch {
 namespace avx512vbmi {
-#define SWSEARCH_NAME "avx512vbmi"
 #define SWSEARCH_VBMI
 #include "isa/vector.hpp"
 #include "isa/vector_avx512.hpp"
@@ -27,8 +28,4 @@ namespace avx512vbmi {
 #else
 #pragma GCC pop_options
 #endif
-
-namespace swsearch {
-const ScanKernels& avx512vbmi_scan() { return avx512vbmi::kScanKernels; }
-}  // namespace swsearch
 #endif
