@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from swsearch.engines.choice import create_pair_aligner
 from swsearch.errors import InputError
 from swsearch.inputs import SequenceLike, read_queries
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Ends, Mode, Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -61,8 +62,7 @@ def align(
         If the pair does not fit the memory allowed.
     """
     scoring = scoring or Scoring()
-    check_mode(mode)
-    free = check_ends(mode, Ends.parse(ends) if isinstance(ends, str) else ends)
+    recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):
         found = read_queries(sequence, scoring.matrix.alphabet, what=name)
@@ -79,5 +79,5 @@ def align(
         cells=len(query) * len(subject),
     )
     with made as aligner:
-        aligned = aligner.align(query, subject, scoring, mode, free)
+        aligned = aligner.align(query, subject, recurrence)
     return aligned.to_biopython(pair[0].identifier, pair[1].identifier)

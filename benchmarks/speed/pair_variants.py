@@ -18,6 +18,7 @@ import numpy as np
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
 CLOCK = 1.98e9
@@ -70,9 +71,9 @@ def main() -> None:
                             long_pair.choose_launch = lambda *_, chosen=launch, **__: chosen
                             try:
                                 if arguments.directions:
-                                    scores.add(aligner.align(query, subject, scoring, mode).score)
+                                    scores.add(aligner.align(query, subject, Recurrence(scoring, mode)).score)
                                 else:
-                                    scores.add(aligner.score(query, subject, scoring, mode))
+                                    scores.add(aligner.score(query, subject, Recurrence(scoring, mode)))
                             finally:
                                 long_pair.choose_launch = original
                             taken.append(aligner.usage.kernel_seconds - before)

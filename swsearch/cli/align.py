@@ -125,6 +125,7 @@ def align_command(
         warm_up_gpu(device)
     from swsearch.engines.choice import count_pairs, create_pair_aligner
     from swsearch.inputs import read_queries
+    from swsearch.recurrence import Recurrence
     from swsearch.report.pair_formats import PairRun, check_format, create_pair_writer
     from swsearch.scoring import Ends, check_ends
 
@@ -148,7 +149,7 @@ def align_command(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    run = PairRun(queries, subjects, pairs, scoring, mode.value, ends)
+    run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends))
     made = create_pair_aligner(
         engine.value,
         threads=threads,
@@ -163,7 +164,7 @@ def align_command(
         if verbose:
             if aligner.fallback:
                 say(f"swsearch: {aligner.fallback}")
-            say(f"swsearch: engine {aligner.description}; {scoring.describe()}; {run.describe_mode()}")
+            say(f"swsearch: engine {aligner.description}; {scoring.describe()}; {run.recurrence.describe_ends()}")
             say(f"swsearch: {count_pairs(run.n_pairs)}, {run.cells:,} cells to do")
         writer = create_pair_writer(wanted, run)
         head = writer.begin()  # also says what the format cannot hold, before anything is written
@@ -185,8 +186,8 @@ def align_command(
 def _found(aligner: PairAligner, run: PairRun, aligned: bool) -> Iterator[PairAlignment | int]:
     codes = ((query.codes, subject.codes) for query, subject in run.pairs())
     if aligned:
-        return aligner.align_many(codes, run.scoring, run.mode, run.ends)
-    return aligner.score_many(codes, run.scoring, run.mode, run.ends)
+        return aligner.align_many(codes, run.recurrence)
+    return aligner.score_many(codes, run.recurrence)
 
 
 def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:

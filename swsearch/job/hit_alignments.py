@@ -14,6 +14,7 @@ from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.masking import masked_codes, shown_letters
+from swsearch.recurrence import Recurrence
 from swsearch.results import Hit, SearchResult
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class HitSequences:
         """Align them on the CPU."""
         query, subject = self.codes()
         memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(subject)))
-        return self.shown(align_codes(query, subject, self.job.options.scoring, self.job.options.mode, memory=memory))
+        recurrence = Recurrence(self.job.options.scoring, self.job.options.mode)
+        return self.shown(align_codes(query, subject, recurrence, memory=memory))
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
         """Return the query's and the subject's codes, X where they are masked."""
@@ -99,9 +101,8 @@ def align_together(hits: Sequence[Hit], threads: int) -> None:
         pairs = [sequences.codes() for _, sequences in batch]
         options = batch[0][1].job.options
         known = [hit.score for hit, _ in batch]
-        found = tracing.find_many(
-            pairs, options.scoring, options.mode, ALIGNMENT_MEMORY, threads=threads, known=known
-        )
+        recurrence = Recurrence(options.scoring, options.mode)
+        found = tracing.find_many(pairs, recurrence, ALIGNMENT_MEMORY, threads, known=known)
         for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
             _keep(hit, sequences.shown(PairAlignment(query, subject, options.scoring, *one)))
     for hit in hits:
@@ -138,7 +139,7 @@ def _align_elsewhere(hits: Sequence[Hit], results: Sequence[SearchResult], align
         return False
     pairs = [each.codes() for each in sequences]
     try:
-        found = aligner.align_many(pairs, results[0].scoring, results[0].mode)
+        found = aligner.align_many(pairs, Recurrence(results[0].scoring, results[0].mode))
         for hit, each, pair in zip(hits, sequences, found, strict=True):
             _keep(hit, each.shown(pair))
     except (EngineError, MemoryLimitError):

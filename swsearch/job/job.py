@@ -34,6 +34,7 @@ from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions
 from swsearch.job.ranking import TopHits, best_by_fit, best_of
 from swsearch.masking import Mask, database_mask
+from swsearch.recurrence import Recurrence
 from swsearch.results import Asked, SearchResult
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.choice import StatisticsMethod, why_none
@@ -333,7 +334,7 @@ def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most:
 
 def prepare(engine: Engine, queries: Sequence[Query], scoring: Scoring, mode: Mode) -> QueryGroup:
     """Make a group of queries ready for an engine."""
-    return engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
+    return engine.prepare([scoring.profile(query.codes) for query in queries], Recurrence(scoring, mode))
 
 
 def _score_all(

@@ -15,7 +15,7 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 WIDTH = 50
 """Alignment columns of a block, as EMBOSS has them."""
@@ -37,20 +37,14 @@ class PairRun:
         Encoded sequences.
     in_order : bool
         First with first, second with second; otherwise all with all, the subjects of a query one after the other.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    ends : Ends
-        Which ends are free in semi-global mode.
+    recurrence : Recurrence
+        What is computed.
     """
 
     queries: Sequence[Query]
     subjects: Sequence[Query]
     in_order: bool
-    scoring: Scoring
-    mode: Mode
-    ends: Ends
+    recurrence: Recurrence
 
     @property
     def n_pairs(self) -> int:
@@ -74,11 +68,6 @@ class PairRun:
             for query in self.queries:
                 for subject in self.subjects:
                     yield query, subject
-
-    def describe_mode(self) -> str:
-        """Return ``global alignment`` or ``semiglobal alignment, free ends: query-start, query-end``."""
-        free = f", free ends: {self.ends.describe()}" if self.mode == "semiglobal" else ""
-        return f"{self.mode} alignment{free}"
 
 
 class PairWriter:
@@ -150,8 +139,8 @@ class JsonWriter(AlignmentWriter):
         record = {
             "query": {"id": query.identifier, "description": query.description, "length": len(query.codes)},
             "subject": {"id": subject.identifier, "description": subject.description, "length": len(subject.codes)},
-            "mode": self.run.mode,
-            "free_ends": self.run.ends.names(),
+            "mode": self.run.recurrence.mode,
+            "free_ends": self.run.recurrence.ends.names(),
             "matrix": pair.scoring.matrix.name,
             "gap_open": pair.scoring.gap_open,
             "gap_extend": pair.scoring.gap_extend,
@@ -183,9 +172,14 @@ class BlockWriter(AlignmentWriter):
         """Return the head that tells programs which format this is."""
         from swsearch import __version__
 
-        run, rule = self.run, "#" * 40
-        gaps = f"{run.scoring.gap_open} + {run.scoring.gap_extend} a residue"
-        lines = [rule, "# Program: swsearch align", f"# Version: {__version__}", f"# Mode: {run.describe_mode()}"]
+        recurrence, rule = self.run.recurrence, "#" * 40
+        gaps = f"{recurrence.scoring.gap_open} + {recurrence.scoring.gap_extend} a residue"
+        lines = [
+            rule,
+            "# Program: swsearch align",
+            f"# Version: {__version__}",
+            f"# Mode: {recurrence.describe_ends()}",
+        ]
         return "\n".join([*lines, f"# Gap cost: {gaps}", "# Align_format: srspair", rule]) + "\n\n"
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:

@@ -55,8 +55,8 @@ class SamWriter(AlignmentWriter):
         lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
         # a reference without residues has no place in SAM, and nothing aligns to it
         lines += [f"@SQ\tSN:{s.identifier}\tLN:{len(s.codes)}" for s in run.subjects if len(s.codes)]
-        how = f"{run.describe_mode()}; {run.scoring.describe()}"
-        if run.scoring.matrix.alphabet.name == "protein":
+        how = run.recurrence.describe()
+        if run.recurrence.scoring.matrix.alphabet.name == "protein":
             how += "; protein sequences, of which BAM and what reads SAM as it does keep no letters"
         # in a field of @PG rather than in @CO, whose free text Biopython does not read
         lines.append(f"@PG\tID:swsearch\tPN:swsearch\tVN:{__version__}\tDS:{how}")
@@ -75,7 +75,7 @@ class SamWriter(AlignmentWriter):
                 f"outfmt sam: {count} subjects are named {name!r}, SAM expects names of references to differ; rename "
                 "them, or use --outfmt paf"
             )
-        star = self.run.scoring.matrix.alphabet.letters.find("*")
+        star = self.run.recurrence.scoring.matrix.alphabet.letters.find("*")
         for query in self.run.queries:
             if not _READ_NAME.fullmatch(query.identifier):
                 raise InputError(

@@ -20,6 +20,7 @@ from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode
 from swsearch.statistics.choice import StatisticsMethod
 from swsearch.statistics.karlin_altschul import statistics_for
@@ -92,11 +93,11 @@ def pair_times(
 
 
 def _score(aligner: PairAligner, pair: Pair) -> int:
-    return aligner.score(pair.query, pair.subject, pair.scoring, pair.mode)
+    return aligner.score(pair.query, pair.subject, Recurrence(pair.scoring, pair.mode))
 
 
 def _align(aligner: PairAligner, pair: Pair) -> int:
-    return aligner.align(pair.query, pair.subject, pair.scoring, pair.mode).score
+    return aligner.align(pair.query, pair.subject, Recurrence(pair.scoring, pair.mode)).score
 
 
 def _kernel_seconds(engine: Any, job: SearchJob, query: Query, loaded: LoadedDatabase) -> float:

@@ -30,7 +30,7 @@ from swsearch.engines.gpu.pairs.plan import (
     choose_spacing,
     direction_bytes,
 )
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 STOP, PAIR, FROM_F, FROM_E = range(4)
 """States and operations of the way back, as ``cuda/strip.cuh`` numbers them."""
@@ -203,7 +203,7 @@ class LongPair:
         Neither empty.
     letters : Letters
         How scores are looked up.
-    scoring, mode, ends
+    recurrence : Recurrence
         What is computed.
     usage : PairUsage
         Is added to.
@@ -217,13 +217,12 @@ class LongPair:
         scratch: Scratch,
         pair: tuple[ByteArray, ByteArray],
         letters: Letters,
-        scoring: Scoring,
-        mode: Mode,
-        ends: Ends,
+        recurrence: Recurrence,
         usage: PairUsage,
     ) -> None:
         self._device, self._kernels, self._stream, self._scratch = device, kernels, stream, scratch
-        self._scoring, self._local, self._ends, self._letters = scoring, mode == "local", ends, letters
+        self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
+        self._letters = letters
         self._usage = usage
         query, subject = pair
         self._query = scratch.put(query, stream)

@@ -14,7 +14,7 @@ from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.pairs.long_pair import Found, PairUsage, Scratch, decode_runs, run_timed
 from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 PAIR = np.dtype([("query", "<u8"), ("columns", "<u8"), ("rows", "<i4"), ("n", "<i4")])
 """A pair in device memory, as ``cuda/pairs.cu`` has it."""
@@ -51,7 +51,7 @@ class ShortPairs:
     ----------
     device, kernels, stream, scratch, usage
         As for `swsearch.engines.gpu.pairs.long_pair.LongPair`; the scratch memory is given back after each launch.
-    scoring, mode, ends
+    recurrence : Recurrence
         What is computed.
     """
 
@@ -61,13 +61,12 @@ class ShortPairs:
         kernels: Kernels,
         stream: Any,
         scratch: Scratch,
-        scoring: Scoring,
-        mode: Mode,
-        ends: Ends,
+        recurrence: Recurrence,
         usage: PairUsage,
     ) -> None:
         self._device, self._kernels, self._stream, self._scratch = device, kernels, stream, scratch
-        self._scoring, self._local, self._ends, self._usage = scoring, mode == "local", ends, usage
+        self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
+        self._usage = usage
 
     def align(self, pairs: Sequence[Pair]) -> list[Found]:
         """Align pairs of which neither side is empty, in order."""
