@@ -15,7 +15,8 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
-from swsearch.report.pair_formats import PairRun, create_pair_writer
+from swsearch.report.pair_formats import create_pair_writer
+from swsearch.report.pair_writers import PairRun
 from swsearch.scoring import Ends, Scoring, dna_matrix
 
 pytestmark = pytest.mark.peer
@@ -73,7 +74,7 @@ def test_emboss(kind, program, mode, options, tmp_path):
             line = [program, "-asequence", one, "-bsequence", fasta, "-gapopen", first, "-gapextend", "1", "-auto"]
             line += [option.format(first=first) for option in options]
             done = subprocess.run([*line, "-stdout"], capture_output=True, text=True, check=True)
-            run = PairRun([query], records(subjects), False, Recurrence(scoring, mode))
+            run = PairRun([query], records(subjects), False, Recurrence(scoring, mode), "0")
             writer = create_pair_writer("pairwise", run)
             sections = re.split(r"#={39}\n(?=#\n# Aligned)", done.stdout)[1:]
             for (_, subject), section in zip(run.pairs(), sections, strict=True):

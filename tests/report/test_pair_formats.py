@@ -21,7 +21,8 @@ from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
-from swsearch.report.pair_formats import FORMATS, PairRun, create_pair_writer
+from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
+from swsearch.report.pair_writers import PairRun
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
 
 DNA_SCORING = Scoring(dna_matrix(), 10, 1)
@@ -35,7 +36,7 @@ def make_run(queries, subjects, scoring, mode="global", ends=None, in_order=Fals
         return [Query(name, "", alphabet.encode(s) if isinstance(s, str) else s) for name, s in named.items()]
 
     encoded = encode(queries, "q")
-    return PairRun(encoded, encode(subjects, "s"), in_order, Recurrence(scoring, mode, ends))
+    return PairRun(encoded, encode(subjects, "s"), in_order, Recurrence(scoring, mode, ends), "1.2.3")
 
 
 def written(name, run):
@@ -224,7 +225,7 @@ def test_cigar_json_and_score_say_the_same(run):
 
 
 @given(st.lists(any_codes(12), min_size=1, max_size=2), st.lists(any_codes(12), min_size=1, max_size=2), scorings,
-       modes_with_ends, st.sampled_from(FORMATS))  # fmt: skip
+       modes_with_ends, st.sampled_from([*PAIR_FORMATS]))  # fmt: skip
 def test_any_pair_can_be_written(queries, subjects, scoring, mode_and_ends, name):
     stop = PROTEIN.letters.index("*")
     queries = [query[query != stop] for query in queries]  # SAM refuses them
@@ -269,7 +270,7 @@ def test_what_sam_cannot_hold_is_told_before_anything_is_written():
     assert "subject 'a,b' has a name that SAM does not allow for a reference" in refusal({"q": "MK"}, {"a,b": "MK"})
     assert "query '@q' has a name that SAM does not allow for a read" in refusal({"@q": "MK"}, {"s": "MK"})
     run = make_run(["MK"], ["MK", "MK"], Scoring())
-    twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.recurrence)
+    twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.recurrence, run.version)
     with pytest.raises(InputError, match="2 subjects are named 's1', SAM expects names of references to differ"):
         create_pair_writer("sam", twins).begin()
     with pytest.raises(OptionError, match="outfmt: got 'bam', expected one of pairwise, cigar, sam, paf"):
@@ -298,7 +299,7 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
     )
     run = make_run([query], [subject], DNA_SCORING)
     assert len(query) > 1_690_000
-    for name in FORMATS:
+    for name in PAIR_FORMATS:
         pair = PairAlignment(query, subject, DNA_SCORING, 0, 0, 0, tuple(runs))
         writer = create_pair_writer(name, run)
         begun = time.perf_counter()
