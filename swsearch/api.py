@@ -45,7 +45,7 @@ def align(
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional
-        For the CPU: most threads, by default one a processor, and bytes that tables may take, 256 MiB by default.
+        For the CPU: most threads, by default one per processor, and bytes that tables may take, 256 MiB by default.
     device, gpu_memory : int, optional
         For the GPU: which one, and bytes of its memory that may be used.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.support.common import finish
 from swsearch.bench.study.plots import check_matplotlib, save_overview
 from swsearch.bench.study.report import report, summary
-from swsearch.bench.study.runner import SIZES, Results, Settings, run_study
+from swsearch.bench.study.runner import SIZES, Settings, StudyResults, run_study
 from swsearch.bench.study.variants import APPROACHES
 from swsearch.errors import InputError
 
@@ -53,7 +53,7 @@ def main() -> None:
         draw(options.out)
         return
 
-    def save(results: Results) -> None:
+    def save(results: StudyResults) -> None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(results.as_json(), indent=1) + "\n"
         options.out.with_suffix(".json").write_text(text, encoding="utf-8")

@@ -58,7 +58,7 @@ class Timing:
 
     @property
     def gcups(self) -> float:
-        """Thousand million cells a second, by the median."""
+        """Thousand million cells per second, by the median."""
         return self.cells / self.median / 1e9
 
 
@@ -155,7 +155,7 @@ def write_pair(folder: Path, pair: Pair, alphabet: Alphabet, label: str) -> list
 
 
 def print_timing(timing: Timing, pair: Pair, label: str, how: str, engine: str) -> None:
-    """Print the measurement on stdout, one line a fact."""
+    """Print the measurement on stdout, one line per fact."""
     low, high = min(timing.seconds), max(timing.seconds)
     facts = {
         "pair": f"{len(pair[0]):,} x {len(pair[1]):,}; {label}",

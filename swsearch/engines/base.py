@@ -162,7 +162,7 @@ class Pending:
     Parameters
     ----------
     wait : callable
-        Waits for the hits, one entry a query; to be called once.
+        Waits for the hits, one entry per query; to be called once.
     is_ready : callable
         Says whether ``wait`` would return at once.
     """

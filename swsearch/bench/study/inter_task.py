@@ -80,7 +80,7 @@ def random_subjects(count: int, longest: int = 3072) -> list[ByteArray]:
 
 
 def packed_profile(query: ByteArray, scoring: Scoring) -> npt.NDArray[np.uint32]:
-    """Return scores of four query rows a word, shape (n_rows / 4, 32); rows behind the query never gain."""
+    """Return scores of four query rows per word, shape (n_rows / 4, 32), uint32; rows after the query never gain."""
     rows = -(-len(query) // SIDE) * SIDE
     scores = np.full((rows, N_CODES), PAD_SCORE, dtype=np.int8)
     scores[: len(query)] = scoring.matrix.scores[query]

@@ -64,7 +64,7 @@ class CpuPairAligner(PairAligner):
     memory : int, optional
         Bytes that the tables of all pairs that are worked on may take together.
     threads : int, optional
-        At most this many; by default one a processor.
+        At most this many; by default one per processor.
     """
 
     name = "cpu"

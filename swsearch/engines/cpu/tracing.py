@@ -22,8 +22,8 @@ from swsearch.reference import Cigar
 Traced = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
 
-Found = tuple[int, int, int, Cigar, int, int]
-"""Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
+Counted = tuple[int, int, int, Cigar, int, int]
+"""As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
 
@@ -114,7 +114,7 @@ def enough_memory(query_length: int, subject_length: int) -> int:
 
 
 class ManyFound:
-    """What `find_many` found: a sequence of what `trace` returns, a pair, each made when it is asked for.
+    """What `find_many` found: what `trace` returns, one per pair, each made when it is asked for.
 
     Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
     """
@@ -174,7 +174,7 @@ def find_many(
     Returns
     -------
     ManyFound
-        One a pair, in their order.
+        One per pair, in their order.
 
     Raises
     ------
@@ -235,11 +235,13 @@ def _run(
     beam: int,
     *,
     path: bool,
-) -> Found:
+) -> Counted:
     """Call the extension, the path left out unless asked for."""
     check_reach(len(query), len(subject), recurrence)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
-    found: Found | int = extension.load().align(np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings)
+    found: Counted | int = extension.load().align(
+        np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings
+    )
     if isinstance(found, int):
         raise _too_large(len(subject), memory, found)
     return found
