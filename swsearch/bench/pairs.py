@@ -95,6 +95,11 @@ def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: i
         something inserted. None makes the second on its own, of the same length.
     seed : int
         Of the random numbers.
+
+    Returns
+    -------
+    first, second : ndarray, shape (n,), uint8
+        Codes of the alphabet.
     """
     generator = np.random.default_rng(seed)
     letters = 4 if alphabet is DNA else 20

@@ -65,7 +65,7 @@ def cpu_pair(problem: Problem) -> CpuTime:
 
 
 def last_row(problem: Problem) -> npt.NDArray[np.int32]:
-    """Return the last row of H without column 0, which depends on nearly every cell."""
+    """Return the last row of H without column 0, shape (columns,), int32, which depends on nearly every cell."""
     import parasail
 
     fill = getattr(parasail, f"{_program(problem.recurrence.mode)}_rowcol_scan_32")

@@ -106,7 +106,7 @@ class MatrixRun:
             step()
 
     def scores(self) -> IntTable:
-        """Return H, shape (rows + 1, columns + 1)."""
+        """Return H, shape (rows + 1, columns + 1), int32."""
         m, n = self._rows, self._columns
         first = self._matrices[0]
         assert first is not None
@@ -126,7 +126,7 @@ class MatrixRun:
         return int(self.machine.download(_Part(first.address + 4 * place, 4), np.int32, (1,))[0])
 
     def last_row(self) -> IntTable | None:
-        """Return H of the last row without column 0, or None where it is scattered."""
+        """Return H of the last row without column 0, shape (columns,), int32, or None where it is scattered."""
         if self._skewed:
             return None
         m, n = self._rows, self._columns
@@ -135,7 +135,7 @@ class MatrixRun:
         return self.machine.download(_Part(first.address + 4 * (m * (n + 1) + 1), 4 * n), np.int32, (n,))
 
     def directions(self) -> ByteTable | None:
-        """Return directions, shape (rows + 1, columns + 1), or None."""
+        """Return directions, shape (rows + 1, columns + 1), uint8, or None."""
         if self._directions is None:
             return None
         return self.machine.download(self._directions, np.uint8, (self._rows + 1, self._columns + 1))

@@ -31,7 +31,7 @@ ByteTable = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Tables:
-    """The three matrices of a pair, each of shape (rows + 1, columns + 1)."""
+    """The three matrices of a pair, each of shape (rows + 1, columns + 1), int64, matrix units."""
 
     h: Table
     e: Table
@@ -72,7 +72,7 @@ def rows_in_numpy(problem: Problem) -> Tables:
 
 
 def expected_directions(problem: Problem, tables: Tables) -> ByteTable:
-    """Return each cell's direction, shape (rows + 1, columns + 1); row 0 and column 0 hold 0."""
+    """Return each cell's direction, shape (rows + 1, columns + 1), uint8; row 0 and column 0 hold 0."""
     scoring = problem.recurrence.scoring
     h, e, f = tables.h[1:, 1:], tables.e[1:, 1:], tables.f[1:, 1:]
     paired = tables.h[:-1, :-1] + scoring.matrix.scores[np.ix_(problem.query, problem.subject)]

@@ -98,12 +98,12 @@ class StripRun:
         machine.join(self._streams)
 
     def scores(self) -> IntTable:
-        """Return H without row 0 and column 0."""
+        """Return H without row 0 and column 0, shape (rows, columns), int32."""
         assert self._scores is not None
         return self.machine.download(self._scores, np.int32, (self._rows, self._columns))
 
     def directions(self) -> ByteTable:
-        """Return directions without row 0 and column 0."""
+        """Return directions without row 0 and column 0, shape (rows, columns), uint8."""
         return unpack(self.words, self._columns, self._linear)
 
     def end(self) -> tuple[tuple[int, int], int | None]:
@@ -124,7 +124,7 @@ class StripRun:
         return int(self.last_row()[-1])
 
     def last_row(self) -> IntTable:
-        """Return H of the last row without column 0: the last strip hands it on to nobody."""
+        """Return H of the last row without column 0, shape (columns,), int32; the last strip hands it on to none."""
         return self.machine.download(self._row[0], np.int32, (self._columns,))
 
     def trace(self) -> tuple[int, int, Cigar]:

@@ -28,7 +28,7 @@ def packed_bits(linear: bool) -> int:
 
 
 def unpack(words: Words, columns: int, linear: bool) -> ByteTable:
-    """Return the directions in packed rows, shape (rows, columns)."""
+    """Return the directions in packed rows of shape (rows, words), uint32, as shape (rows, columns), uint8."""
     bits = packed_bits(linear)
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     cells = (words[:, :, None] >> shifts) & np.uint32((1 << bits) - 1)
