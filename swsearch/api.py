@@ -18,7 +18,7 @@ from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
+from swsearch.scoring import Ends, Mode, Scoring
 from swsearch.statistics.choice import StatisticsMethod
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def align(
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional
-        For the CPU: most threads, by default one a processor, and bytes that tables may take, 256 MiB by default.
+        For the CPU: most threads, by default one per processor, and bytes that tables may take, 256 MiB by default.
     device, gpu_memory : int, optional
         For the GPU: which one, and bytes of its memory that may be used.
 
@@ -258,8 +258,7 @@ def align(
         If the pair does not fit the memory allowed.
     """
     scoring = scoring or Scoring()
-    check_mode(mode)
-    free = check_ends(mode, Ends.parse(ends) if isinstance(ends, str) else ends)
+    recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):
         found = read_queries(sequence, scoring.matrix.alphabet, what=name)
@@ -276,7 +275,7 @@ def align(
         cells=len(query) * len(subject),
     )
     with made as aligner:
-        aligned = aligner.align(query, subject, scoring, mode, free)
+        aligned = aligner.align(query, subject, recurrence)
     return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
 
 

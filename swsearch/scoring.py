@@ -47,7 +47,7 @@ class Ends:
     Parameters
     ----------
     query_start, query_end : bool
-        Whether residues of the query before the first, behind the last aligned column cost nothing.
+        Whether residues of the query before the first or after the last aligned column cost nothing.
     subject_start, subject_end : bool
         The same of the subject.
     """
@@ -363,7 +363,7 @@ def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
 
 
 def matrix_from_text(text: str, name: str, alphabet: Alphabet) -> Matrix:
-    """Read a matrix in NCBI's format: a line of column letters, then a line a row; ``#`` begins a comment."""
+    """Read a matrix in NCBI's format: a line of column letters, then one line per row; ``#`` begins a comment."""
     columns: list[str] = []
     table: ScoreTable = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -10,6 +10,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.api import align
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
 
@@ -22,13 +23,13 @@ def summary(pair):
 def test_it_is_the_references_alignment(query, subject, scoring, mode_and_ends):
     mode, ends = mode_and_ends
     expected = reference.align(query, subject, scoring, mode, ends)
-    assert summary(align_codes(query, subject, scoring, mode, ends=ends)) == expected
+    assert summary(align_codes(query, subject, Recurrence(scoring, mode, ends))) == expected
     assert traceback.trace(query, subject, scoring, mode, ends=ends) == expected
 
 
 def test_16_bits_are_not_enough_for_a_long_homopolymer():
     query = np.full(4_000, PROTEIN.letters.index("W"), dtype=np.uint8)
-    pair = align_codes(query, query[:3_500], Scoring(), "local")
+    pair = align_codes(query, query[:3_500], Recurrence(Scoring(), "local"))
     assert (pair.score, pair.cigar_string) == (38_500, "3500M")
     assert pair.rescored() == pair.score
 
@@ -36,7 +37,7 @@ def test_16_bits_are_not_enough_for_a_long_homopolymer():
 @pytest.fixture
 def pair():
     query, subject = PROTEIN.encode("GGMKVLAAGIVGWW"), PROTEIN.encode("MRVAAGLVGPP")
-    return align_codes(query, subject, Scoring(gap_open=5, gap_extend=1), "local")
+    return align_codes(query, subject, Recurrence(Scoring(gap_open=5, gap_extend=1), "local"))
 
 
 def test_counts_of_a_known_alignment(pair):
@@ -52,7 +53,7 @@ def test_counts_of_a_known_alignment(pair):
 
 @given(any_codes(40), any_codes(40), scorings, modes)
 def test_counts_agree_with_the_rows(query, subject, scoring, mode):
-    pair = align_codes(query, subject, scoring, mode)
+    pair = align_codes(query, subject, Recurrence(scoring, mode))
     top, middle, bottom = pair.rows()
     assert len(top) == len(middle) == len(bottom) == pair.length
     columns = list(zip(top, bottom, strict=True))
@@ -98,7 +99,7 @@ def test_titin_against_titin_stays_within_its_memory(shared_data):
         records.setdefault(header.split()[0], letters.replace("\n", ""))
     query, subject = (PROTEIN.encode(records[name]) for name in ("Q8WZ42", "A2ASS6"))
     tracemalloc.start()
-    pair = align_codes(query, subject, Scoring(), "local", memory=256 << 20)
+    pair = align_codes(query, subject, Recurrence(Scoring(), "local"), memory=256 << 20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert pair.score == pair.rescored() == 165_552

@@ -25,6 +25,7 @@ from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.job.job import prepare
+from swsearch.recurrence import Recurrence
 
 Scores = npt.NDArray[np.int64]
 
@@ -133,7 +134,7 @@ def swsearch_scan(chunks: Sequence[LoadedChunk], instructions: str, threads: int
 
     def run(letters: str) -> list[npt.NDArray[np.int32]]:
         query = Query("query", "", scoring.matrix.alphabet.encode(letters))
-        group = prepare(engine, [query], scoring, "local")
+        group = prepare(engine, [query], Recurrence(scoring, "local"))
         return [engine.score(group, loaded)[0] for loaded in chunks]
 
     places = np.concatenate([loaded.chunk.subjects for loaded in chunks])

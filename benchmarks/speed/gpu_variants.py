@@ -35,6 +35,7 @@ from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, Scoring
 
 COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.91,
@@ -99,7 +100,7 @@ class Scans:
         codes = [
             self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths
         ]
-        group = self.engine.prepare([self.scoring.profile(code) for code in codes], self.scoring, mode)
+        group = self.engine.prepare([self.scoring.profile(code) for code in codes], Recurrence(self.scoring, mode))
         n = len(codes)
         longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
         thresholds = Thresholds([np.full(longest + 1, 100)] * n, [None] * n)

@@ -26,6 +26,7 @@ from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, Scoring, dna_matrix
 
 CLOCK = 1.98e9
@@ -48,9 +49,9 @@ class Asked:
     size: int
     with_alignment: bool
 
-    def scoring(self) -> Scoring:
-        """Return DNA's costs for few letters, proteins' for many."""
-        return Scoring(dna_matrix(), 10, 1) if self.letters < 32 else Scoring()
+    def recurrence(self) -> Recurrence:
+        """Return one with DNA's costs for few letters, proteins' for many."""
+        return Recurrence(Scoring(dna_matrix(), 10, 1) if self.letters < 32 else Scoring(), self.mode)
 
     def launches(self, info: DeviceInfo) -> Iterator[plan.PairLaunch]:
         """Yield every variant with several grids."""
@@ -100,9 +101,9 @@ def run(aligner: GpuPairAligner, asked: Asked, pair: Pair, launch: plan.PairLaun
     before = aligner.usage.kernel_seconds
     with mock.patch.object(long_pair, "choose_launch", lambda *_, **__: launch):
         if asked.with_alignment:
-            score = aligner.align(*pair, asked.scoring(), asked.mode).score
+            score = aligner.align(*pair, asked.recurrence()).score
         else:
-            score = aligner.score(*pair, asked.scoring(), asked.mode)
+            score = aligner.score(*pair, asked.recurrence())
     return score, aligner.usage.kernel_seconds - before
 
 

@@ -34,6 +34,7 @@ import numpy as np
 from benchmarks.support.common import arguments, finish, heading, table
 from swsearch.alphabet import DNA
 from swsearch.engines.cpu import extension, tracing
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
 MATCH, MISMATCH, OPEN, EXTEND = 5, -4, 10, 1
@@ -83,7 +84,7 @@ def pair_of(case: str, sequence: Path | None) -> tuple[str, str]:
 
 def swsearch_with(threads: int) -> Work:
     scoring = Scoring(dna_matrix(MATCH, MISMATCH), OPEN, EXTEND)
-    return lambda a, b: tracing.trace(DNA.encode(a), DNA.encode(b), scoring, "global", threads=threads)[0]
+    return lambda a, b: tracing.trace(DNA.encode(a), DNA.encode(b), Recurrence(scoring, "global"), threads=threads)[0]
 
 
 def parasail_path(a: str, b: str) -> int:

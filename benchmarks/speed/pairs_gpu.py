@@ -36,6 +36,7 @@ from swsearch.alphabet import DNA, ByteArray
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.pair_base import PairAligner
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, Scoring, dna_matrix
 
 GENOMES = Scoring(dna_matrix(), 10, 1)
@@ -138,7 +139,7 @@ class Measurements:
         cells = len(pair[0]) * len(pair[1])
         if score:
             row = self.measure(
-                f"{name}, {mode}, score", cells, lambda: (self.aligner.score(*pair, scoring, mode), "")
+                f"{name}, {mode}, score", cells, lambda: (self.aligner.score(*pair, Recurrence(scoring, mode)), "")
             )
             self.check(row, pair, scoring, mode, False)
         if align:
@@ -158,7 +159,7 @@ def aligned(aligner: PairAligner, pairs: list[Pair], scoring: Scoring, mode: Mod
     """Align pairs; return the sum of their scores and the hash of where they begin and of their CIGARs."""
     digest = hashlib.sha256()
     total = 0
-    for found in aligner.align_many(pairs, scoring, mode):
+    for found in aligner.align_many(pairs, Recurrence(scoring, mode)):
         total += found.score
         digest.update(f"{found.query_start} {found.subject_start} {found.cigar_string}\n".encode())
     return total, digest.hexdigest()[:16]

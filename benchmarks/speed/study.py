@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.support.common import arguments, finish
 from swsearch.bench.study.plots import check_matplotlib, save_overview
 from swsearch.bench.study.report import report, summary
-from swsearch.bench.study.runner import SIZES, Results, Settings, run_study
+from swsearch.bench.study.runner import SIZES, Settings, StudyResults, run_study
 from swsearch.bench.study.variants import APPROACHES
 from swsearch.errors import InputError
 
@@ -52,7 +52,7 @@ def main() -> None:
         save_overview(json.loads(options.draw.read_text(encoding="utf-8")), options.plot)
         return
 
-    def save(results: Results) -> None:  # after each part, so that nothing is lost when time runs out
+    def save(results: StudyResults) -> None:  # after each part, so that nothing is lost when time runs out
         if options.json is not None:
             options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
         if options.out is not None:

@@ -49,6 +49,7 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
 from swsearch.job.job import SearchJob, prepare
 from swsearch.job.options import SearchOptions
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode
 
 SHARES = [0.0, 0.01, 0.02, 0.03, 0.05]
@@ -124,7 +125,7 @@ class Hybrid:
         options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS)
         job = SearchJob(queries, database, gpu, options)
         self._thresholds = Thresholds([job.least.of(len(query.codes)) for query in queries], [None] * len(queries))
-        self._groups = {engine: prepare(engine, queries, options.scoring, MODE) for engine in (gpu, cpu)}
+        self._groups = {engine: prepare(engine, queries, Recurrence(options.scoring, MODE)) for engine in (gpu, cpu)}
 
     def _find(self, engine: Engine, loaded: LoadedChunk) -> Pending:
         return engine.find(self._groups[engine], loaded, self._thresholds)

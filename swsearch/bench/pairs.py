@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.alphabet import DNA, Alphabet, ByteArray
-from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.errors import OptionError
 from swsearch.output_files import open_output
-from swsearch.scoring import Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 UNRELATED = "unrelated"
 """Value of --identity for two sequences that have nothing to do with each other."""
@@ -58,7 +58,7 @@ class Timing:
 
     @property
     def gcups(self) -> float:
-        """Thousand million cells a second, by the median."""
+        """Thousand million cells per second, by the median."""
         return self.cells / self.median / 1e9
 
 
@@ -81,7 +81,7 @@ def parse_identity(text: str) -> float | None:
     return share
 
 
-def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: int) -> tuple[ByteArray, ByteArray]:
+def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: int) -> Pair:
     """Make two sequences; the same arguments give the same pair.
 
     Parameters
@@ -95,6 +95,11 @@ def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: i
         something inserted. None makes the second on its own, of the same length.
     seed : int
         Of the random numbers.
+
+    Returns
+    -------
+    first, second : ndarray, shape (n,), uint8
+        Codes of the alphabet.
     """
     generator = np.random.default_rng(seed)
     letters = 4 if alphabet is DNA else 20
@@ -124,14 +129,12 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak << 10  # macOS counts bytes, Linux KiB
 
 
-def measure(
-    aligner: PairAligner, pair: tuple[ByteArray, ByteArray], scoring: Scoring, mode: Mode, runs: int, score_only: bool
-) -> Timing:
+def measure(aligner: PairAligner, pair: Pair, recurrence: Recurrence, runs: int, score_only: bool) -> Timing:
     """Align a pair several times."""
     query, subject = pair
 
     def run(a: ByteArray, b: ByteArray) -> int:
-        return aligner.score(a, b, scoring, mode) if score_only else aligner.align(a, b, scoring, mode).score
+        return aligner.score(a, b, recurrence) if score_only else aligner.align(a, b, recurrence).score
 
     run(query[:WARM_UP], subject[:WARM_UP])
     seconds, score = [], 0
@@ -142,7 +145,7 @@ def measure(
     return Timing(score, len(query) * len(subject), seconds, peak_memory())
 
 
-def write_pair(folder: Path, pair: tuple[ByteArray, ByteArray], alphabet: Alphabet, label: str) -> list[Path]:
+def write_pair(folder: Path, pair: Pair, alphabet: Alphabet, label: str) -> list[Path]:
     """Write a pair as ``a.fasta`` and ``b.fasta`` into a folder, which is made where it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -156,8 +159,8 @@ def write_pair(folder: Path, pair: tuple[ByteArray, ByteArray], alphabet: Alphab
     return paths
 
 
-def print_timing(timing: Timing, pair: tuple[ByteArray, ByteArray], label: str, how: str, engine: str) -> None:
-    """Print the measurement on stdout, one line a fact."""
+def print_timing(timing: Timing, pair: Pair, label: str, how: str, engine: str) -> None:
+    """Print the measurement on stdout, one line per fact."""
     low, high = min(timing.seconds), max(timing.seconds)
     facts = {
         "pair": f"{len(pair[0]):,} x {len(pair[1]):,}; {label}",

@@ -134,7 +134,7 @@ def measure(
     runs : int
         Timed runs of each, after one that is not counted.
     top : int
-        Hits with alignments a query.
+        Hits with alignments per query.
     threads : int
         Threads of each.
 

@@ -34,7 +34,8 @@ from swsearch.output_files import check_output, open_output
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
     from swsearch.engines.pair_base import PairAligner
-    from swsearch.report.pair_formats import PairRun
+    from swsearch.inputs import Query
+    from swsearch.report.pair_writers import PairRun, PairWriter
     from swsearch.scoring import Scoring
 
 Matrix = Annotated[
@@ -123,9 +124,11 @@ def align_command(
     """
     if engine is EngineName.gpu:
         warm_up_gpu(device)
-    from swsearch.engines.choice import count_pairs, create_pair_aligner
-    from swsearch.inputs import read_queries
-    from swsearch.report.pair_formats import PairRun, check_format, create_pair_writer
+    from swsearch import __version__
+    from swsearch.engines.choice import create_pair_aligner
+    from swsearch.recurrence import Recurrence
+    from swsearch.report.pair_formats import check_format, create_pair_writer
+    from swsearch.report.pair_writers import PairRun
     from swsearch.scoring import Ends, check_ends
 
     begun = time.monotonic()
@@ -141,14 +144,8 @@ def align_command(
     budget = parse_size(memory, "memory")
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
-    queries = read_queries(a, scoring.matrix.alphabet, "A")
-    subjects = read_queries(b, scoring.matrix.alphabet, "B")
-    if pairs and len(queries) != len(subjects):
-        raise InputError(
-            f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
-            "without --pairs all are aligned with all"
-        )
-    run = PairRun(queries, subjects, pairs, scoring, mode.value, ends)
+    queries, subjects = _read(a, b, scoring, pairs)
+    run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends), __version__)
     made = create_pair_aligner(
         engine.value,
         threads=threads,
@@ -161,32 +158,58 @@ def align_command(
     )
     with made as aligner:
         if verbose:
-            if aligner.fallback:
-                say(f"swsearch: {aligner.fallback}")
-            say(f"swsearch: engine {aligner.description}; {scoring.describe()}; {run.describe_mode()}")
-            say(f"swsearch: {count_pairs(run.n_pairs)}, {run.cells:,} cells to do")
-        writer = create_pair_writer(wanted, run)
-        head = writer.begin()  # also says what the format cannot hold, before anything is written
-        with open_output(output) as stream, ProgressBar("aligning", float(run.cells) or None, quiet) as bar:
-            flushed = time.monotonic()
-            found = _found(aligner, run, writer.needs_alignment)
-            for (query, subject), one in zip(run.pairs(), found, strict=True):
-                stream.write(head + writer.write(one, query, subject))
-                head = ""  # written with the first pair, so that nothing is where that fails
-                if time.monotonic() - flushed > FLUSH_AFTER:
-                    stream.flush()
-                    flushed = time.monotonic()
-                bar.advance(float(len(query.codes) * len(subject.codes)))
-            stream.write(writer.end())
+            _say_what_runs(aligner, run)
+        _write(create_pair_writer(wanted, run), aligner, output, quiet)
         if not quiet:
             say(_summary(run.n_pairs, run.cells, time.monotonic() - begun, aligner.description))
+
+
+def _read(a: str, b: str, scoring: Scoring, in_order: bool) -> tuple[list[Query], list[Query]]:
+    """Read queries and subjects: as many of the one as of the other if they are aligned in order."""
+    from swsearch.inputs import read_queries
+
+    queries = read_queries(a, scoring.matrix.alphabet, "A")
+    subjects = read_queries(b, scoring.matrix.alphabet, "B")
+    if in_order and len(queries) != len(subjects):
+        raise InputError(
+            f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
+            "without --pairs all are aligned with all"
+        )
+    return queries, subjects
+
+
+def _say_what_runs(aligner: PairAligner, run: PairRun) -> None:
+    from swsearch.engines.choice import count_pairs
+
+    if aligner.fallback:
+        say(f"swsearch: {aligner.fallback}")
+    recurrence = run.recurrence
+    say(f"swsearch: engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
+    say(f"swsearch: {count_pairs(run.n_pairs)}, {run.cells:,} cells to do")
+
+
+def _write(writer: PairWriter, aligner: PairAligner, output: str | None, quiet: bool) -> None:
+    """Align and write every pair of the writer's run."""
+    run = writer.run
+    head = writer.begin()  # also says what the format cannot hold, before anything is written
+    with open_output(output) as stream, ProgressBar("aligning", float(run.cells) or None, quiet) as bar:
+        flushed = time.monotonic()
+        found = _found(aligner, run, writer.needs_alignment)
+        for (query, subject), one in zip(run.pairs(), found, strict=True):
+            stream.write(head + writer.write(one, query, subject))
+            head = ""  # written with the first pair, so that nothing is where that fails
+            if time.monotonic() - flushed > FLUSH_AFTER:
+                stream.flush()
+                flushed = time.monotonic()
+            bar.advance(float(len(query.codes) * len(subject.codes)))
+        stream.write(writer.end())
 
 
 def _found(aligner: PairAligner, run: PairRun, aligned: bool) -> Iterator[PairAlignment | int]:
     codes = ((query.codes, subject.codes) for query, subject in run.pairs())
     if aligned:
-        return aligner.align_many(codes, run.scoring, run.mode, run.ends)
-    return aligner.score_many(codes, run.scoring, run.mode, run.ends)
+        return aligner.align_many(codes, run.recurrence)
+    return aligner.score_many(codes, run.recurrence)
 
 
 def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:

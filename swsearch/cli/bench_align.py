@@ -43,6 +43,7 @@ def bench_align(
     """Measure what aligning one pair of random sequences takes here, in seconds and memory."""
     from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
     from swsearch.engines.choice import create_pair_aligner
+    from swsearch.recurrence import Recurrence
 
     share = parse_identity(identity)
     budget = parse_size(memory, "memory")
@@ -63,7 +64,7 @@ def bench_align(
         cells=len(pair[0]) * len(pair[1]),
     )
     with made as aligner:
-        timing = measure(aligner, pair, scoring, mode.value, runs, score_only)
+        timing = measure(aligner, pair, Recurrence(scoring, mode.value), runs, score_only)
         how = f"{mode.value}, {scoring.describe()}{', score only' if score_only else ''}"
         print_timing(timing, pair, label, how, aligner.description)
     if write is not None:

@@ -47,7 +47,7 @@ def bench_study(
     from swsearch.bench.study.baseline import check_parasail
     from swsearch.bench.study.plots import check_matplotlib, save_plots
     from swsearch.bench.study.report import report, summary
-    from swsearch.bench.study.runner import Results, Settings, run_study
+    from swsearch.bench.study.runner import Settings, StudyResults, run_study
     from swsearch.bench.study.variants import APPROACHES
 
     settings = Settings(
@@ -62,7 +62,7 @@ def bench_study(
     if not check_only:
         check_parasail()
 
-    def save(results: Results) -> None:
+    def save(results: StudyResults) -> None:
         if json_file is not None:
             Path(json_file).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
 

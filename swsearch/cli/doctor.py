@@ -151,6 +151,7 @@ def self_test(engine: Engine) -> int:
     """Score 64 made-up subjects in every mode and count the scores that differ from the reference."""
     from swsearch import reference
     from swsearch.db import Database
+    from swsearch.recurrence import Recurrence
     from swsearch.scoring import MODES, Scoring
 
     generator = np.random.default_rng(1)
@@ -161,7 +162,7 @@ def self_test(engine: Engine) -> int:
     wrong = 0
     with Database.from_records(sequences) as database:
         for mode in MODES:
-            group = engine.prepare([scoring.profile(query)], scoring, mode)
+            group = engine.prepare([scoring.profile(query)], Recurrence(scoring, mode))
             for chunk in database.chunks(1 << 20):
                 loaded = engine.load(chunk)
                 values = engine.score(group, loaded)[0]

@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from swsearch.blocks import Chunk, IntArray
 from swsearch.engines.pair_base import PairAligner
-from swsearch.scoring import Mode, Profile, Scoring
+from swsearch.errors import OptionError
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Profile
 
 ScoreArray = npt.NDArray[np.int32]
 Progress = Callable[[int], None]
@@ -33,19 +35,25 @@ class QueryGroup:
     Parameters
     ----------
     profiles : sequence of Profile
-        One a query.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
+        One per query.
+    recurrence : Recurrence
+        What is computed, with the usual ends of its mode.
     handle : object
         What the engine made of them; its own business.
+
+    Raises
+    ------
+    OptionError
+        If ends are chosen: a search leaves all four free in semi-global mode.
     """
 
     profiles: Sequence[Profile]
-    scoring: Scoring
-    mode: Mode
+    recurrence: Recurrence
     handle: Any = None
+
+    def __post_init__(self) -> None:
+        if not self.recurrence.has_usual_ends:
+            raise OptionError("free_ends", self.recurrence.ends.describe(), "all four ends free in a search")
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,7 @@ class Pending:
     Parameters
     ----------
     wait : callable
-        Waits for the hits, one entry a query; to be called once.
+        Waits for the hits, one entry per query; to be called once.
     is_ready : callable
         Says whether ``wait`` would return at once.
     """
@@ -188,17 +196,15 @@ class Engine(ABC):
         return ChunkPlan()
 
     @abstractmethod
-    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
         """Make ready a group of queries.
 
         Parameters
         ----------
         profiles : sequence of Profile
-            One a query; a query may be empty.
-        scoring : Scoring
-            Matrix and gap costs.
-        mode : {"local", "global", "semiglobal"}
-            Which ends are free.
+            One per query; a query may be empty.
+        recurrence : Recurrence
+            What is computed, with the usual ends of its mode.
         """
 
     @abstractmethod
@@ -290,9 +296,23 @@ class Engine(ABC):
         self.close()
 
 
-def empty_scores(profile_length: int, lengths: npt.NDArray[np.integer], group: QueryGroup) -> ScoreArray:
-    """Score pairs of which one side is empty: nothing pairs, and only global mode pays for the gap."""
-    if group.mode != "global":
+def empty_scores(query_length: int, lengths: npt.NDArray[np.integer], recurrence: Recurrence) -> ScoreArray:
+    """Score pairs of which one side is empty.
+
+    Parameters
+    ----------
+    query_length : int
+        Residues of the query.
+    lengths : ndarray, shape (n,), integer
+        Residues of the subjects; all are 0 if the query is not empty.
+    recurrence : Recurrence
+        What is computed.
+
+    Returns
+    -------
+    ndarray, shape (n,), int32
+        Matrix units: nothing pairs, and only global mode pays for the gap.
+    """
+    if recurrence.mode != "global":
         return np.zeros(len(lengths), dtype=np.int32)
-    costs = [group.scoring.gap_cost(max(profile_length, int(length))) for length in lengths]
-    return -np.array(costs, dtype=np.int32)
+    return np.array([recurrence.empty_score(query_length, int(length)) for length in lengths], dtype=np.int32)

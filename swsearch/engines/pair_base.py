@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
@@ -34,21 +34,15 @@ class PairAligner(ABC):
         """What runs, such as the library and the number of threads."""
 
     @abstractmethod
-    def align(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> PairAlignment:
+    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """Align two encoded sequences.
 
         Parameters
         ----------
         query, subject : ndarray, shape (n,), uint8
             Codes of the scoring's alphabet; may be empty.
-        scoring : Scoring
-            Matrix and gap costs.
-        mode : {"local", "global", "semiglobal"}
-            Which ends are free.
-        ends : Ends, optional
-            Which ends are free in semi-global mode; all four by default.
+        recurrence : Recurrence
+            What is computed.
 
         Raises
         ------
@@ -59,22 +53,16 @@ class PairAligner(ABC):
         """
 
     @abstractmethod
-    def score(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> int:
+    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
         """Score two encoded sequences without their alignment, in memory linear in their lengths; as `align`."""
 
-    def align_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[PairAlignment]:
+    def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """Align (query, subject) pairs, in order; they are drawn as results are taken."""
-        return (self.align(query, subject, scoring, mode, ends) for query, subject in pairs)
+        return (self.align(query, subject, recurrence) for query, subject in pairs)
 
-    def score_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[int]:
+    def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """Score (query, subject) pairs, in order; they are drawn as results are taken."""
-        return (self.score(query, subject, scoring, mode, ends) for query, subject in pairs)
+        return (self.score(query, subject, recurrence) for query, subject in pairs)
 
     def close(self) -> None:  # noqa: B027  # not every engine holds something
         """Let go of what the engine holds."""

@@ -12,7 +12,8 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
 from swsearch.engines.pair_base import PairAligner
-from swsearch.scoring import Ends, Mode, Profile, Scoring
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Profile
 
 
 class ReferenceEngine(Engine):
@@ -25,9 +26,9 @@ class ReferenceEngine(Engine):
         """What runs."""
         return "reference (plain Python, for tests)"
 
-    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
-        return QueryGroup(profiles, scoring, mode)
+        return QueryGroup(profiles, recurrence)
 
     def load(self, chunk: Chunk) -> LoadedChunk:
         """See `Engine.load`."""
@@ -36,10 +37,11 @@ class ReferenceEngine(Engine):
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """See `Engine.score`."""
         chunk: Chunk = loaded.chunk
+        scoring, mode = group.recurrence.scoring, group.recurrence.mode
         values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for query, profile in enumerate(group.profiles):
             for place in range(chunk.n_subjects):
-                values[query, place] = reference.score(profile.codes, chunk.subject(place), group.scoring, group.mode)
+                values[query, place] = reference.score(profile.codes, chunk.subject(place), scoring, mode)
             if progress is not None:
                 progress(len(profile) * chunk.n_residues)
         return values
@@ -55,14 +57,11 @@ class ReferencePairAligner(PairAligner):
         """What runs."""
         return "reference (plain Python, for tests)"
 
-    def align(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> PairAlignment:
+    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`."""
+        scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
         return PairAlignment(query, subject, scoring, *reference.align(query, subject, scoring, mode, ends))
 
-    def score(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> int:
+    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""
-        return reference.score(query, subject, scoring, mode, ends)
+        return reference.score(query, subject, recurrence.scoring, recurrence.mode, recurrence.ends)

@@ -16,7 +16,6 @@ from swsearch.inputs import Query
 from swsearch.masking import Mask, masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.results import Hit, SearchResult
-from swsearch.scoring import Mode, Scoring
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -48,11 +47,6 @@ class SubjectReader:
     mask: Mask
     recurrence: Recurrence
 
-    @property
-    def method(self) -> tuple[Scoring, Mode]:
-        """Scoring and mode."""
-        return self.recurrence.scoring, self.recurrence.mode
-
     def masked(self, subject: int) -> list[tuple[int, int]]:
         """Return the runs that are scored as X, 0-based and half-open."""
         return self.database.masked(subject, self.mask)
@@ -80,7 +74,7 @@ class HitSequences:
         """Align them on the CPU."""
         query, subject = self.codes()
         memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(subject)))
-        return self.shown(align_codes(query, subject, *self.reader.method, memory=memory))
+        return self.shown(align_codes(query, subject, self.reader.recurrence, memory=memory))
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
         """Return the query's and the subject's codes, each of shape (n,), uint8, X where they are masked."""
@@ -126,9 +120,7 @@ def align_together(hits: Sequence[Hit], threads: int) -> None:
         pairs = [sequences.codes() for _, sequences in batch]
         recurrence = batch[0][1].reader.recurrence
         known = [hit.score for hit, _ in batch]
-        found = tracing.find_many(
-            pairs, recurrence.scoring, recurrence.mode, ALIGNMENT_MEMORY, threads=threads, known=known
-        )
+        found = tracing.find_many(pairs, recurrence, ALIGNMENT_MEMORY, threads, known=known)
         for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
             hit.align_as(sequences.shown(PairAlignment(query, subject, recurrence.scoring, *one)))
     for hit in hits:
@@ -160,7 +152,7 @@ def _align_elsewhere(hits: Sequence[Hit], aligner: PairAligner) -> bool:
         return False
     pairs = [each.codes() for each in sequences]
     try:
-        found = aligner.align_many(pairs, *sequences[0].reader.method)
+        found = aligner.align_many(pairs, sequences[0].reader.recurrence)
         for hit, each, pair in zip(hits, sequences, found, strict=True):
             hit.align_as(each.shown(pair))
     except (EngineError, MemoryLimitError):

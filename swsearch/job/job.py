@@ -35,7 +35,6 @@ from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked, Execution, Origin, RunInfo
-from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.choice import why_none
 from swsearch.statistics.fitted import Fit, FitError, FittedStatistics, fit_scores
 from swsearch.statistics.karlin_altschul import KarlinAltschul
@@ -189,7 +188,7 @@ class SearchJob:
         """Let the engine look for what reaches the threshold, which rises while the best are found."""
         options = self.options
         tops = [TopHits(self.least.of(len(query.codes)), options.max_candidates, self._allowed) for query in queries]
-        group = prepare(self.engine, queries, options.scoring, options.mode)
+        group = prepare(self.engine, queries, self.reader.recurrence)
         pending: list[tuple[LoadedChunk, Pending]] = []
 
         def finish() -> None:
@@ -238,7 +237,7 @@ class SearchJob:
 
     def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
         """Return the scores of some of the queries with every subject, in input order."""
-        group = prepare(self.engine, queries, self.options.scoring, self.options.mode)
+        group = prepare(self.engine, queries, self.reader.recurrence)
         scores: ScoreArray = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
         _score_all(self.engine, group, loaded, scores, self.progress)
         return scores
@@ -302,7 +301,7 @@ def score_everything(
     with closing(LoadedDatabase(engine, database, plan_for(engine, queries, database))) as chunks:
         for group in _groups(queries):
             rows = slice(start, start + len(group))
-            prepared = prepare(engine, group, recurrence.scoring, recurrence.mode)
+            prepared = prepare(engine, group, recurrence)
             _score_all(engine, prepared, chunks, scores[rows], progress)
             start = rows.stop
     return scores
@@ -337,9 +336,9 @@ def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most:
     return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
 
 
-def prepare(engine: Engine, queries: Sequence[Query], scoring: Scoring, mode: Mode) -> QueryGroup:
+def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
     """Make a group of queries ready for an engine."""
-    return engine.prepare([scoring.profile(query.codes) for query in queries], scoring, mode)
+    return engine.prepare([recurrence.scoring.profile(query.codes) for query in queries], recurrence)
 
 
 def _score_all(

@@ -10,7 +10,7 @@ from swsearch.run_info import RunInfo
 
 
 class PafWriter(Writer):
-    """A line an alignment: coordinates are 0-based half-open, the block length counts gaps.
+    """One line per alignment: coordinates are 0-based half-open, the block length counts gaps.
 
     Tags are tp (P for a query's best alignment, S for the others, as minimap2 has it), those of `swsearch.report.sam`
     (AS, NM, EV, PI, BS) and cg (CIGAR). A query that found nothing has no line, as with minimap2.

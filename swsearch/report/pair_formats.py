@@ -1,264 +1,26 @@
-"""How `swsearch align` prints a pair: EMBOSS-like blocks, CIGAR, SAM, PAF, JSON, or the score alone.
-
-A writer is made for a run and gives the text of its head, of each pair and of its end; it keeps no pair.
-"""
+"""The formats of `swsearch align`, by the names that ``--outfmt`` takes."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
-
-from swsearch.alignment import PairAlignment
 from swsearch.errors import OptionError
-from swsearch.inputs import Query
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.report.pair_sam import PairPafWriter, PairSamWriter
+from swsearch.report.pair_writers import BlockWriter, CigarWriter, JsonWriter, PairRun, PairWriter
 
-WIDTH = 50
-"""Alignment columns of a block, as EMBOSS has them."""
-
-PREFIX_WIDTH = 21
-"""Name, number and blanks before a block's columns: parsers of EMBOSS's format cut there."""
-
-FORMATS = ("pairwise", "cigar", "sam", "paf", "json", "score")
-"""What ``--outfmt`` of `swsearch align` takes."""
-
-
-@dataclass(frozen=True)
-class PairRun:
-    """What is aligned with what, and how.
-
-    Parameters
-    ----------
-    queries, subjects : sequence of Query
-        Encoded sequences.
-    in_order : bool
-        First with first, second with second; otherwise all with all, the subjects of a query one after the other.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    ends : Ends
-        Which ends are free in semi-global mode.
-    """
-
-    queries: Sequence[Query]
-    subjects: Sequence[Query]
-    in_order: bool
-    scoring: Scoring
-    mode: Mode
-    ends: Ends
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs."""
-        return len(self.queries) if self.in_order else len(self.queries) * len(self.subjects)
-
-    @cached_property
-    def cells(self) -> int:
-        """Query length times subject length, over all pairs."""
-        queries = [len(query.codes) for query in self.queries]
-        subjects = [len(subject.codes) for subject in self.subjects]
-        if self.in_order:
-            return sum(m * n for m, n in zip(queries, subjects, strict=True))
-        return sum(queries) * sum(subjects)
-
-    def pairs(self) -> Iterator[tuple[Query, Query]]:
-        """Yield the pairs in the order of the output."""
-        if self.in_order:
-            yield from zip(self.queries, self.subjects, strict=True)
-        else:
-            for query in self.queries:
-                for subject in self.subjects:
-                    yield query, subject
-
-    def describe_mode(self) -> str:
-        """Return ``global alignment`` or ``semiglobal alignment, free ends: query-start, query-end``."""
-        free = f", free ends: {self.ends.describe()}" if self.mode == "semiglobal" else ""
-        return f"{self.mode} alignment{free}"
-
-
-class PairWriter:
-    """Gives the text of a run; this one prints ids and score, one tab-separated line a pair.
-
-    Parameters
-    ----------
-    run : PairRun
-        What is going to be written.
-    """
-
-    needs_alignment = False
-    """Whether `write` is given alignments; otherwise it is given scores."""
-
-    def __init__(self, run: PairRun) -> None:
-        self.run = run
-
-    def begin(self) -> str:
-        """Return what comes before the pairs.
-
-        Raises
-        ------
-        InputError
-            If the format cannot hold what is to be written.
-        """
-        return ""
-
-    def write(self, found: PairAlignment | int, query: Query, subject: Query) -> str:
-        """Return one pair's text."""
-        score = found if isinstance(found, int) else found.score
-        return f"{query.identifier}\t{subject.identifier}\t{score}\n"
-
-    def end(self) -> str:
-        """Return what comes behind the pairs."""
-        return ""
-
-
-class AlignmentWriter(PairWriter):
-    """Base of the formats that show alignments."""
-
-    needs_alignment = True
-
-    def write(self, found: PairAlignment | int, query: Query, subject: Query) -> str:
-        """See `PairWriter.write`."""
-        assert isinstance(found, PairAlignment), "this format was promised an alignment"
-        return self.show(found, query, subject)
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """Return one alignment's text."""
-        raise NotImplementedError
-
-
-class CigarWriter(AlignmentWriter):
-    """One tab-separated line a pair: ids, score, 1-based coordinates of both, CIGAR."""
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """See `AlignmentWriter.show`."""
-        places = (pair.query_start + 1, pair.query_end, pair.subject_start + 1, pair.subject_end)
-        fields = (query.identifier, subject.identifier, pair.score, *places, pair.cigar_string or "*")
-        return "\t".join(map(str, fields)) + "\n"
-
-
-class JsonWriter(AlignmentWriter):
-    """One line of JSON a pair; coordinates are 0-based half-open."""
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """See `AlignmentWriter.show`."""
-        top, middle, bottom = pair.rows()
-        record = {
-            "query": {"id": query.identifier, "description": query.description, "length": len(query.codes)},
-            "subject": {"id": subject.identifier, "description": subject.description, "length": len(subject.codes)},
-            "mode": self.run.mode,
-            "free_ends": self.run.ends.names(),
-            "matrix": pair.scoring.matrix.name,
-            "gap_open": pair.scoring.gap_open,
-            "gap_extend": pair.scoring.gap_extend,
-            "score": pair.score,
-            "query_start": pair.query_start,
-            "query_end": pair.query_end,
-            "subject_start": pair.subject_start,
-            "subject_end": pair.subject_end,
-            "alignment_length": pair.length,
-            "identities": pair.identities,
-            "positives": pair.positives,
-            "gaps": pair.gaps,
-            "cigar": pair.cigar_string,
-            "query_row": top,
-            "midline": middle,
-            "subject_row": bottom,
-        }
-        return json.dumps(record) + "\n"
-
-
-class BlockWriter(AlignmentWriter):
-    """EMBOSS's srspair format, as needle and water print it: a header a pair, then blocks, 1-based.
-
-    ``|`` marks an identity, ``:`` another pair that scores above 0, ``.`` any other pair. Free ends are not shown.
-    The gap penalty is given as EMBOSS counts it: what a gap's first residue costs.
-    """
-
-    def begin(self) -> str:
-        """Return the head that tells programs which format this is."""
-        from swsearch import __version__
-
-        run, rule = self.run, "#" * 40
-        gaps = f"{run.scoring.gap_open} + {run.scoring.gap_extend} a residue"
-        lines = [rule, "# Program: swsearch align", f"# Version: {__version__}", f"# Mode: {run.describe_mode()}"]
-        return "\n".join([*lines, f"# Gap cost: {gaps}", "# Align_format: srspair", rule]) + "\n\n"
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """See `AlignmentWriter.show`."""
-        length, scoring, rule = pair.length, pair.scoring, "#" + "=" * 39
-
-        def share(label: str, count: int) -> str:
-            percent = 100 * count / length if length else 0.0
-            return f"# {label}:{count:>{16 - len(label)}}/{length} ({percent:4.1f}%)"
-
-        header = [
-            rule,
-            "#",
-            "# Aligned_sequences: 2",
-            f"# 1: {query.identifier}",
-            f"# 2: {subject.identifier}",
-            f"# Matrix: {scoring.matrix.name}",
-            f"# Gap_penalty: {scoring.gap_first:.1f}",
-            f"# Extend_penalty: {scoring.gap_extend:.1f}",
-            "#",
-            f"# Length: {length}",
-            share("Identity", pair.identities),
-            share("Similarity", pair.positives),
-            share("Gaps", pair.gaps),
-            f"# Score: {pair.score:.1f}",
-            "#",
-            "#",
-            rule,
-            "",
-        ]
-        return "\n".join([*header, *blocks(pair, query.identifier, subject.identifier), "", ""])
-
-    def end(self) -> str:
-        """See `PairWriter.end`."""
-        return ("#" + "-" * 39 + "\n") * 2
-
-
-def blocks(pair: PairAlignment, query_name: str, subject_name: str) -> list[str]:
-    """Return the lines of the blocks; none for an alignment without columns."""
-    top, _, bottom = pair.rows()
-    marks = emboss_marks(pair)
-    digits = max(len(str(max(len(pair.query), len(pair.subject)))), 6)
-    name_width = PREFIX_WIDTH - digits - 2
-    names = [name[:name_width].ljust(name_width) for name in (query_name, subject_name)]
-    margin = " " * PREFIX_WIDTH
-    lines = []
-    i, j = pair.query_start, pair.subject_start
-    for start in range(0, len(top), WIDTH):
-        a, b = top[start : start + WIDTH], bottom[start : start + WIDTH]
-        used_a, used_b = len(a) - a.count("-"), len(b) - b.count("-")
-        lines += [
-            f"{names[0]} {i + (used_a > 0):>{digits}} {a} {i + used_a:>{digits}}",
-            f"{margin}{marks[start : start + WIDTH]}",
-            f"{names[1]} {j + (used_b > 0):>{digits}} {b} {j + used_b:>{digits}}",
-            "",
-        ]
-        i, j = i + used_a, j + used_b
-    return lines
-
-
-def emboss_marks(pair: PairAlignment) -> str:
-    """Return EMBOSS's middle line."""
-    a, b = pair.paired_codes
-    marks = np.full(pair.length, ord(" "), dtype=np.uint8)
-    similar = np.where(pair.scoring.matrix.scores[a, b] > 0, ord(":"), ord("."))
-    marks[pair.column_ops == ord("M")] = np.where(a == b, ord("|"), similar)
-    return marks.tobytes().decode("ascii")
+PAIR_FORMATS: dict[str, type[PairWriter]] = {
+    "pairwise": BlockWriter,
+    "cigar": CigarWriter,
+    "sam": PairSamWriter,
+    "paf": PairPafWriter,
+    "json": JsonWriter,
+    "score": PairWriter,
+}
+"""Every format of pairs and its writer."""
 
 
 def check_format(name: str) -> None:
     """Raise `OptionError` if there is no such format."""
-    if name not in FORMATS:
-        raise OptionError("outfmt", name, f"one of {', '.join(FORMATS)}")
+    if name not in PAIR_FORMATS:
+        raise OptionError("outfmt", name, f"one of {', '.join(PAIR_FORMATS)}")
 
 
 def create_pair_writer(name: str, run: PairRun) -> PairWriter:
@@ -269,15 +31,5 @@ def create_pair_writer(name: str, run: PairRun) -> PairWriter:
     OptionError
         If there is no such format.
     """
-    from swsearch.report.sam_lines import PafWriter, SamWriter
-
     check_format(name)
-    writers: dict[str, type[PairWriter]] = {
-        "pairwise": BlockWriter,
-        "cigar": CigarWriter,
-        "sam": SamWriter,
-        "paf": PafWriter,
-        "json": JsonWriter,
-        "score": PairWriter,
-    }
-    return writers[name](run)
+    return PAIR_FORMATS[name](run)

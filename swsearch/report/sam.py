@@ -29,14 +29,14 @@ SPOOL_BYTES = 64 << 20
 
 
 class SamWriter(Writer):
-    """SAM 1.6: a line an alignment; as in BLAST's SAM, a query that found nothing has none.
+    """SAM 1.6: one line per alignment; as in BLAST's SAM, a query that found nothing has none.
 
     The header comes first and names the subjects that were hit, with length and (DS) title, so that all is written at
     the end; a whole database's names would be most of the file. A query's best alignment is its primary line, all
     others are marked secondary, and have ``*`` for the query's letters, as the specification recommends.
 
     A long search shall not fail for a name: characters that SAM does not allow become ``_``, names of queries are
-    cut at 254, and a further subject of a name that is taken has its place in the database behind a ``#``. ``*`` in
+    cut at 254, and a further subject of a name that is taken has its place in the database after a ``#``. ``*`` in
     a query becomes ``X``. DS has the subject's header as it was.
     """
 

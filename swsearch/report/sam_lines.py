@@ -1,6 +1,4 @@
-"""SAM and PAF of pairs: the subject is the reference (target), the query the read.
-
-The lines are those of a search too, in `swsearch.report`.
+"""Lines of SAM and PAF, of a search's hits and of pairs: the subject is the reference (target), the query the read.
 
 Runs of pairs, equal or not, are ``M``, which every reader of these formats knows; the SAM tag MD says which of
 them differ. Query residues outside the alignment are soft-clipped (``S``); subject residues outside it are not
@@ -13,16 +11,9 @@ is left out for proteins, since Biopython reads only bases in it.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-
 import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.alphabet import DNA
-from swsearch.errors import InputError
-from swsearch.inputs import Query
-from swsearch.report.pair_formats import AlignmentWriter
 
 UNMAPPED, SECONDARY = 4, 256
 """Bits of SAM's flag."""
@@ -30,92 +21,11 @@ UNMAPPED, SECONDARY = 4, 256
 NO_QUALITY = 255
 """Mapping quality that is not available."""
 
-_REFERENCE_NAME = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
-"""Names that the SAM specification (section 1.2.1) allows for references."""
-
-_READ_NAME = re.compile(r"[!-?A-~]{1,254}")
-"""Names that the SAM specification (section 1.4) allows for reads."""
-
-
-class SamWriter(AlignmentWriter):
-    """SAM 1.6 with the tags AS (score), NM (differences) and, for DNA, MD (which subject letters differ).
-
-    A read has one primary line, its first; those to further subjects are marked secondary, whatever their scores,
-    since lines are written as they are found. A pair without a column of two residues is an unmapped read.
-    """
-
-    _last: Query | None = None
-
-    def begin(self) -> str:
-        """Return the header lines; see `PairWriter.begin`."""
-        from swsearch import __version__
-
-        run = self.run
-        self._check_names()
-        lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
-        # a reference without residues has no place in SAM, and nothing aligns to it
-        lines += [f"@SQ\tSN:{s.identifier}\tLN:{len(s.codes)}" for s in run.subjects if len(s.codes)]
-        how = f"{run.describe_mode()}; {run.scoring.describe()}"
-        if run.scoring.matrix.alphabet.name == "protein":
-            how += "; protein sequences, of which BAM and what reads SAM as it does keep no letters"
-        # in a field of @PG rather than in @CO, whose free text Biopython does not read
-        lines.append(f"@PG\tID:swsearch\tPN:swsearch\tVN:{__version__}\tDS:{how}")
-        return "\n".join(lines) + "\n"
-
-    def _check_names(self) -> None:
-        for subject in self.run.subjects:
-            if not _REFERENCE_NAME.fullmatch(subject.identifier):
-                raise InputError(
-                    f"outfmt sam: subject {subject.identifier!r} has a name that SAM does not allow for a reference "
-                    "(blanks, commas, quotes, brackets, or a leading * or =); rename it, or use --outfmt paf"
-                )
-        (name, count), *_ = Counter(subject.identifier for subject in self.run.subjects).most_common(1)
-        if count > 1:
-            raise InputError(
-                f"outfmt sam: {count} subjects are named {name!r}, SAM expects names of references to differ; rename "
-                "them, or use --outfmt paf"
-            )
-        star = self.run.scoring.matrix.alphabet.letters.find("*")
-        for query in self.run.queries:
-            if not _READ_NAME.fullmatch(query.identifier):
-                raise InputError(
-                    f"outfmt sam: query {query.identifier!r} has a name that SAM does not allow for a read (at most "
-                    "254 printable characters, no @); rename it, or use --outfmt paf"
-                )
-            stop = np.flatnonzero(query.codes == star)
-            if len(stop):
-                raise InputError(
-                    f"outfmt sam: query {query.identifier!r} has '*' at position {stop[0] + 1}, which SAM does not "
-                    "allow in a sequence; remove it, or use --outfmt paf"
-                )
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """See `AlignmentWriter.show`."""
-        flag = SECONDARY if query is self._last else 0
-        self._last = query
-        letters = pair.scoring.matrix.alphabet.decode(query.codes)
-        if not has_pairs(pair):
-            return unmapped_line(query.identifier, flag, letters, f"AS:i:{pair.score}")
-        tags = [f"MD:Z:{md_tag(pair)}"] if pair.scoring.matrix.alphabet is DNA else []
-        return mapped_line(pair, query.identifier, subject.identifier, flag, letters, *tags)
-
-
-class PafWriter(AlignmentWriter):
-    """PAF (minimap2's): 12 columns, then AS:i (score), NM:i (differences) and cg:Z (CIGAR).
-
-    Coordinates are 0-based half-open; the block length counts gaps. A pair without a column of two residues has
-    ``*`` for its subject, as minimap2 writes it with --paf-no-hit.
-    """
-
-    def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
-        """See `AlignmentWriter.show`."""
-        return paf_line(pair, query.identifier, subject.identifier)
-
 
 def mapped_line(pair: PairAlignment, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
     """Return the SAM line of a pair with at least one column of two residues; AS and NM are the first of its tags."""
-    behind = len(pair.query) - pair.query_end
-    clips = [f"{count}S" if count else "" for count in (pair.query_start, behind)]
+    after = len(pair.query) - pair.query_end
+    clips = [f"{count}S" if count else "" for count in (pair.query_start, after)]
     cigar = f"{clips[0]}{pair.cigar_string}{clips[1]}"
     fields = (read, flag, reference, pair.subject_start + 1, NO_QUALITY, cigar, "*", 0, 0, letters, "*")
     own = (f"AS:i:{pair.score}", f"NM:i:{differences(pair)}")
@@ -152,7 +62,7 @@ def differences(pair: PairAlignment) -> int:
 
 
 def md_tag(pair: PairAlignment) -> str:
-    """Return SAM's MD: lengths of runs of equal letters, unlike subject letters, deleted ones behind ``^``."""
+    """Return SAM's MD: lengths of runs of equal letters, unlike subject letters, deleted ones after ``^``."""
     top, _, bottom = (np.frombuffer(row.encode("ascii"), dtype=np.uint8) for row in pair.rows())
     kept = bottom != ord("-")
     top, bottom = top[kept], bottom[kept]

@@ -20,6 +20,7 @@ from swsearch.cli import main
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
+from swsearch.recurrence import Recurrence
 
 A = {"one": "MKVLAAGIVGWW", "two": "MKVAAGIVG", "three": "WWPPWWPP"}
 B = {"x": "MKVAAGIVG", "y": "GWWMKVLAAG", "z": "PPWW"}
@@ -278,7 +279,7 @@ def test_random_pairs_are_what_they_say(alphabet, identity):
         from swsearch.scoring import Scoring, dna_matrix
 
         scoring = Scoring() if alphabet is PROTEIN else Scoring(dna_matrix(), 10, 1)
-        pair = align_codes(first[:3_000], second[:3_000], scoring, "global")
+        pair = align_codes(first[:3_000], second[:3_000], Recurrence(scoring, "global"))
         assert 0.85 < pair.identities / pair.length < 0.93
 
 

@@ -17,7 +17,7 @@ from support.results_numbers import unknown_numbers
 from swsearch import errors
 from swsearch.cli import console  # noqa: F401  # console has errors of its own
 from swsearch.db import append_database
-from swsearch.report.pair_formats import FORMATS as PAIR_FORMATS
+from swsearch.report.pair_formats import PAIR_FORMATS
 
 sys.path.insert(0, str(DOCS / "extensions"))
 from generated import PARTS, PLACE, UndocumentedError, check_commands, commands, first_line

@@ -17,7 +17,8 @@ from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine, longest_subject
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
-from swsearch.scoring import LANE_BITS, MODES, Scoring, lane_limits, load_matrix, matrix_from_text
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import LANE_BITS, MODES, Ends, Scoring, lane_limits, load_matrix, matrix_from_text
 
 TRYPTOPHAN = PROTEIN.letters.index("W")
 
@@ -66,7 +67,7 @@ def scores_of(engine, queries, subjects, scoring, mode):
     """Score in input order."""
     chunk = make_chunk(subjects)
     loaded = engine.load(chunk)
-    values = engine.score(engine.prepare([scoring.profile(q) for q in queries], scoring, mode), loaded)
+    values = engine.score(engine.prepare([scoring.profile(q) for q in queries], Recurrence(scoring, mode)), loaded)
     engine.release(loaded)
     ordered = np.empty_like(values)
     ordered[:, chunk.subjects] = values
@@ -161,7 +162,7 @@ def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gap
         sequences.append(PROTEIN.encode("W" * ((score - 4 * valines) // 11) + "V" * valines))
     query = PROTEIN.encode("W" * ((scores[-1] // 11) + 1) + "V" * 10)
     chunk = make_chunk(sequences)
-    group = cpu.prepare([scoring.profile(query)], scoring, "local")
+    group = cpu.prepare([scoring.profile(query)], Recurrence(scoring, "local"))
     values, flags = in_lanes_of(bits, cpu, query, chunk, scoring, "local")
     for place, subject in enumerate(chunk.subjects):
         assert flags[place] == (scores[subject] >= most), (scores[subject], most)
@@ -186,7 +187,7 @@ def test_queries_around_the_bounds_of_a_strip(cpu, mode, rows):
         ordered = [expected[subject] for subject in chunk.subjects]
         for bits in LANE_BITS if mode == "local" else (16, 32):
             values, flags = in_lanes_of(bits, cpu, query, chunk, Scoring(), mode)
-            if mode == "local" or bits == 32 or longest_subject(length, Scoring(), mode, bits) >= 12:
+            if mode == "local" or bits == 32 or longest_subject(length, Recurrence(Scoring(), mode), bits) >= 12:
                 assert not flags.any()
                 assert values.tolist() == ordered, (length, bits)
 
@@ -284,7 +285,7 @@ def test_the_largest_matrix_entries(cpu, mode, entry):
 def test_the_longest_subject_of_a_lane(mode):
     for scoring in (Scoring(), Scoring("PAM30", 40, 9)):
         for length in (1, 300, 20_000):
-            longest = longest_subject(length, scoring, mode, 16)
+            longest = longest_subject(length, Recurrence(scoring, mode), 16)
             fitting = [n for n in (1, longest, longest + 1) if n and scoring.lane_bits(mode, length, n) <= 16]
             assert fitting == [n for n in (1, longest) if longest], (length, longest)
 
@@ -292,9 +293,17 @@ def test_the_longest_subject_of_a_lane(mode):
 def test_values_beyond_32_bits_are_refused(cpu):
     scoring = Scoring("BLOSUM62", 0, 10_000)
     chunk = make_chunk([np.zeros(250_000, dtype=np.uint8)])
-    group = cpu.prepare([scoring.profile(np.zeros(9, dtype=np.uint8))], scoring, "global")
+    group = cpu.prepare([scoring.profile(np.zeros(9, dtype=np.uint8))], Recurrence(scoring, "global"))
     with pytest.raises(InputError, match=r"scores of 9 x 250000 residues may reach .*, more than 32 bits"):
         cpu.score(group, cpu.load(chunk))
+
+
+def test_ends_that_no_search_leaves_free_are_refused(engine):
+    some = Recurrence(Scoring(), "semiglobal", Ends.parse("query"))
+    with pytest.raises(
+        OptionError, match="free_ends: got 'query-start, query-end', expected all four ends free in a"
+    ):
+        engine.prepare([Scoring().profile(np.zeros(3, dtype=np.uint8))], some)
 
 
 class _StopError(Exception):
@@ -311,7 +320,7 @@ def test_what_progress_raises_ends_the_search(cpu):
         seen.append(cells)
         raise _StopError
 
-    group = cpu.prepare([query] * 4, Scoring(), "local")
+    group = cpu.prepare([query] * 4, Recurrence(Scoring(), "local"))
     with pytest.raises(_StopError):
         cpu.score(group, cpu.load(make_chunk(subjects)), progress)
     assert len(seen) == 1
@@ -373,7 +382,9 @@ def test_progress_counts_every_cell(engine):
     subjects = [random_codes(np.random.default_rng(2), n, 20) for n in (5, 6, 7)]
     chunk = make_chunk(subjects)
     seen: list[int] = []
-    group = engine.prepare([Scoring().profile(subjects[0]), Scoring().profile(subjects[2])], Scoring(), "local")
+    group = engine.prepare(
+        [Scoring().profile(subjects[0]), Scoring().profile(subjects[2])], Recurrence(Scoring(), "local")
+    )
     engine.score(group, engine.load(chunk), seen.append)
     assert sum(seen) == 18 * 12
 
@@ -383,7 +394,7 @@ def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
     generator = np.random.default_rng(9)
     queries = [random_codes(generator, n, 20) for n in (0, 12, 25)]
     chunk = make_chunk([random_codes(generator, int(n), 20) for n in generator.integers(0, 20, 30)])
-    group = engine.prepare([Scoring().profile(query) for query in queries], Scoring(), mode)
+    group = engine.prepare([Scoring().profile(query) for query in queries], Recurrence(Scoring(), mode))
     loaded = engine.load(chunk)
     scores = engine.score(group, loaded)
     assert (scores.dtype, scores.shape) == (np.int32, (3, 30))

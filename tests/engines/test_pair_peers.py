@@ -14,8 +14,10 @@ from support.pair_checks import relatives, write_fasta
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.inputs import Query
-from swsearch.report.pair_formats import PairRun, create_pair_writer
-from swsearch.scoring import Ends, Scoring, check_ends, dna_matrix
+from swsearch.recurrence import Recurrence
+from swsearch.report.pair_formats import create_pair_writer
+from swsearch.report.pair_writers import PairRun
+from swsearch.scoring import Ends, Scoring, dna_matrix
 
 pytestmark = pytest.mark.peer
 
@@ -72,11 +74,11 @@ def test_emboss(kind, program, mode, options, tmp_path):
             line = [program, "-asequence", one, "-bsequence", fasta, "-gapopen", first, "-gapextend", "1", "-auto"]
             line += [option.format(first=first) for option in options]
             done = subprocess.run([*line, "-stdout"], capture_output=True, text=True, check=True)
-            run = PairRun([query], records(subjects), False, scoring, mode, check_ends(mode, None))
+            run = PairRun([query], records(subjects), False, Recurrence(scoring, mode), "0")
             writer = create_pair_writer("pairwise", run)
             sections = re.split(r"#={39}\n(?=#\n# Aligned)", done.stdout)[1:]
             for (_, subject), section in zip(run.pairs(), sections, strict=True):
-                pair = aligner.align(query.codes, subject.codes, scoring, mode)
+                pair = aligner.align(query.codes, subject.codes, Recurrence(scoring, mode))
                 case = (query.identifier, subject.identifier, alphabet.decode(query.codes))
                 theirs, ours = facts(section), facts(writer.write(pair, query, subject))
                 compared += 1
@@ -137,7 +139,7 @@ def test_fasta(kind, program, mode, ends, tmp_path):
     free = None if ends is None else Ends.parse(ends)
     with CpuPairAligner(threads=1) as aligner:
         ours = {
-            (query, subject): aligner.align(queries[query], subjects[subject], scoring, mode, free)
+            (query, subject): aligner.align(queries[query], subjects[subject], Recurrence(scoring, mode, free))
             for query, subject in theirs
         }
     differ = {key: (pair.score, theirs[key]) for key, pair in ours.items() if pair.score != theirs[key]}

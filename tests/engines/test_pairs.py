@@ -14,6 +14,7 @@ from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, BATCH_CELLS, BATCH_PAIRS, CpuPairAligner
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix, load_matrix
 
 ALIGNERS = {
@@ -44,25 +45,27 @@ def summary(pair):
 def test_every_pair_is_the_references_in_order(cpu_pairs, several, scoring, mode_and_ends):
     mode, ends = mode_and_ends
     expected = [reference.align(query, subject, scoring, mode, ends) for query, subject in several]
-    assert [summary(pair) for pair in cpu_pairs.align_many(several, scoring, mode, ends)] == expected
+    assert [summary(pair) for pair in cpu_pairs.align_many(several, Recurrence(scoring, mode, ends))] == expected
     scores = [one[0] for one in expected]
-    assert list(cpu_pairs.score_many(several, scoring, mode, ends)) == scores
+    assert list(cpu_pairs.score_many(several, Recurrence(scoring, mode, ends))) == scores
     assert [traceback.score(query, subject, scoring, mode, ends) for query, subject in several] == scores
 
 
 def test_one_interface(aligner):
     query, subject = PROTEIN.encode("MKVLAAGIVGWW"), PROTEIN.encode("MKVAAGIVG")
     expected = reference.align(query, subject, Scoring(), "global")
-    assert summary(aligner.align(query, subject, Scoring(), "global")) == expected
-    assert aligner.score(query, subject, Scoring(), "global") == expected[0]
-    assert [summary(pair) for pair in aligner.align_many([(query, subject)] * 3, Scoring(), "global")] == [
-        expected
-    ] * 3
-    assert list(aligner.score_many(iter([(query, subject)] * 3), Scoring(), "global")) == [expected[0]] * 3
-    assert list(aligner.align_many([], Scoring(), "local")) == []
+    assert summary(aligner.align(query, subject, Recurrence(Scoring(), "global"))) == expected
+    assert aligner.score(query, subject, Recurrence(Scoring(), "global")) == expected[0]
+    assert [
+        summary(pair) for pair in aligner.align_many([(query, subject)] * 3, Recurrence(Scoring(), "global"))
+    ] == [expected] * 3
+    assert (
+        list(aligner.score_many(iter([(query, subject)] * 3), Recurrence(Scoring(), "global"))) == [expected[0]] * 3
+    )
+    assert list(aligner.align_many([], Recurrence(Scoring(), "local"))) == []
     assert aligner.name in aligner.description
     with pytest.raises(OptionError, match="free_ends: got 'query-start', expected no choice of ends in global mode"):
-        aligner.score(query, subject, Scoring(), "global", Ends.parse("query-start"))
+        aligner.score(query, subject, Recurrence(Scoring(), "global", Ends.parse("query-start")))
 
 
 LENGTHS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
@@ -78,8 +81,8 @@ def test_lengths_around_lanes_and_tiles(cpu_pairs, mode):
         for a, b in ((m, n), (n, m), (m, m)):
             query, subject = random_codes(generator, a, 4), random_codes(generator, b, 4)
             expected = reference.align(query, subject, scoring, mode)
-            assert summary(cpu_pairs.align(query, subject, scoring, mode)) == expected, (a, b, mode)
-            assert cpu_pairs.score(query, subject, scoring, mode) == expected[0], (a, b, mode)
+            assert summary(cpu_pairs.align(query, subject, Recurrence(scoring, mode))) == expected, (a, b, mode)
+            assert cpu_pairs.score(query, subject, Recurrence(scoring, mode)) == expected[0], (a, b, mode)
 
 
 @pytest.mark.parametrize("length", [127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025])
@@ -89,8 +92,8 @@ def test_lengths_around_larger_tiles(cpu_pairs, length):
     scoring = Scoring(dna_matrix(), 10, 1)
     for mode in MODES:
         expected = traceback.trace(query, subject, scoring, mode)
-        assert summary(cpu_pairs.align(query, subject, scoring, mode)) == expected
-        assert cpu_pairs.score(query, subject, scoring, mode) == expected[0]
+        assert summary(cpu_pairs.align(query, subject, Recurrence(scoring, mode))) == expected
+        assert cpu_pairs.score(query, subject, Recurrence(scoring, mode)) == expected[0]
 
 
 def draw_pairs(seed, count, longest, letters):
@@ -119,7 +122,7 @@ def test_scores_are_biopythons_and_parasails_on_random_pairs(cpu_pairs, name, mo
     several = [pair for pair in draw_pairs(2026, 300, 120, letters) if min(map(len, pair))]
     biopython = biopython_aligner(scoring, mode)
     decode = scoring.matrix.alphabet.decode
-    for (query, subject), pair in zip(several, cpu_pairs.align_many(several, scoring, mode), strict=True):
+    for (query, subject), pair in zip(several, cpu_pairs.align_many(several, Recurrence(scoring, mode)), strict=True):
         case = (name, mode, decode(query), decode(subject))
         assert pair.score == biopython_score(biopython, decode(query), decode(subject)), case
         assert pair.score == rescore(
@@ -139,7 +142,7 @@ def test_alignments_with_any_free_ends_are_as_good_as_biopythons(cpu_pairs, ends
     biopython = biopython_aligner(scoring, "semiglobal", ends)
     several = [pair for pair in draw_pairs(16, 60, 60, 20) if min(map(len, pair))]
     for (query, subject), pair in zip(
-        several, cpu_pairs.align_many(several, scoring, "semiglobal", ends), strict=True
+        several, cpu_pairs.align_many(several, Recurrence(scoring, "semiglobal", ends)), strict=True
     ):
         case = (ends.describe(), PROTEIN.decode(query), PROTEIN.decode(subject))
         assert pair.score == pair.rescored() == biopython_score(biopython, *case[1:]), case
@@ -158,7 +161,7 @@ def test_biopythons_alignments_add_up_to_the_same_score(cpu_pairs):
             if not min(len(query), len(subject)):
                 continue
             decode = scoring.matrix.alphabet.decode
-            score = cpu_pairs.score(query, subject, scoring, mode)
+            score = cpu_pairs.score(query, subject, Recurrence(scoring, mode))
             if score <= 0 and mode == "local":
                 continue
             theirs = aligner.align(decode(subject), decode(query))[0]
@@ -180,7 +183,7 @@ def test_pairs_are_drawn_as_results_are_taken():
             yield np.zeros(5, dtype=np.uint8), np.zeros(5, dtype=np.uint8)
 
     with CpuPairAligner(threads=2) as aligner:
-        found = aligner.align_many(endless(), Scoring(), "local")
+        found = aligner.align_many(endless(), Recurrence(Scoring(), "local"))
         assert drawn == []
         for _ in range(3):
             assert next(found).score == 20
@@ -194,13 +197,13 @@ def calls(monkeypatch):
     seen = []
     real_many, real_one = tracing.find_many, tracing.trace
 
-    def many(batch, scoring, mode, memory, *rest, **options):
+    def many(batch, recurrence, memory, *rest, **options):
         seen.append(("many", len(batch), memory))
-        return real_many(batch, scoring, mode, memory, *rest, **options)
+        return real_many(batch, recurrence, memory, *rest, **options)
 
-    def one(query, subject, scoring, mode, memory, ends, threads):
+    def one(query, subject, recurrence, memory, threads):
         seen.append(("one", threads, memory))
-        return real_one(query, subject, scoring, mode, memory, ends, threads)
+        return real_one(query, subject, recurrence, memory, threads)
 
     monkeypatch.setattr(tracing, "find_many", many)
     monkeypatch.setattr(tracing, "trace", one)
@@ -210,7 +213,7 @@ def calls(monkeypatch):
 def test_short_pairs_go_together_and_share_the_memory(calls):
     query = np.zeros(100, dtype=np.uint8)
     with CpuPairAligner(memory=8 << 20, threads=4) as aligner:
-        found = list(aligner.align_many([(query, query)] * (BATCH_PAIRS + 5), Scoring(), "global"))
+        found = list(aligner.align_many([(query, query)] * (BATCH_PAIRS + 5), Recurrence(Scoring(), "global")))
     assert {pair.score for pair in found} == {400}
     assert len(found) == BATCH_PAIRS + 5
     assert calls == [("many", BATCH_PAIRS, 2 << 20), ("many", 5, 2 << 20)]
@@ -220,12 +223,17 @@ def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
     short, long = np.zeros(100, dtype=np.uint8), np.zeros(20_000, dtype=np.uint8)
     with CpuPairAligner(memory=16 << 20, threads=4) as aligner:
         several = [(short, short), (short, short), (long, long), (short, short)]
-        assert [pair.length for pair in aligner.align_many(several, Scoring(), "global")] == [100, 100, 20_000, 100]
+        assert [pair.length for pair in aligner.align_many(several, Recurrence(Scoring(), "global"))] == [
+            100,
+            100,
+            20_000,
+            100,
+        ]
     assert calls == [("many", 2, 4 << 20), ("one", 4, 16 << 20), ("many", 1, 4 << 20)]
     assert len(long) ** 2 > ALONE_CELLS
     calls.clear()
     with CpuPairAligner(memory=1 << 20, threads=4) as aligner:  # its share would not be enough for any pair
-        assert len(list(aligner.align_many(several[:2], Scoring(), "global"))) == 2
+        assert len(list(aligner.align_many(several[:2], Recurrence(Scoring(), "global")))) == 2
     assert calls == [("one", 4, 1 << 20)] * 2
 
 
@@ -233,7 +241,7 @@ def test_a_call_is_bounded_by_its_cells(calls):
     query = np.zeros(7_000, dtype=np.uint8)
     assert len(query) ** 2 < ALONE_CELLS < BATCH_CELLS
     with CpuPairAligner(threads=1) as aligner:
-        assert len(list(aligner.align_many([(query, query)] * 10, Scoring(), "global"))) == 10
+        assert len(list(aligner.align_many([(query, query)] * 10, Recurrence(Scoring(), "global")))) == 10
     assert [count for _, count, _ in calls] == [6, 4]
 
 
@@ -245,15 +253,15 @@ def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
     monkeypatch.setattr(reference, "align", fail)
     several = [(np.zeros(3, dtype=np.uint8),) * 2] * 5
     with pytest.raises(MemoryLimitError, match="too little"):
-        list(aligner.align_many(several, Scoring(), "local"))
+        list(aligner.align_many(several, Recurrence(Scoring(), "local")))
 
 
 def test_scores_pass_16_bits():
     query = np.full(4_000, PROTEIN.letters.index("W"), dtype=np.uint8)
     with CpuPairAligner() as aligner:
         for mode in MODES:
-            assert aligner.score(query, query, Scoring(), mode) == 44_000
-        assert aligner.score(query, query[:3_000], Scoring(), "global") == 33_000 - 1_011
+            assert aligner.score(query, query, Recurrence(Scoring(), mode)) == 44_000
+        assert aligner.score(query, query[:3_000], Recurrence(Scoring(), "global")) == 33_000 - 1_011
 
 
 # what makes an aligner
@@ -358,8 +366,8 @@ def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
     name, other = next(iter(read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz").items()))
     scoring = Scoring(dna_matrix(), 10, 1)
     for mode in ("global", "local"):
-        pair = cpu_pairs.align(first, other, scoring, mode)
-        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, scoring, mode), (name, mode)
+        pair = cpu_pairs.align(first, other, Recurrence(scoring, mode))
+        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, Recurrence(scoring, mode)), (name, mode)
         assert pair.identities > 0.99 * pair.length, (name, mode)
         assert dna_parasail(first, other, mode) == pair.score, (name, mode)
 
@@ -371,4 +379,4 @@ def test_scores_of_two_viruses_that_are_not_related(shared_data, cpu_pairs, dna_
     assert (len(phage), len(herpes)) == (48_502, 124_884)
     scoring = Scoring(dna_matrix(), 10, 1)
     for mode in ("global", "local"):
-        assert cpu_pairs.score(phage, herpes, scoring, mode) == dna_parasail(phage, herpes, mode), mode
+        assert cpu_pairs.score(phage, herpes, Recurrence(scoring, mode)) == dna_parasail(phage, herpes, mode), mode

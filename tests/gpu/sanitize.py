@@ -19,6 +19,7 @@ from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.limits import lane16
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring, dna_matrix
 
 
@@ -34,10 +35,10 @@ def pairs(generator: np.random.Generator) -> tuple[int, int]:
             for direct, batch in ((1 << 30, long), (80_000, long), (1 << 30, short)):
                 long_pair.DIRECT_BYTES, plan.LEAST_SPACING = direct, 256
                 with GpuPairAligner(memory=64 << 20) as aligner:
-                    for pair, found in zip(batch, aligner.align_many(batch, scoring, mode), strict=True):
+                    for pair, found in zip(batch, aligner.align_many(batch, Recurrence(scoring, mode)), strict=True):
                         expected = traceback.trace(*pair, scoring, mode)
                         got = (found.score, found.query_start, found.subject_start, found.cigar)
-                        scores = aligner.score(*pair, scoring, mode), found.score
+                        scores = aligner.score(*pair, Recurrence(scoring, mode)), found.score
                         compared += 1
                         wrong += got != expected or scores[0] != scores[1]
     return compared, wrong
@@ -57,7 +58,9 @@ def main() -> int:
                 for engine in (cpu, gpu):
                     loaded = engine.load(chunk)
                     for members in (group, group[1:2], group[3:]):
-                        prepared = engine.prepare([scoring.profile(query) for query in members], scoring, mode)
+                        prepared = engine.prepare(
+                            [scoring.profile(query) for query in members], Recurrence(scoring, mode)
+                        )
                         results.append(engine.score(prepared, loaded))
                         n = len(members)
                         engine.find(prepared, loaded, Thresholds([np.full(81, 30)] * n, [None] * n)).wait()

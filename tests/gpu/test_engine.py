@@ -14,6 +14,7 @@ from swsearch.engines.gpu import launch, limits, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.slot_memory import SlotMemory
 from swsearch.errors import GpuUnavailableError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring, load_matrix
 
 pytestmark = pytest.mark.gpu
@@ -175,7 +176,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu):
         found = []
         for engine in (cpu, gpu):
             loaded = engine.load(chunk)
-            prepared = engine.prepare([scoring.profile(query) for query in group], scoring, "local")
+            prepared = engine.prepare([scoring.profile(query) for query in group], Recurrence(scoring, "local"))
             one = engine.find(prepared, loaded, thresholds)
             found.append([sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in one.wait()])
             engine.release(loaded)

@@ -10,6 +10,7 @@ from support.fake_gpu import fake_engine, launched
 from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
@@ -169,7 +170,10 @@ def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkey
     # twelve groups of 130 kB each, against 1.3 MB for queries
     chunk = make_chunk(draw(19, [10] * 70))
     profiles = [[Scoring().profile(query)] for query in draw(20, [2_000] * 12)]
-    groups = [(gpu.prepare(each, Scoring(), "local"), cpu.prepare(each, Scoring(), "local")) for each in profiles]
+    groups = [
+        (gpu.prepare(each, Recurrence(Scoring(), "local")), cpu.prepare(each, Recurrence(Scoring(), "local")))
+        for each in profiles
+    ]
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[2_000]]))
     loaded, held = gpu.load(chunk), cpu.load(chunk)
     for turn in range(2):
@@ -230,7 +234,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least
     tables = [None if table is None else table.astype(np.int64) for table in by_length]
     thresholds = Thresholds(tables, least)
     expected, got = (
-        hits_of(engine, engine.prepare(profiles, scoring, "local"), engine.load(chunk), thresholds)
+        hits_of(engine, engine.prepare(profiles, Recurrence(scoring, "local")), engine.load(chunk), thresholds)
         for engine in (cpu, gpu)
     )
     assert got == expected, ([len(hits) for hits in got], [len(hits) for hits in expected])
@@ -242,7 +246,7 @@ def test_more_hits_than_come_back_at_once(gpu, cpu):
     for least, more in ((1, True), (25, False)):
         thresholds = Thresholds([None] * 3, [least] * 3)
         expected, got = (
-            hits_of(engine, engine.prepare(profiles, scoring, "local"), engine.load(chunk), thresholds)
+            hits_of(engine, engine.prepare(profiles, Recurrence(scoring, "local")), engine.load(chunk), thresholds)
             for engine in (cpu, gpu)
         )
         assert got == expected, least
@@ -259,7 +263,7 @@ def test_hits_with_an_empty_side(gpu, cpu, mode, least):
     profiles = [scoring.profile(query) for query in draw(30, [20, 0, 3])]
     thresholds = Thresholds([None] * 3, [least] * 3)
     expected, got = (
-        hits_of(engine, engine.prepare(profiles, scoring, mode), engine.load(chunk), thresholds)
+        hits_of(engine, engine.prepare(profiles, Recurrence(scoring, mode)), engine.load(chunk), thresholds)
         for engine in (cpu, gpu)
     )
     assert got == expected, (mode, least)
@@ -269,7 +273,7 @@ def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
     scoring = Scoring()
     chunks = [make_chunk(draw(31 + k, [20] * (70 + k))) for k in range(2)]
     profiles = [scoring.profile(query) for query in draw(40, [15, 25])]
-    group, other = (engine.prepare(profiles, scoring, "local") for engine in (gpu, cpu))
+    group, other = (engine.prepare(profiles, Recurrence(scoring, "local")) for engine in (gpu, cpu))
     thresholds = Thresholds([None, None], [12, 14])
     lengths = np.concatenate([chunk.lengths for chunk in chunks])
     gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), lengths, [[15, 25]]))
@@ -287,13 +291,13 @@ def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     scoring, chunk = Scoring(), make_chunk(draw(61, [20] * 90))
     profiles = [scoring.profile(query) for query in draw(62, [15, 25])]
     tables = [[np.full(21, least, dtype=np.int64)] * 2 for least in (12, 18)]
-    group, loaded = gpu.prepare(profiles, scoring, "local"), gpu.load(chunk)
+    group, loaded = gpu.prepare(profiles, Recurrence(scoring, "local")), gpu.load(chunk)
     first = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
     same = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
     assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"
     other = gpu.find(group, loaded, Thresholds(tables[1], [None, None]))
     assert sum(each.is_awaited for each in gpu._slots) == 1, "all others are done before theirs are overwritten"
-    prepared, own = cpu.prepare(profiles, scoring, "local"), cpu.load(chunk)
+    prepared, own = cpu.prepare(profiles, Recurrence(scoring, "local")), cpu.load(chunk)
     for found, table in ((first, tables[0]), (same, tables[0]), (other, tables[1])):
         got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
         assert got == hits_of(cpu, prepared, own, Thresholds(table, [None, None]))

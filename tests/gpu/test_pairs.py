@@ -23,6 +23,7 @@ from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, Scoring, dna_matrix
 
 DNA = Scoring(dna_matrix(), 10, 1)
@@ -74,8 +75,8 @@ def test_pairs_equal_the_reference(make_aligner, mode, ends, scoring):
         for length in (300, 530):
             query, subject = related(generator, length, letters)
             expected = reference.align(query, subject, scoring, mode, ends)
-            assert summary(aligner.align(query, subject, scoring, mode, ends)) == expected
-            assert aligner.score(query, subject, scoring, mode, ends) == expected[0]
+            assert summary(aligner.align(query, subject, Recurrence(scoring, mode, ends))) == expected
+            assert aligner.score(query, subject, Recurrence(scoring, mode, ends)) == expected[0]
 
 
 @pytest.mark.parametrize("variant", pair_variants(), ids=str)
@@ -101,11 +102,11 @@ def test_every_variant_around_lanes_and_strips(make_aligner, variant, monkeypatc
             subject = np.concatenate((np.arange(letters), random_codes(generator, n, letters))).astype(np.uint8)
             mode, ends = modes[place % len(modes)]
             if variant.directions:
-                found = aligner.align(query, subject, scoring, mode, ends)
+                found = aligner.align(query, subject, Recurrence(scoring, mode, ends))
                 assert summary(found) == traceback.trace(query, subject, scoring, mode, ends=ends), (m, n, mode, ends)
             else:
                 expected = traceback.trace(query, subject, scoring, mode, ends=ends)[0]
-                assert aligner.score(query, subject, scoring, mode, ends) == expected, (m, n, mode, ends)
+                assert aligner.score(query, subject, Recurrence(scoring, mode, ends)) == expected, (m, n, mode, ends)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -114,9 +115,9 @@ def test_any_pair_and_scoring(make_aligner, query, subject, scoring, mode_and_en
     mode, ends = mode_and_ends
     expected = reference.align(query, subject, scoring, mode, ends)
     with make_aligner(seed=seed) as aligner:
-        assert summary(aligner.align(query, subject, scoring, mode, ends)) == expected
-        assert aligner.score(query, subject, scoring, mode, ends) == expected[0]
-        several = list(aligner.align_many([(query, subject), (query[1:], subject)], scoring, mode, ends))
+        assert summary(aligner.align(query, subject, Recurrence(scoring, mode, ends))) == expected
+        assert aligner.score(query, subject, Recurrence(scoring, mode, ends)) == expected[0]
+        several = list(aligner.align_many([(query, subject), (query[1:], subject)], Recurrence(scoring, mode, ends)))
     assert summary(several[0]) == expected
     assert summary(several[1]) == reference.align(query[1:], subject, scoring, mode, ends)
 
@@ -134,7 +135,7 @@ def test_rows_and_columns_that_are_kept_change_nothing(make_aligner, monkeypatch
         with make_aligner(memory, seed) as aligner:
             if memory == 1_000_000 and aligner.info.multiprocessors > 2:
                 continue  # rings of that many warps alone would not fit
-            found = aligner.align(query, subject, DNA, mode, ends)
+            found = aligner.align(query, subject, Recurrence(DNA, mode, ends))
             assert summary(found) == expected
             assert aligner.usage.peak_bytes <= memory
             assert aligner.usage.launches > 10
@@ -148,7 +149,7 @@ def test_a_long_gap_crosses_kept_rows_and_columns(make_aligner, monkeypatch):
     scoring = Scoring(dna_matrix(), 20, 0)  # long gaps cost no more than short ones
     for pair in ((query, np.delete(query, slice(300, 1_200))), (np.delete(query, slice(300, 1_200)), query)):
         with make_aligner(2_000_000) as aligner:
-            found = aligner.align(*pair, scoring, "global")
+            found = aligner.align(*pair, Recurrence(scoring, "global"))
         assert summary(found) == traceback.trace(*pair, scoring, "global")
         assert max(length for length, op in found.cigar if op != "M") >= 890
 
@@ -163,7 +164,7 @@ def test_many_short_pairs_in_one_launch(make_aligner, mode, ends, variant):
     pairs = [tuple(random_codes(generator, length, letters) for length in pair) for pair in lengths]
     pairs += [related(generator, length, letters) for length in (60, 120, 270)]
     with make_aligner(seed=2) as aligner:
-        found = list(aligner.align_many(pairs, scoring, mode, ends))
+        found = list(aligner.align_many(pairs, Recurrence(scoring, mode, ends)))
     for (query, subject), one in zip(pairs, found, strict=True):
         assert summary(one) == reference.align(query, subject, scoring, mode, ends)
 
@@ -175,8 +176,8 @@ def test_of_equal_ends_the_first_column_counts_whatever_strip_it_is_in(make_alig
     for letter, row, column in zip((2, 3), rows, (70, 5), strict=True):
         query[row : row + 5] = subject[column : column + 5] = letter
     with make_aligner() as aligner:
-        several = list(aligner.align_many([(query, subject)] * 2, DNA, "local"))
-        alone = aligner.align(query, subject, DNA, "local")
+        several = list(aligner.align_many([(query, subject)] * 2, Recurrence(DNA, "local")))
+        alone = aligner.align(query, subject, Recurrence(DNA, "local"))
     expected = reference.align(query, subject, DNA, "local")
     assert [summary(one) for one in (*several, alone)] == [expected] * 3
 
@@ -186,16 +187,16 @@ def test_runs_that_do_not_fit_are_asked_for_again(make_aligner, monkeypatch):
     generator = np.random.default_rng(8)
     pairs = [related(generator, 100, 4) for _ in range(60)]
     with make_aligner() as aligner:
-        found = list(aligner.align_many(pairs, DNA, "global"))
+        found = list(aligner.align_many(pairs, Recurrence(DNA, "global")))
         assert aligner.usage.launches > 1
     assert [summary(one) for one in found] == [reference.align(*pair, DNA, "global") for pair in pairs]
 
 
 def test_nothing_to_align_is_no_alignment(make_aligner):
     with make_aligner() as aligner:
-        assert list(aligner.align_many([], DNA, "global")) == []
+        assert list(aligner.align_many([], Recurrence(DNA, "global"))) == []
         alone = np.zeros(3, dtype=np.uint8), np.ones(4, dtype=np.uint8)
-        assert summary(aligner.align(*alone, DNA, "local")) == (0, 0, 0, ())
+        assert summary(aligner.align(*alone, Recurrence(DNA, "local"))) == (0, 0, 0, ())
 
 
 def test_memory_that_is_short_is_told_and_given_back(monkeypatch):
@@ -203,7 +204,7 @@ def test_memory_that_is_short_is_told_and_given_back(monkeypatch):
     query, subject = related(generator, 900, 4)
     with host_aligner(monkeypatch, 30_000) as aligner:
         with pytest.raises(GpuMemoryError, match="--gpu-memory"):
-            aligner.align(query, subject, DNA, "global")
+            aligner.align(query, subject, Recurrence(DNA, "global"))
         assert aligner._device.held == 0
 
 
@@ -230,7 +231,7 @@ def test_handles_are_of_one_device(monkeypatch):
 def test_scores_beyond_32_bits_are_refused(monkeypatch):
     query = np.zeros(300_000, dtype=np.uint8)
     with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="more than 32 bits"):
-        aligner.score(query, query, Scoring(dna_matrix(), 0, 10_000), "global")
+        aligner.score(query, query, Recurrence(Scoring(dna_matrix(), 0, 10_000), "global"))
 
 
 def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
@@ -241,7 +242,7 @@ def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
         host_aligner(monkeypatch) as aligner,
         pytest.raises(EngineError, match="adds up to 15 instead of its score 99"),
     ):
-        aligner.align(query, query, DNA, "global")
+        aligner.align(query, query, Recurrence(DNA, "global"))
 
 
 def test_blocks_are_never_more_than_are_resident():
@@ -292,5 +293,5 @@ def test_pairs_of_a_launch_are_alike_in_size():
 
 def test_the_emulation_runs_what_the_plan_launches(monkeypatch):
     with host_aligner(monkeypatch) as aligner:
-        aligner.align(*related(np.random.default_rng(1), 300, 4), DNA, "global")
+        aligner.align(*related(np.random.default_rng(1), 300, 4), Recurrence(DNA, "global"))
     assert [kernel.source for kernel, _, _ in HostFunction.launches] == ["pair", "trace"]

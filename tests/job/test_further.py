@@ -22,6 +22,7 @@ from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
 from swsearch.job.further import further_alignments, used_pairs
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 
 UNIT = "MKVLAAGIVGWWHHRKDE"
@@ -36,7 +37,7 @@ def numbers(pairs):
 @given(any_codes(30), any_codes(30), scorings, st.integers(1, 6), st.integers(1, 40))
 def test_they_are_the_references(query, subject, scoring, most, least):
     expected = reference.align_several(query, subject, scoring, most, least)
-    best = align_codes(query, subject, scoring)
+    best = align_codes(query, subject, Recurrence(scoring))
     if best.score >= least:
         found = [best, *further_alignments(best, most - 1, least)]
         assert numbers(found) == expected
@@ -56,7 +57,7 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
     changed = np.where(generator.random(500) < 0.2, random_codes(generator, 500, 20), unit)
     query = np.concatenate([unit[:250], random_codes(generator, 40, 20), unit[250:]])
     subject = np.concatenate([unit, random_codes(generator, 90, 20), changed])
-    best = align_codes(query, subject, scoring)
+    best = align_codes(query, subject, Recurrence(scoring))
     (second,) = further_alignments(best, 1)
     # the reference in numpy's words: mask what the first used and ask the plain recurrence for the score
     expected = reference.align(query, subject, scoring, forbidden=reference.pairs_of(*numbers([best])[0][1:]))
@@ -225,6 +226,6 @@ def test_lalign36_finds_the_same_scores(seed, tmp_path):
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
     theirs = [int(score) for score in re.findall(r"^; lsw_s-w opt: +(\d+)", done.stdout, re.MULTILINE)]
     assert len(theirs) > 2
-    best = align_codes(query, subject, Scoring())
+    best = align_codes(query, subject, Recurrence(Scoring()))
     ours = [pair.score for pair in [best, *further_alignments(best, len(theirs) - 1)]]
     assert sorted(ours) == sorted(theirs)

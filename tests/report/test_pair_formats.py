@@ -20,8 +20,10 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.report.pair_formats import FORMATS, PairRun, create_pair_writer
-from swsearch.scoring import MODES, Ends, Scoring, check_ends, dna_matrix
+from swsearch.recurrence import Recurrence
+from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
+from swsearch.report.pair_writers import PairRun
+from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
 
 DNA_SCORING = Scoring(dna_matrix(), 10, 1)
 
@@ -34,7 +36,7 @@ def make_run(queries, subjects, scoring, mode="global", ends=None, in_order=Fals
         return [Query(name, "", alphabet.encode(s) if isinstance(s, str) else s) for name, s in named.items()]
 
     encoded = encode(queries, "q")
-    return PairRun(encoded, encode(subjects, "s"), in_order, scoring, mode, check_ends(mode, ends))
+    return PairRun(encoded, encode(subjects, "s"), in_order, Recurrence(scoring, mode, ends), "1.2.3")
 
 
 def written(name, run):
@@ -42,7 +44,7 @@ def written(name, run):
     writer = create_pair_writer(name, run)
     text, found = writer.begin(), []
     for query, subject in run.pairs():
-        pair = align_codes(query.codes, subject.codes, run.scoring, run.mode, ends=run.ends)
+        pair = align_codes(query.codes, subject.codes, run.recurrence)
         text += writer.write(pair if writer.needs_alignment else pair.score, query, subject)
         found.append(pair)
     return text + writer.end(), found
@@ -84,7 +86,7 @@ def test_biopython_reads_the_blocks(run):
         assert (notes["Identity"], notes["Similarity"], notes["Gaps"]) == (pair.identities, pair.positives, pair.gaps)
         assert (alignment[0], alignment[1]) == (pair.query_row(), pair.subject_row())
         assert alignment.coordinates[:, 0].tolist() == [pair.query_start, pair.subject_start]
-        assert notes["Gap_penalty"] == run.scoring.gap_first
+        assert notes["Gap_penalty"] == run.recurrence.scoring.gap_first
         compared += 1
     assert compared >= len(pairs) - 2
     assert len(list(AlignIO.parse(io.StringIO(text), "emboss"))) == len(pairs)
@@ -99,7 +101,7 @@ def test_biopython_reads_the_sam(run):
     for alignment, pair in zip(theirs, pairs, strict=True):
         assert alignment.score == pair.score
         assert alignment.annotations["NM"] == pair.mismatches + pair.gaps
-        if run.scoring.matrix.alphabet is DNA:  # from MD and CIGAR it has found the subject's letters
+        if run.recurrence.scoring.matrix.alphabet is DNA:  # from MD and CIGAR it has found the subject's letters
             assert (alignment[1], alignment[0]) == (pair.query_row(), pair.subject_row())
         else:
             assert alignment.query.seq == PROTEIN.decode(pair.query)
@@ -118,7 +120,7 @@ def test_pysam_reads_the_sam(run, tmp_path):
         assert file.references == tuple(subject.identifier for subject in run.subjects)
         assert file.lengths == tuple(len(subject.codes) for subject in run.subjects)
         reads = list(file)
-    decode = run.scoring.matrix.alphabet.decode
+    decode = run.recurrence.scoring.matrix.alphabet.decode
     assert len(reads) == len(pairs)
     for read, pair, (query, subject) in zip(reads, pairs, run.pairs(), strict=True):
         assert (read.query_name, read.reference_name) == (query.identifier, subject.identifier)
@@ -127,9 +129,10 @@ def test_pysam_reads_the_sam(run, tmp_path):
         assert (read.get_tag("AS"), read.get_tag("NM")) == (pair.score, pair.mismatches + pair.gaps)
         assert read.get_aligned_pairs(matches_only=True) == columns(pair)
         assert (
-            rescore(query.codes, subject.codes, run.scoring, read.cigarstring, 0, read.reference_start) == pair.score
+            rescore(query.codes, subject.codes, run.recurrence.scoring, read.cigarstring, 0, read.reference_start)
+            == pair.score
         )
-        if run.scoring.matrix.alphabet is DNA:  # it holds reads in codes for bases
+        if run.recurrence.scoring.matrix.alphabet is DNA:  # it holds reads in codes for bases
             assert read.query_sequence == decode(pair.query)
             assert read.get_reference_sequence().upper() == decode(
                 pair.subject[pair.subject_start : pair.subject_end]
@@ -156,7 +159,7 @@ def test_samtools_reads_the_sam(run, tmp_path):
     # of proteins it keeps no letters
     assert without_sequences(done.stdout) == without_sequences(text)
     assert without_sequences(text) != text
-    if run.scoring.matrix.alphabet is DNA:
+    if run.recurrence.scoring.matrix.alphabet is DNA:
         assert done.stdout == text
         # calmd finds NM and MD again from the subject's letters
         fasta = tmp_path / "s.fasta"
@@ -186,7 +189,10 @@ def test_paf_has_twelve_columns_and_its_tags(run):
         tags = dict(field.split(":", 1) for field in fields[12:])
         assert (tags["AS"], tags["NM"]) == (f"i:{pair.score}", f"i:{pair.mismatches + pair.gaps}")
         cigar = tags["cg"].removeprefix("Z:")
-        assert rescore(query.codes, subject.codes, run.scoring, cigar, int(fields[2]), int(fields[7])) == pair.score
+        assert (
+            rescore(query.codes, subject.codes, run.recurrence.scoring, cigar, int(fields[2]), int(fields[7]))
+            == pair.score
+        )
 
 
 def test_pafpy_reads_the_paf(run):
@@ -215,11 +221,11 @@ def test_cigar_json_and_score_say_the_same(run):
         assert fields[7] == record["cigar"] == pair.cigar_string
         assert (record["query"]["id"], record["score"]) == (fields[0], pair.score)
         assert (record["query_row"], record["midline"], record["subject_row"]) == pair.rows()
-        assert record["free_ends"] == ([] if run.mode == "global" else Ends().names())
+        assert record["free_ends"] == ([] if run.recurrence.mode == "global" else Ends().names())
 
 
 @given(st.lists(any_codes(12), min_size=1, max_size=2), st.lists(any_codes(12), min_size=1, max_size=2), scorings,
-       modes_with_ends, st.sampled_from(FORMATS))  # fmt: skip
+       modes_with_ends, st.sampled_from([*PAIR_FORMATS]))  # fmt: skip
 def test_any_pair_can_be_written(queries, subjects, scoring, mode_and_ends, name):
     stop = PROTEIN.letters.index("*")
     queries = [query[query != stop] for query in queries]  # SAM refuses them
@@ -264,7 +270,7 @@ def test_what_sam_cannot_hold_is_told_before_anything_is_written():
     assert "subject 'a,b' has a name that SAM does not allow for a reference" in refusal({"q": "MK"}, {"a,b": "MK"})
     assert "query '@q' has a name that SAM does not allow for a read" in refusal({"@q": "MK"}, {"s": "MK"})
     run = make_run(["MK"], ["MK", "MK"], Scoring())
-    twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.scoring, run.mode, run.ends)
+    twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.recurrence, run.version)
     with pytest.raises(InputError, match="2 subjects are named 's1', SAM expects names of references to differ"):
         create_pair_writer("sam", twins).begin()
     with pytest.raises(OptionError, match="outfmt: got 'bam', expected one of pairwise, cigar, sam, paf"):
@@ -293,7 +299,7 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
     )
     run = make_run([query], [subject], DNA_SCORING)
     assert len(query) > 1_690_000
-    for name in FORMATS:
+    for name in PAIR_FORMATS:
         pair = PairAlignment(query, subject, DNA_SCORING, 0, 0, 0, tuple(runs))
         writer = create_pair_writer(name, run)
         begun = time.perf_counter()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Ends, Matrix, Scoring, matrix_from_text
 
 N_LETTERS = len(PROTEIN.letters)
@@ -71,7 +72,7 @@ def scores_of(engine, group, chunk, scoring, mode):
     """Score encoded queries against a chunk; return scores in chunk order."""
     loaded = engine.load(chunk)
     try:
-        return engine.score(engine.prepare([scoring.profile(q) for q in group], scoring, mode), loaded)
+        return engine.score(engine.prepare([scoring.profile(q) for q in group], Recurrence(scoring, mode)), loaded)
     finally:
         engine.release(loaded)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from support.host_cuda import HostKernel
-from swsearch.bench.study.machine import POISON, STUDY_SOURCES, Array, Launch
+from swsearch.bench.study.machine import POISON, STUDY_SOURCES, Array, StudyLaunch
 from swsearch.engines.gpu.compiler import SOURCES, Kernel
 
 GUARD = 64
@@ -84,7 +84,7 @@ class HostMachine:
     def compile(self, codes: Sequence[Kernel]) -> None:
         pass
 
-    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> StudyLaunch:
         source = STUDY_SOURCES / f"{code.source}.cu"
         compiled = HostKernel(source, name, signature, dict(code.defines), Path(headers().name))
 

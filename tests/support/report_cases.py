@@ -11,6 +11,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.later import Later
+from swsearch.recurrence import Recurrence
 from swsearch.report import Writer, create_writer
 from swsearch.results import Hit, Hsp, SearchResult
 from swsearch.run_info import RunInfo
@@ -40,7 +41,7 @@ def make_result(
     codes = PROTEIN.encode(query[2])
     hits = []
     for index, (name, description, sequence) in enumerate(subjects):
-        pair = align_codes(codes, PROTEIN.encode(sequence), scoring, mode)
+        pair = align_codes(codes, PROTEIN.encode(sequence), Recurrence(scoring, mode))
 
         def align(pair: PairAlignment = pair) -> PairAlignment:
             assert may_align, "the writer asked for an alignment"

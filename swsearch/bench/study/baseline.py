@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.bench.study.problem import Pair
+from swsearch.bench.study.problem import Problem
 from swsearch.errors import InputError
 from swsearch.scoring import Matrix, Scoring
 
@@ -58,25 +58,25 @@ class CpuTime:
     scores: tuple[int, ...]
 
 
-def cpu_pair(pair: Pair) -> CpuTime:
+def cpu_pair(problem: Problem) -> CpuTime:
     """Time one pair."""
-    query, subject = _letters(pair)
-    return _time(query, [subject], pair.scoring, pair.mode)
+    query, subject = _letters(problem)
+    return _time(query, [subject], problem.recurrence.scoring, problem.recurrence.mode)
 
 
-def last_row(pair: Pair) -> npt.NDArray[np.int32]:
-    """Return the last row of H without column 0, which depends on nearly every cell."""
+def last_row(problem: Problem) -> npt.NDArray[np.int32]:
+    """Return the last row of H without column 0, shape (columns,), int32, which depends on nearly every cell."""
     import parasail
 
-    fill = getattr(parasail, f"{_program(pair.mode)}_rowcol_scan_32")
-    gaps = (pair.scoring.gap_first, pair.scoring.gap_extend)
-    result = fill(*_letters(pair), *gaps, _parasail_matrix(pair.scoring.matrix))
+    fill = getattr(parasail, f"{_program(problem.recurrence.mode)}_rowcol_scan_32")
+    gaps = (problem.recurrence.scoring.gap_first, problem.recurrence.scoring.gap_extend)
+    result = fill(*_letters(problem), *gaps, _parasail_matrix(problem.recurrence.scoring.matrix))
     return np.array(result.score_row, np.int32)  # copied while the result, whose memory it is, still lives
 
 
-def _letters(pair: Pair) -> tuple[str, str]:
-    decode = pair.scoring.matrix.alphabet.decode
-    return decode(pair.query), decode(pair.subject)
+def _letters(problem: Problem) -> tuple[str, str]:
+    decode = problem.recurrence.scoring.matrix.alphabet.decode
+    return decode(problem.query), decode(problem.subject)
 
 
 def _program(mode: str) -> str:

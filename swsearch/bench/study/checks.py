@@ -17,11 +17,12 @@ from swsearch.bench.study.diagonals import MatrixRun
 from swsearch.bench.study.expected import ByteTable, Table, expected_directions, expected_tables
 from swsearch.bench.study.inter_task import DatabaseOnDevice, InterTaskRun
 from swsearch.bench.study.machine import Machine
-from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
 from swsearch.bench.study.strips import StripRun
 from swsearch.bench.study.traceback import score_of, walk_back
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import EngineError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode
 
 SMALL = ((70, 90), (1, 1), (33, 31), (5, 140))
@@ -65,15 +66,17 @@ class MismatchError(EngineError):
 @lru_cache(maxsize=16)
 def known(
     rows: int, columns: int, mode: Mode, gaps: str, protein: bool
-) -> tuple[Pair, Table, ByteTable, tuple[int, reference.Cigar | None]]:
+) -> tuple[Problem, Table, ByteTable, tuple[int, reference.Cigar | None]]:
     """Return a made-up pair, its H, its directions, and score with, for a small one, the reference's CIGAR."""
-    pair = random_pair(rows, columns, mode, gaps, protein=protein)
-    tables = expected_tables(pair)
+    problem = random_problem(rows, columns, mode, gaps, protein=protein)
+    tables = expected_tables(problem)
     if (rows, columns) == MEDIUM:
         score, cigar = int(tables.h.max() if mode == "local" else tables.h[-1, -1]), None
     else:
-        score, _, _, cigar = reference.align(pair.query, pair.subject, pair.scoring, pair.mode)
-    return pair, tables.h, expected_directions(pair, tables), (score, cigar)
+        score, _, _, cigar = reference.align(
+            problem.query, problem.subject, problem.recurrence.scoring, problem.recurrence.mode
+        )
+    return problem, tables.h, expected_directions(problem, tables), (score, cigar)
 
 
 def check_variant(
@@ -95,9 +98,9 @@ def check_variant(
 
 
 def _check_matrix(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
-    pair, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, False)
+    problem, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, False)
     case = f"{gaps} gaps, {rows} x {columns}"
-    run = MatrixRun(machine, variant, pair, gaps)
+    run = MatrixRun(machine, variant, problem, gaps)
     run.poison()
     run.enqueue()
     _compare(variant, case, "H", run.scores(), h)
@@ -107,14 +110,14 @@ def _check_matrix(machine: Machine, variant: Variant, gaps: str, rows: int, colu
         start_i, start_j, walked = walk_back(
             lambda i, j: int(found[i, j]), (rows, columns), variant.mode, gap_states=True
         )
-        _compare_alignment(variant, case, pair, (start_i, start_j), walked, (score, cigar))
+        _compare_alignment(variant, case, problem, (start_i, start_j), walked, (score, cigar))
     return rows * columns
 
 
 def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
-    pair, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, True)
+    problem, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, True)
     case = f"{gaps} gaps, {rows} x {columns}"
-    run = StripRun(machine, variant, pair, gaps, keep=True)
+    run = StripRun(machine, variant, problem, gaps, keep=True)
     run.poison()
     run.enqueue()
     machine.wait()
@@ -122,8 +125,8 @@ def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, colu
     linear = gaps == "linear"
     _compare(variant, case, "direction", run.directions(), directions[1:, 1:] & (3 if linear else 15))
     i, j, walked = run.trace()
-    # two bits a cell may choose another of several equally good alignments
-    _compare_alignment(variant, case, pair, (i, j), walked, (score, None if linear else cigar))
+    # two bits per cell may choose another of several equally good alignments
+    _compare_alignment(variant, case, problem, (i, j), walked, (score, None if linear else cigar))
     if run.last_score() != score:
         raise EngineError(f"{variant}, {case}: score {run.last_score()}, expected {score}")
     return rows * columns
@@ -137,7 +140,7 @@ def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], 
     query = generator.integers(0, 20, length, dtype=np.uint8)
     lengths = generator.integers(1, 80, CHECK_SUBJECTS).tolist()
     subjects = [generator.integers(0, 20, n, dtype=np.uint8) for n in lengths]
-    tables = [expected_tables(Pair(query, one, scoring, "local")).h[1:, 1:] for one in subjects]
+    tables = [expected_tables(Problem(query, one, Recurrence(scoring))).h[1:, 1:] for one in subjects]
     return query, subjects, tables
 
 
@@ -169,11 +172,11 @@ def _compare(variant: Variant, case: str, what: str, found: npt.NDArray[Any], ex
 
 
 def _compare_alignment(
-    variant: Variant, case: str, pair: Pair, start: tuple[int, int], walked: reference.Cigar,
+    variant: Variant, case: str, problem: Problem, start: tuple[int, int], walked: reference.Cigar,
     expected: tuple[int, reference.Cigar | None],
 ) -> None:  # fmt: skip
     score, cigar = expected
     if cigar is not None and walked != cigar:
         raise EngineError(f"{variant}, {case}: alignment {walked}, expected {cigar}")
-    if score_of(pair, start, walked) != score:
-        raise EngineError(f"{variant}, {case}: an alignment of {score_of(pair, start, walked)}, expected {score}")
+    if score_of(problem, start, walked) != score:
+        raise EngineError(f"{variant}, {case}: an alignment of {score_of(problem, start, walked)}, expected {score}")

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.bench.study.expected import ByteTable
-from swsearch.bench.study.machine import POISON, Buffer, Launch, Machine
-from swsearch.bench.study.problem import Pair
+from swsearch.bench.study.machine import POISON, Buffer, Machine, StudyLaunch
+from swsearch.bench.study.problem import Problem
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
 
@@ -51,20 +51,20 @@ class MatrixRun:
         Where it runs.
     variant : Variant
         Of one of the three approaches.
-    pair : Pair
+    problem : Problem
         What is filled; scores are match and mismatch.
     gaps : {"linear", "affine"}
         As the pair's gap costs are.
     """
 
-    def __init__(self, machine: Machine, variant: Variant, pair: Pair, gaps: str) -> None:
-        self.machine, self.variant, self.pair = machine, variant, pair
-        m, n = len(pair.query), len(pair.subject)
+    def __init__(self, machine: Machine, variant: Variant, problem: Problem, gaps: str) -> None:
+        self.machine, self.variant, self.problem = machine, variant, problem
+        m, n = len(problem.query), len(problem.subject)
         self._rows, self._columns = m, n
         self._skewed = bool(variant.constant("SKEWED"))
         places = (m + n + 1) * (m + 1) if self._skewed else (m + 1) * (n + 1)
-        scoring = pair.scoring
-        self._sequences = [machine.upload(pair.query), machine.upload(pair.subject)]
+        scoring = problem.recurrence.scoring
+        self._sequences = [machine.upload(problem.query), machine.upload(problem.subject)]
         self._matrices: list[Buffer | None] = [machine.allocate(4 * places)]
         self._matrices += [machine.allocate(4 * places) if gaps == "affine" else None for _ in "ef"]
         wanted = bool(variant.constant("DIRECTIONS"))
@@ -106,7 +106,7 @@ class MatrixRun:
             step()
 
     def scores(self) -> IntTable:
-        """Return H, shape (rows + 1, columns + 1)."""
+        """Return H, shape (rows + 1, columns + 1), int32."""
         m, n = self._rows, self._columns
         first = self._matrices[0]
         assert first is not None
@@ -126,7 +126,7 @@ class MatrixRun:
         return int(self.machine.download(_Part(first.address + 4 * place, 4), np.int32, (1,))[0])
 
     def last_row(self) -> IntTable | None:
-        """Return H of the last row without column 0, or None where it is scattered."""
+        """Return H of the last row without column 0, shape (columns,), int32, or None where it is scattered."""
         if self._skewed:
             return None
         m, n = self._rows, self._columns
@@ -135,12 +135,12 @@ class MatrixRun:
         return self.machine.download(_Part(first.address + 4 * (m * (n + 1) + 1), 4 * n), np.int32, (n,))
 
     def directions(self) -> ByteTable | None:
-        """Return directions, shape (rows + 1, columns + 1), or None."""
+        """Return directions, shape (rows + 1, columns + 1), uint8, or None."""
         if self._directions is None:
             return None
         return self.machine.download(self._directions, np.uint8, (self._rows + 1, self._columns + 1))
 
-    def _kernel(self, name: str, shared_bytes: int = 0) -> Launch:
+    def _kernel(self, name: str, shared_bytes: int = 0) -> StudyLaunch:
         if shared_bytes > self.machine.shared_limit:
             raise OptionError(
                 "variant", str(self.variant), f"at most {self.machine.shared_limit} bytes of shared memory a block",
@@ -215,7 +215,7 @@ class MatrixRun:
 class Step:
     """A launch that was thought out beforehand, so that the host only hands it over."""
 
-    def __init__(self, launch: Launch, blocks: int, threads: int, arguments: tuple[int, ...]) -> None:
+    def __init__(self, launch: StudyLaunch, blocks: int, threads: int, arguments: tuple[int, ...]) -> None:
         self._launch, self._blocks, self._threads, self._arguments = launch, blocks, threads, arguments
 
     def __call__(self) -> None:

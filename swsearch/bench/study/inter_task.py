@@ -80,7 +80,7 @@ def random_subjects(count: int, longest: int = 3072) -> list[ByteArray]:
 
 
 def packed_profile(query: ByteArray, scoring: Scoring) -> npt.NDArray[np.uint32]:
-    """Return scores of four query rows a word, shape (n_rows / 4, 32); rows behind the query never gain."""
+    """Return scores of four query rows per word, shape (n_rows / 4, 32), uint32; rows after the query never gain."""
     rows = -(-len(query) // SIDE) * SIDE
     scores = np.full((rows, N_CODES), PAD_SCORE, dtype=np.int8)
     scores[: len(query)] = scoring.matrix.scores[query]
@@ -153,7 +153,7 @@ class InterTaskRun:
         self._launch(self.variant.blocks, self.variant.threads, self._arguments)
 
     def scores(self) -> npt.NDArray[np.int32]:
-        """Return each subject's score, in input order."""
+        """Return each subject's score, shape (n_subjects,), int32, in input order."""
         layout = self.database.layout
         stored = self.machine.download(self._scores, np.int32, (LANES * len(layout.lengths),))
         scores = np.empty(len(layout.order), np.int32)
@@ -161,7 +161,7 @@ class InterTaskRun:
         return scores
 
     def matrices(self) -> list[IntTable]:
-        """Return H of each subject, shape (query rows, subject columns), in input order."""
+        """Return H of each subject, shape (query rows, subject columns), int32, in input order."""
         assert self._matrix is not None
         layout = self.database.layout
         shape = (len(layout.words), SIDE, self._n_rows)

@@ -22,7 +22,7 @@ POISON = 0x7B7B7B7B
 """What fresh memory holds: as a score far above any that is reached, so that a cell left out is seen."""
 
 Array = npt.NDArray[Any]
-Launch = Callable[..., None]
+StudyLaunch = Callable[..., None]
 """``launch(blocks, threads, arguments, stream=None)``."""
 
 
@@ -56,22 +56,22 @@ class Machine(Protocol):
         """Allocate page-locked memory of the host."""
 
     def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
-        """Copy from a buffer's beginning to page-locked memory, behind what a stream holds."""
+        """Copy from a buffer's beginning to page-locked memory, after what a stream holds."""
 
     def compile(self, codes: Sequence[Kernel]) -> None:
         """Compile kernels beforehand, several at a time."""
 
-    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> StudyLaunch:
         """Compile and load a kernel."""
 
     def streams(self, count: int) -> list[Any]:
         """Make streams beside the main one."""
 
     def fork(self, streams: Sequence[Any]) -> None:
-        """Let streams begin behind what the main stream holds."""
+        """Let streams begin after what the main stream holds."""
 
     def join(self, streams: Sequence[Any]) -> None:
-        """Let the main stream go on behind what the streams hold."""
+        """Let the main stream go on after what the streams hold."""
 
     def wait(self) -> None:
         """Wait for the main stream."""
@@ -174,7 +174,7 @@ class GpuMachine:
         for code, cubin in zip(codes, self._compiler.compile_all(codes), strict=True):
             self._modules[code] = self._device.load(cubin)
 
-    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> StudyLaunch:
         """Compile and load a kernel."""
         if code not in self._modules:
             self._modules[code] = self._device.load(self._compiler.compile(code))
@@ -192,14 +192,14 @@ class GpuMachine:
         return self._streams[:count]
 
     def fork(self, streams: Sequence[Any]) -> None:
-        """Let streams begin behind the main one."""
+        """Let streams begin after the main one."""
         event = self._device.event()
         event.record(self._main)
         for stream in streams:
             stream.wait_for_event(event)
 
     def join(self, streams: Sequence[Any]) -> None:
-        """Let the main stream go on behind others."""
+        """Let the main stream go on after others."""
         for stream in streams:
             event = self._device.event()
             event.record(stream)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from swsearch import Database
 from swsearch.alphabet import PROTEIN
-from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
 from swsearch.bench.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
+from swsearch.db import Database
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
@@ -73,13 +73,13 @@ def pair_times(
     with GpuPairAligner(device=device) as aligner:
         for mode in PAIR_APPROACHES.get(approach, ()):
             for size in sizes:
-                pair = random_pair(size, size, mode, gaps, protein=protein)
-                cpu = timer.cpu_pair(pair, gaps, protein)
+                problem = random_problem(size, size, mode, gaps, protein=protein)
+                cpu = timer.cpu_pair(problem, gaps, protein)
                 for name, task in (("swsearch's own, score", _score), ("swsearch's own, alignment", _align)):
                     runs = []
                     for _ in range(RUNS + 1):
                         before = aligner.usage.kernel_seconds
-                        score = task(aligner, pair)
+                        score = task(aligner, problem)
                         runs.append(aligner.usage.kernel_seconds - before)
                         if score != cpu.scores[0]:
                             raise EngineError(
@@ -91,12 +91,12 @@ def pair_times(
                     )  # fmt: skip
 
 
-def _score(aligner: PairAligner, pair: Pair) -> int:
-    return aligner.score(pair.query, pair.subject, pair.scoring, pair.mode)
+def _score(aligner: PairAligner, problem: Problem) -> int:
+    return aligner.score(problem.query, problem.subject, problem.recurrence)
 
 
-def _align(aligner: PairAligner, pair: Pair) -> int:
-    return aligner.align(pair.query, pair.subject, pair.scoring, pair.mode).score
+def _align(aligner: PairAligner, problem: Problem) -> int:
+    return aligner.align(problem.query, problem.subject, problem.recurrence).score
 
 
 def _kernel_seconds(engine: Any, job: SearchJob, query: Query, loaded: LoadedDatabase) -> float:

@@ -32,7 +32,7 @@ def check_matplotlib() -> None:
 def _lines(
     axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row], str], *, log: bool = False
 ) -> None:
-    """Draw one line a label over an axis of powers of two."""
+    """Draw one line per label over an axis of powers of two."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         series.setdefault(label(row), []).append((row[x], row[y]))

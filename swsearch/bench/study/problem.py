@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsearch.alphabet import ByteArray
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, Scoring, dna_matrix, load_matrix
 
 GAPS = ("linear", "affine")
@@ -21,33 +22,25 @@ SEED = 2026
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two sequences and how they are scored.
+class Problem:
+    """Two sequences and the recurrence that is computed for them.
 
     Parameters
     ----------
     query, subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global"}
-        Which matrix is filled.
+    recurrence : Recurrence
+        What fills the matrix, local or global.
     """
 
     query: ByteArray
     subject: ByteArray
-    scoring: Scoring
-    mode: Mode
+    recurrence: Recurrence
 
     @property
     def cells(self) -> int:
         """Cells of the matrix without row 0 and column 0."""
         return len(self.query) * len(self.subject)
-
-    @property
-    def linear(self) -> bool:
-        """Whether a gap's first residue costs no more than the others."""
-        return self.scoring.gap_open == 0
 
 
 def dna_scoring(gaps: str) -> Scoring:
@@ -60,7 +53,7 @@ def protein_scoring(gaps: str) -> Scoring:
     return Scoring(load_matrix("BLOSUM62"), *PROTEIN_GAPS[gaps])
 
 
-def random_pair(rows: int, columns: int, mode: Mode, gaps: str, *, protein: bool = False) -> Pair:
+def random_problem(rows: int, columns: int, mode: Mode, gaps: str, *, protein: bool = False) -> Problem:
     """Make a pair up; a stretch of the query stands in the subject, so that some alignment is long.
 
     Parameters
@@ -80,4 +73,5 @@ def random_pair(rows: int, columns: int, mode: Mode, gaps: str, *, protein: bool
     subject = generator.integers(0, letters, columns, dtype=np.uint8)
     shared = min(rows, columns) // 2
     subject[columns - shared :] = query[:shared]
-    return Pair(query, subject, protein_scoring(gaps) if protein else dna_scoring(gaps), mode)
+    scoring = protein_scoring(gaps) if protein else dna_scoring(gaps)
+    return Problem(query, subject, Recurrence(scoring, mode))

@@ -1,11 +1,11 @@
-"""The study's tables as text: one an approach, and a summary with one line a variant."""
+"""The study's tables as text: one per approach, and a summary with one line per variant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from swsearch.bench.study.baseline import NAMES
-from swsearch.bench.study.runner import Results
+from swsearch.bench.study.runner import StudyResults
 from swsearch.bench.study.timing import Measurement
 from swsearch.bench.study.variants import APPROACHES
 
@@ -17,7 +17,7 @@ COLUMNS = (
 SUMMARY = ("variant", "gaps", "query x subject", "GPU, s", "GCUPS", "speed-up")
 
 
-def report(results: Results) -> list[str]:
+def report(results: StudyResults) -> list[str]:
     """Return the lines of a whole report."""
     about = results.about
     lines = [
@@ -54,7 +54,7 @@ def report(results: Results) -> list[str]:
     return lines
 
 
-def summary(results: Results) -> list[str]:
+def summary(results: StudyResults) -> list[str]:
     """Return a short table: every variant at the largest size that it was timed with, else what was checked."""
     best: dict[tuple[str, str], Measurement] = {}
     for row in results.rows:

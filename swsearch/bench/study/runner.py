@@ -64,7 +64,7 @@ class Settings:
 
 
 @dataclass
-class Results:
+class StudyResults:
     """What a run found.
 
     Parameters
@@ -97,7 +97,9 @@ class Results:
                 "skipped": self.skipped, "failures": self.failures}  # fmt: skip
 
 
-def run_study(settings: Settings, say: Say = print, save: Callable[[Results], None] | None = None) -> Results:
+def run_study(
+    settings: Settings, say: Say = print, save: Callable[[StudyResults], None] | None = None
+) -> StudyResults:
     """Check and time everything that the settings name.
 
     Parameters
@@ -119,11 +121,11 @@ def run_study(settings: Settings, say: Say = print, save: Callable[[Results], No
 
 
 def run_on(
-    machine: Machine, settings: Settings, say: Say = print, save: Callable[[Results], None] | None = None
-) -> Results:
+    machine: Machine, settings: Settings, say: Say = print, save: Callable[[StudyResults], None] | None = None
+) -> StudyResults:
     """Run on a machine that is open."""
     begun = time.monotonic()
-    results, timer = Results(_about(machine)), Timer(machine)
+    results, timer = StudyResults(_about(machine)), Timer(machine)
     say(f"{machine.name}, {machine.multiprocessors} multiprocessors; {results.about['processor']}")
     chosen = [variant for approach in settings.approaches for variant in variants_of(approach)]
     machine.compile(list(dict.fromkeys(code for variant in chosen for code in variant.kernels(settings.gaps))))
@@ -141,7 +143,13 @@ def run_on(
 
 
 def _run_variant(
-    machine: Machine, timer: Timer, variant: Variant, settings: Settings, results: Results, say: Say, begun: float
+    machine: Machine,
+    timer: Timer,
+    variant: Variant,
+    settings: Settings,
+    results: StudyResults,
+    say: Say,
+    begun: float,
 ) -> None:
     try:
         cells = sum(check_variant(machine, variant, gaps) for gaps in settings.gaps)
@@ -185,7 +193,7 @@ def _work(variant: Variant, settings: Settings) -> Iterator[tuple[str, int]]:
         yield from ((gaps, size) for size in sizes)
 
 
-def _beside(timer: Timer, approach: str, settings: Settings, results: Results, say: Say) -> None:
+def _beside(timer: Timer, approach: str, settings: Settings, results: StudyResults, say: Say) -> None:
     """Time what belongs to an approach but is no variant: batches, and the project's own kernels."""
     for gaps in settings.gaps:
         if approach == "strips":

@@ -10,7 +10,7 @@ import numpy as np
 from swsearch.bench.study.diagonals import IntTable
 from swsearch.bench.study.expected import ByteTable
 from swsearch.bench.study.machine import POISON, Machine
-from swsearch.bench.study.problem import Pair
+from swsearch.bench.study.problem import Problem
 from swsearch.bench.study.traceback import Words, packed_bits, packed_direction, unpack, walk_back
 from swsearch.bench.study.variants import Variant
 from swsearch.reference import Cigar
@@ -28,7 +28,7 @@ class StripRun:
         Where it runs.
     variant : Variant
         Its threads are the rows of a strip, its blocks the kernels under way at a time.
-    pair : Pair
+    problem : Problem
         What is filled.
     gaps : {"linear", "affine"}
         As the pair's gap costs are.
@@ -36,18 +36,20 @@ class StripRun:
         Whether the score matrix is written too, to be checked.
     """
 
-    def __init__(self, machine: Machine, variant: Variant, pair: Pair, gaps: str, *, keep: bool = False) -> None:
-        self.machine, self.variant, self.pair = machine, variant, pair
+    def __init__(
+        self, machine: Machine, variant: Variant, problem: Problem, gaps: str, *, keep: bool = False
+    ) -> None:
+        self.machine, self.variant, self.problem = machine, variant, problem
         self._linear = gaps == "linear"
-        m, n = len(pair.query), len(pair.subject)
+        m, n = len(problem.query), len(problem.subject)
         self._rows, self._columns = m, n
         self._height = variant.threads
         self._n_strips = -(-m // self._height)
         # a strip waits for the one before: all that are under way must be resident
         self._streams = machine.streams(min(variant.blocks, machine.multiprocessors, self._n_strips))
         words = -(-n // (32 // packed_bits(self._linear)))
-        table = pair.scoring.matrix.scores.astype(np.int8)
-        self._inputs = [machine.upload(one) for one in (pair.query, pair.subject, table)]
+        table = problem.recurrence.scoring.matrix.scores.astype(np.int8)
+        self._inputs = [machine.upload(one) for one in (problem.query, problem.subject, table)]
         self._row = [machine.allocate(4 * n) for _ in "hf"]
         self._progress = machine.allocate(4 * self._n_strips)
         self._strip_buffers = [machine.allocate(4 * words * self._height) for _ in self._streams]
@@ -76,8 +78,8 @@ class StripRun:
                 self.machine.fill(one, POISON)
 
     def enqueue(self) -> None:
-        """Start all strips, in order, each with its copy to the host behind it."""
-        machine, scoring = self.machine, self.pair.scoring
+        """Start all strips, in order, each with its copy to the host after it."""
+        machine, scoring = self.machine, self.problem.recurrence.scoring
         inputs = tuple(one.address for one in self._inputs)
         machine.fill(self._progress, 0)
         machine.fork(self._streams)
@@ -96,17 +98,17 @@ class StripRun:
         machine.join(self._streams)
 
     def scores(self) -> IntTable:
-        """Return H without row 0 and column 0."""
+        """Return H without row 0 and column 0, shape (rows, columns), int32."""
         assert self._scores is not None
         return self.machine.download(self._scores, np.int32, (self._rows, self._columns))
 
     def directions(self) -> ByteTable:
-        """Return directions without row 0 and column 0."""
+        """Return directions without row 0 and column 0, shape (rows, columns), uint8."""
         return unpack(self.words, self._columns, self._linear)
 
     def end(self) -> tuple[tuple[int, int], int | None]:
         """Return the cell where the alignment ends, and its score in local mode."""
-        if self.pair.mode == "global":
+        if self.problem.recurrence.mode == "global":
             return (self._rows, self._columns), None
         best, columns = (self.machine.download(one, np.int32, (self._rows,)) for one in self._best)
         row = min(range(self._rows), key=lambda i: (-best[i], columns[i], i))
@@ -122,13 +124,15 @@ class StripRun:
         return int(self.last_row()[-1])
 
     def last_row(self) -> IntTable:
-        """Return H of the last row without column 0: the last strip hands it on to nobody."""
+        """Return H of the last row without column 0, shape (columns,), int32; the last strip hands it on to none."""
         return self.machine.download(self._row[0], np.int32, (self._columns,))
 
     def trace(self) -> tuple[int, int, Cigar]:
         """Walk back on the CPU; what `enqueue` started must be done."""
         end, _ = self.end()
-        return walk_back(packed_direction(self.words, self._linear), end, self.pair.mode, not self._linear)
+        return walk_back(
+            packed_direction(self.words, self._linear), end, self.problem.recurrence.mode, not self._linear
+        )
 
 
 def align_batch(runs: list[StripRun], *, overlap: bool) -> Iterator[tuple[int, int, Cigar]]:

@@ -16,7 +16,7 @@ from swsearch.bench.study.baseline import CpuTime, cpu_database, cpu_pair, last_
 from swsearch.bench.study.diagonals import MatrixRun
 from swsearch.bench.study.inter_task import SEED, DatabaseOnDevice, InterTaskRun, random_subjects
 from swsearch.bench.study.machine import Machine
-from swsearch.bench.study.problem import Pair, protein_scoring, random_pair
+from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
 from swsearch.bench.study.strips import StripRun, align_batch
 from swsearch.bench.study.variants import SZAFARCZYK, Variant, variants_of
 from swsearch.errors import EngineError
@@ -90,7 +90,7 @@ class Measurement:
 
     @property
     def gcups(self) -> float:
-        """Cells a second on the GPU, in units of 10^9."""
+        """Cells per second on the GPU, in units of 10^9."""
         return self.rows * self.columns / self.seconds / 1e9
 
     @property
@@ -126,18 +126,18 @@ class Timer:
             If it does not reach the CPU's score.
         """
         protein = variant.approach == "strips"
-        pair = random_pair(length, length, variant.mode, gaps, protein=protein)
-        cpu = self.cpu_pair(pair, gaps, protein)
+        problem = random_problem(length, length, variant.mode, gaps, protein=protein)
+        cpu = self.cpu_pair(problem, gaps, protein)
         extra: dict[str, float] = {}
         make = StripRun if protein else MatrixRun
-        run: StripRun | MatrixRun = make(self.machine, variant, pair, gaps)
+        run: StripRun | MatrixRun = make(self.machine, variant, problem, gaps)
         runs = self._times(run)
         if run.last_score() != cpu.scores[0]:
             raise EngineError(
                 f"{variant}, {gaps} gaps, {length} x {length}: score {run.last_score()}, parasail's is "
                 f"{cpu.scores[0]}"
             )
-        self._compare_last_row(variant, pair, gaps, run)
+        self._compare_last_row(variant, problem, gaps, run)
         extra["device_bytes"] = run.device_bytes
         if isinstance(run, StripRun):
             extra["concurrent"] = run.concurrent
@@ -145,16 +145,16 @@ class Timer:
                 begun = time.perf_counter()
                 run.trace()
                 extra["traceback_seconds"] = time.perf_counter() - begun
-        return _measurement(variant, gaps, length, length, checked, run.launches, runs, cpu, extra)
+        return _measurement(variant, gaps, (length, length), checked, run.launches, runs, cpu, extra)
 
-    def _compare_last_row(self, variant: Variant, pair: Pair, gaps: str, run: StripRun | MatrixRun) -> None:
+    def _compare_last_row(self, variant: Variant, problem: Problem, gaps: str, run: StripRun | MatrixRun) -> None:
         """Compare the last row of a matrix that is too large to be compared whole."""
-        length, found = len(pair.query), run.last_row()
+        length, found = len(problem.query), run.last_row()
         if length > ROW_LENGTH or found is None:
             return
-        key = (length, pair.mode, gaps, variant.approach == "strips")
+        key = (length, problem.recurrence.mode, gaps, variant.approach == "strips")
         if key not in self._rows:
-            self._rows[key] = last_row(pair)
+            self._rows[key] = last_row(problem)
         wrong = np.flatnonzero(found != self._rows[key])
         if len(wrong):
             raise EngineError(
@@ -184,12 +184,12 @@ class Timer:
                 f"is {cpu.scores[place]}"
             )
         residues = self.database.layout.n_residues
-        return _measurement(variant, gaps, length, residues, checked, run.launches, runs, cpu, {})
+        return _measurement(variant, gaps, (length, residues), checked, run.launches, runs, cpu, {})
 
     def launch_seconds(self) -> float:
         """Return what a launch of a kernel with next to no work costs, from Python, many in a row."""
-        pair = random_pair(8, 8, "global", "linear")
-        run = MatrixRun(self.machine, variants_of("diagonal-blocks")[0], pair, "linear")
+        problem = random_problem(8, 8, "global", "linear")
+        run = MatrixRun(self.machine, variants_of("diagonal-blocks")[0], problem, "linear")
 
         def work() -> None:
             for _ in range(LAUNCHES):
@@ -202,9 +202,9 @@ class Timer:
         """Align a batch with the traceback after each pair, and with it beside the next pair's matrix."""
         variant = next(one for one in variants_of("strips") if one.mode == "global" and one.constant("CHUNK") == 32)
         pairs = [
-            random_pair(BATCH_LENGTH, BATCH_LENGTH - k, "global", gaps, protein=True) for k in range(BATCH_PAIRS)
+            random_problem(BATCH_LENGTH, BATCH_LENGTH - k, "global", gaps, protein=True) for k in range(BATCH_PAIRS)
         ]
-        runs = [StripRun(self.machine, variant, pair, gaps) for pair in pairs]
+        runs = [StripRun(self.machine, variant, problem, gaps) for problem in pairs]
         self.machine.seconds(runs[0].enqueue)  # compiled and loaded
         seconds, found = {}, {}
         for name, overlap in (("in turn", False), ("overlapped", True)):
@@ -235,11 +235,11 @@ class Timer:
             self._cpu[key] = cpu_database(inter_task_query(length), self.subjects, protein_scoring(gaps))
         return self._cpu[key]
 
-    def cpu_pair(self, pair: Pair, gaps: str, protein: bool) -> CpuTime:
+    def cpu_pair(self, problem: Problem, gaps: str, protein: bool) -> CpuTime:
         """Return the CPU's time for a pair."""
-        key = (len(pair.query), pair.mode, gaps, protein)
+        key = (len(problem.query), problem.recurrence.mode, gaps, protein)
         if key not in self._cpu:
-            self._cpu[key] = cpu_pair(pair)
+            self._cpu[key] = cpu_pair(problem)
         return self._cpu[key]
 
     def _times(self, run: MatrixRun | StripRun | InterTaskRun) -> list[float]:
@@ -253,10 +253,10 @@ def inter_task_query(length: int) -> ByteArray:
 
 
 def _measurement(
-    variant: Variant, gaps: str, rows: int, columns: int, checked: int, launches: int, runs: list[float],
-    cpu: CpuTime, extra: dict[str, float],
+    variant: Variant, gaps: str, size: tuple[int, int], checked: int, launches: int, runs: list[float], cpu: CpuTime,
+    extra: dict[str, float],
 ) -> Measurement:  # fmt: skip
     return Measurement(
-        variant.approach, variant.name, variant.paper, variant.sweep, gaps, variant.mode, rows, columns, checked,
+        variant.approach, variant.name, variant.paper, variant.sweep, gaps, variant.mode, *size, checked,
         launches, runs, cpu.seconds, cpu.vector_seconds, variant.threads, variant.blocks, extra,
     )  # fmt: skip

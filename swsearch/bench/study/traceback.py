@@ -1,7 +1,7 @@
 """Reading an alignment off stored directions, on the CPU, with `swsearch.reference`'s choices.
 
-With linear gaps two bits a cell suffice: a gap's steps are each a step back to H. With affine gaps the walk stays in
-a gap while the cell that it came from says so.
+With linear gaps two bits per cell suffice: a gap's steps are each a step back to H. With affine gaps the walk stays
+in a gap while the cell that it came from says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.bench.study.expected import EXTENDS_E, EXTENDS_F, LEFT, PAIR, STOP, UP, ByteTable
-from swsearch.bench.study.problem import Pair
+from swsearch.bench.study.problem import Problem
 from swsearch.reference import Cigar
 from swsearch.scoring import Scoring
 
@@ -28,7 +28,7 @@ def packed_bits(linear: bool) -> int:
 
 
 def unpack(words: Words, columns: int, linear: bool) -> ByteTable:
-    """Return the directions in packed rows, shape (rows, columns)."""
+    """Return the directions in packed rows of shape (rows, words), uint32, as shape (rows, columns), uint8."""
     bits = packed_bits(linear)
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     cells = (words[:, :, None] >> shifts) & np.uint32((1 << bits) - 1)
@@ -59,7 +59,7 @@ def walk_back(direction: Direction, end: tuple[int, int], mode: str, gap_states:
     mode : {"local", "global"}
         Where to stop: at a cell whose H is 0, or in the corner.
     gap_states : bool
-        Whether directions say which gaps go on; False for two bits a cell.
+        Whether directions say which gaps go on; False for two bits per cell.
 
     Returns
     -------
@@ -96,13 +96,13 @@ def walk_back(direction: Direction, end: tuple[int, int], mode: str, gap_states:
     return i, j, tuple((len(list(run)), step) for step, run in groupby(reversed(steps)))
 
 
-def score_of(pair: Pair, start: tuple[int, int], cigar: Cigar) -> int:
+def score_of(problem: Problem, start: tuple[int, int], cigar: Cigar) -> int:
     """Score an alignment from its operations alone."""
-    scoring: Scoring = pair.scoring
+    scoring: Scoring = problem.recurrence.scoring
     (i, j), total = start, 0
     for length, step in cigar:
         if step == "M":
-            total += int(scoring.matrix.scores[pair.query[i : i + length], pair.subject[j : j + length]].sum())
+            total += int(scoring.matrix.scores[problem.query[i : i + length], problem.subject[j : j + length]].sum())
         else:
             total -= scoring.gap_cost(length)
         i += length if step != "D" else 0

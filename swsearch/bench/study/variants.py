@@ -63,7 +63,7 @@ class Variant:
     mode : {"local", "global"}
         Which matrix.
     launches : str
-        ``diagonal``: one a diagonal; ``barrier``: one in all.
+        ``diagonal``: one per diagonal; ``barrier``: one in all.
     blocks : int
         Of the grid (inter-task) or kernels at a time (strips); 0 where the size decides.
     sweep : str

@@ -4,7 +4,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Progress, ScoreArray
-from swsearch.engines.cpu.tracing import Found, ScoreBytes
+from swsearch.engines.cpu.tracing import Counted, ScoreBytes
 
 def align(
     query: ByteArray,
@@ -22,7 +22,7 @@ def align(
     beam: int,
     instructions: str,
     /,
-) -> Found | int: ...
+) -> Counted | int: ...
 def align_many(
     queries: ByteArray,
     subjects: ByteArray,
@@ -52,7 +52,7 @@ def align_further(
     least: int,
     most: int,
     /,
-) -> list[Found]: ...
+) -> list[Counted]: ...
 def instruction_sets() -> list[tuple[str, bool]]: ...
 def search(
     codes: ByteArray,

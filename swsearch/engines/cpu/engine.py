@@ -1,4 +1,4 @@
-"""The CPU engine: the extension's scan, one subject a SIMD lane, over threads.
+"""The CPU engine: the extension's scan, one subject per SIMD lane, over threads.
 
 Its C++ is in ``cpu/``: `scan_kernel.hpp` holds the recurrence, `search.cpp` the threads. The chunk is read as it
 lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension scores again in
@@ -28,7 +28,8 @@ from swsearch.engines.base import (
 from swsearch.engines.cpu import extension
 from swsearch.errors import OptionError
 from swsearch.processors import available_processors
-from swsearch.scoring import LANE_BITS, Mode, Profile, Scoring, fits_lane, may_start_at
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import LANE_BITS, Mode, Profile, fits_lane, may_start_at
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
 """Mode's values in ``cpu/search/scan.hpp``."""
@@ -93,16 +94,16 @@ class CpuEngine(Engine):
         """Instruction set and number of threads."""
         return f"cpu ({self.instructions}, {self.threads} thread{'' if self.threads == 1 else 's'})"
 
-    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
         places = [place for place, profile in enumerate(profiles) if len(profile)]
         codes = [profiles[place].codes for place in places]
         offsets = np.zeros(len(codes) + 1, dtype=np.int64)
         offsets[1:] = np.cumsum([len(each) for each in codes])
         joined = np.concatenate(codes) if codes else np.zeros(0, dtype=np.uint8)
-        longest = np.array([longest_subject(len(each), scoring, mode, 16) for each in codes], dtype=np.int32)
+        longest = np.array([longest_subject(len(each), recurrence, 16) for each in codes], dtype=np.int32)
         handle = _Queries(np.array(places, dtype=np.int64), joined, offsets, longest)
-        return QueryGroup(profiles, scoring, mode, handle)
+        return QueryGroup(profiles, recurrence, handle)
 
     def load(self, chunk: Chunk) -> LoadedChunk:
         """See `Engine.load`. Takes no memory of its own."""
@@ -115,11 +116,11 @@ class CpuEngine(Engine):
         filled = int(np.count_nonzero(chunk.lengths))  # descending, so the empty subjects stand last
         for query, profile in enumerate(group.profiles):
             if not len(profile):
-                values[query] = empty_scores(0, chunk.lengths, group)
+                values[query] = empty_scores(0, chunk.lengths, group.recurrence)
                 continue
             if filled:
-                group.scoring.lane_bits(group.mode, len(profile), int(chunk.lengths[0]))
-            values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group)
+                group.recurrence.lane_bits(len(profile), int(chunk.lengths[0]))  # raises where 32 are not enough
+            values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group.recurrence)
         queries: _Queries = group.handle
         # every query has a row of its own in the result: without empty ones, the extension writes where it stays
         whole = len(queries.places) == len(group.profiles)
@@ -138,8 +139,8 @@ class CpuEngine(Engine):
         progress: Progress | None,
     ) -> None:
         """Call the extension, which writes ``values``, shape (n_queries, n_subjects), int32."""
-        scoring = group.scoring
-        first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, group.mode, scoring)), LANE_BITS[-1])
+        scoring, mode = group.recurrence.scoring, group.recurrence.mode
+        first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, mode, scoring)), LANE_BITS[-1])
         extension.load().search(
             queries.codes,
             queries.offsets,
@@ -152,7 +153,7 @@ class CpuEngine(Engine):
             np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
             scoring.gap_first,
             scoring.gap_extend,
-            _MODES[group.mode],
+            _MODES[mode],
             first_bits,
             LANE_BITS[-1],
             self.threads,
@@ -165,10 +166,10 @@ class CpuEngine(Engine):
 
 
 @lru_cache(maxsize=1024)
-def longest_subject(query_length: int, scoring: Scoring, mode: Mode, bits: int) -> int:
+def longest_subject(query_length: int, recurrence: Recurrence, bits: int) -> int:
     """Return the length up to which every subject's values fit a lane, whatever it scores; at most 1,048,576."""
 
     def too_long(length: int) -> bool:
-        return not fits_lane(bits, *scoring.score_range(mode, query_length, length), scoring)
+        return not fits_lane(bits, *recurrence.score_range(query_length, length), recurrence.scoring)
 
     return bisect_left(range(1, _LONGEST), True, key=too_long)

@@ -9,7 +9,7 @@ from swsearch.alphabet import ByteArray
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.processors import available_processors
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 ALONE_CELLS = 64_000_000
 """Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
@@ -21,10 +21,8 @@ BATCH_CELLS, BATCH_PAIRS = 250_000_000, 4_096
 def align_codes(
     query: ByteArray,
     subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode = "local",
+    recurrence: Recurrence,
     *,
-    ends: Ends | None = None,
     memory: int = tracing.DEFAULT_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
@@ -36,12 +34,8 @@ def align_codes(
     ----------
     query, subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    ends : Ends, optional
-        Which ends are free in semi-global mode; all four by default.
+    recurrence : Recurrence
+        What is computed.
     memory : int, optional
         Bytes that tables may take.
     threads : int, optional
@@ -58,8 +52,8 @@ def align_codes(
     InputError
         If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
     """
-    score, i, j, cigar = tracing.trace(query, subject, scoring, mode, memory, ends, threads)
-    return PairAlignment(query, subject, scoring, score, i, j, cigar)
+    score, i, j, cigar = tracing.trace(query, subject, recurrence, memory, threads)
+    return PairAlignment(query, subject, recurrence.scoring, score, i, j, cigar)
 
 
 class CpuPairAligner(PairAligner):
@@ -70,7 +64,7 @@ class CpuPairAligner(PairAligner):
     memory : int, optional
         Bytes that the tables of all pairs that are worked on may take together.
     threads : int, optional
-        At most this many; by default one a processor.
+        At most this many; by default one per processor.
     """
 
     name = "cpu"
@@ -85,45 +79,35 @@ class CpuPairAligner(PairAligner):
         plural = "" if self.threads == 1 else "s"
         return f"cpu (C++ extension, {extension.chosen()}, {self.threads} thread{plural})"
 
-    def align(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> PairAlignment:
+    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`; all threads work on the pair."""
-        return align_codes(query, subject, scoring, mode, ends=ends, memory=self.memory, threads=self.threads)
+        return align_codes(query, subject, recurrence, memory=self.memory, threads=self.threads)
 
-    def score(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> int:
+    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`; all threads work on the pair."""
-        return tracing.score(query, subject, scoring, mode, self.memory, ends, self.threads)
+        return tracing.score(query, subject, recurrence, self.memory, self.threads)
 
-    def align_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[PairAlignment]:
+    def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
         for batch in self._batches(pairs):
             if self._is_alone(batch[0]):
-                yield self.align(*batch[0], scoring, mode, ends)
+                yield self.align(*batch[0], recurrence)
                 continue
-            found = self._find(batch, scoring, mode, ends, path=True)
+            found = self._find(batch, recurrence, path=True)
             for (query, subject), one in zip(batch, found, strict=True):
-                yield PairAlignment(query, subject, scoring, *one)
+                yield PairAlignment(query, subject, recurrence.scoring, *one)
 
-    def score_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[int]:
+    def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
         for batch in self._batches(pairs):
             if self._is_alone(batch[0]):
-                yield self.score(*batch[0], scoring, mode, ends)
+                yield self.score(*batch[0], recurrence)
                 continue
-            yield from (one[0] for one in self._find(batch, scoring, mode, ends, path=False))
+            yield from (one[0] for one in self._find(batch, recurrence, path=False))
 
-    def _find(
-        self, batch: Sequence[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, *, path: bool
-    ) -> Iterator[tracing.Traced]:
+    def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.Traced]:
         memory = self.memory // self.threads
-        return iter(tracing.find_many(batch, scoring, mode, memory, ends, self.threads, path=path))
+        return iter(tracing.find_many(batch, recurrence, memory, self.threads, path=path))
 
     def _is_alone(self, pair: Pair) -> bool:
         """Say whether a pair takes all threads, or may take more than a thread's share of the memory."""

@@ -16,14 +16,14 @@ from swsearch.engines.cpu import extension
 from swsearch.engines.pair_base import Pair
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
+from swsearch.recurrence import Recurrence
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring, check_ends
 
 Traced = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
 
-Found = tuple[int, int, int, Cigar, int, int]
-"""Score, start in the query and in the subject, CIGAR, cells computed and passes made."""
+Counted = tuple[int, int, int, Cigar, int, int]
+"""As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
 
@@ -38,9 +38,10 @@ REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
 
 
-def check_reach(query_length: int, subject_length: int, scoring: Scoring, mode: Mode) -> None:
+def check_reach(query_length: int, subject_length: int, recurrence: Recurrence) -> None:
     """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
-    low, high = scoring.score_range(mode, query_length, subject_length)
+    scoring = recurrence.scoring
+    low, high = recurrence.score_range(query_length, subject_length)
     reach = max(-low, high) + scoring.gap_cost(subject_length) + scoring.gap_first
     if reach >= REACH_LIMIT:
         raise InputError(
@@ -52,10 +53,8 @@ def check_reach(query_length: int, subject_length: int, scoring: Scoring, mode: 
 def trace(
     query: ByteArray,
     subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode,
+    recurrence: Recurrence,
     memory: int = DEFAULT_MEMORY,
-    ends: Ends | None = None,
     threads: int | None = None,
     *,
     tile: int = 0,
@@ -67,14 +66,10 @@ def trace(
     ----------
     query, subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet; may be empty.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
+    recurrence : Recurrence
+        What is computed.
     memory : int, optional
         Bytes to be used for tables; each thread takes up to a megabyte besides.
-    ends : Ends, optional
-        Which ends are free in semi-global mode; all four by default.
     threads : int, optional
         At most this many; by default all processors that this process may use.
     tile, beam : int, optional
@@ -96,23 +91,21 @@ def trace(
     EngineError
         If the extension cannot be used.
     """
-    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=True)[:4]
+    return _run(query, subject, recurrence, memory, threads, tile, beam, path=True)[:4]
 
 
 def score(
     query: ByteArray,
     subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode,
+    recurrence: Recurrence,
     memory: int = DEFAULT_MEMORY,
-    ends: Ends | None = None,
     threads: int | None = None,
     *,
     tile: int = 0,
     beam: int = BEAM,
 ) -> int:
     """Score a pair; parameters and errors as for `trace`."""
-    return _run(query, subject, scoring, mode, memory, ends, threads, tile, beam, path=False)[0]
+    return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
 def enough_memory(query_length: int, subject_length: int) -> int:
@@ -121,7 +114,7 @@ def enough_memory(query_length: int, subject_length: int) -> int:
 
 
 class ManyFound:
-    """What `find_many` found: a sequence of what `trace` returns, a pair, each made when it is asked for.
+    """What `find_many` found: what `trace` returns, one per pair, each made when it is asked for.
 
     Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
     """
@@ -151,10 +144,8 @@ class ManyFound:
 
 def find_many(
     pairs: Sequence[Pair],
-    scoring: Scoring,
-    mode: Mode,
+    recurrence: Recurrence,
     memory: int = DEFAULT_MEMORY,
-    ends: Ends | None = None,
     threads: int | None = None,
     *,
     known: Sequence[int] | None = None,
@@ -168,7 +159,7 @@ def find_many(
     ----------
     pairs : sequence of (query, subject)
         As `trace` takes them; a sequence that is in several pairs is passed on once if it is the same object.
-    scoring, mode, ends, tile, beam
+    recurrence, tile, beam
         As for `trace`.
     memory : int, optional
         Bytes to be used for the tables of each of the pairs that are worked on.
@@ -183,7 +174,7 @@ def find_many(
     Returns
     -------
     ManyFound
-        One a pair, in their order.
+        One per pair, in their order.
 
     Raises
     ------
@@ -191,7 +182,7 @@ def find_many(
         As `trace` does.
     """
     for m, n in {(len(query), len(subject)) for query, subject in pairs}:
-        check_reach(m, n, scoring, mode)
+        check_reach(m, n, recurrence)
     places = np.zeros((len(pairs), 4), dtype=np.int64)
     sides = []
     for side in (0, 1):
@@ -202,30 +193,28 @@ def find_many(
         places[:, 2 * side + 1] = [len(pair[side]) for pair in pairs]
         sides.append(np.concatenate([np.zeros(0, dtype=np.uint8), *different.values()]))
     given = np.array([] if known is None else known, dtype=np.int64)
-    settings = _settings(scoring, mode, memory, ends, threads, tile, beam, path=path)
+    settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     return ManyFound(extension.load().align_many(*sides, places, given, *settings), pairs, memory)
 
 
 def _settings(
-    scoring: Scoring,
-    mode: Mode,
+    recurrence: Recurrence,
     memory: int,
-    ends: Ends | None,
     threads: int | None,
     tile: int,
     beam: int,
     *,
     path: bool,
 ) -> tuple[ScoreBytes | int | str, ...]:
-    """Return what both functions of the extension take behind the sequences."""
-    ends = check_ends(mode, ends)
+    """Return what both functions of the extension take after the sequences."""
+    scoring, ends = recurrence.scoring, recurrence.ends
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
     return (
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
         max(scoring.matrix.max, 0),
         int(scoring.gap_open),
         int(scoring.gap_extend),
-        mode == "local",
+        recurrence.is_local,
         sum(flag << place for place, flag in enumerate(free)),
         path,
         memory,
@@ -239,20 +228,20 @@ def _settings(
 def _run(
     query: ByteArray,
     subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode,
+    recurrence: Recurrence,
     memory: int,
-    ends: Ends | None,
     threads: int | None,
     tile: int,
     beam: int,
     *,
     path: bool,
-) -> Found:
+) -> Counted:
     """Call the extension, the path left out unless asked for."""
-    check_reach(len(query), len(subject), scoring, mode)
-    settings = _settings(scoring, mode, memory, ends, threads, tile, beam, path=path)
-    found: Found | int = extension.load().align(np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings)
+    check_reach(len(query), len(subject), recurrence)
+    settings = _settings(recurrence, memory, threads, tile, beam, path=path)
+    found: Counted | int = extension.load().align(
+        np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings
+    )
     if isinstance(found, int):
         raise _too_large(len(subject), memory, found)
     return found

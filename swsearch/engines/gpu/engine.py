@@ -42,7 +42,8 @@ from swsearch.engines.gpu.uploaded import UploadedPart
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
-from swsearch.scoring import Mode, Profile, Scoring
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Profile
 
 UNPLANNED_QUERIES, UNPLANNED_ROWS = 64, 320_000
 """Queries and their residues that there is room for where no job has said what is coming."""
@@ -178,10 +179,10 @@ class GpuEngine(Engine):
 
     # queries
 
-    def prepare(self, profiles: Sequence[Profile], scoring: Scoring, mode: Mode) -> QueryGroup:
+    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
-        group = Group(profiles, scoring, mode, highest_strip(self.info.capability))
-        return QueryGroup(profiles, scoring, mode, group)
+        group = Group(profiles, recurrence.scoring, recurrence.mode, highest_strip(self.info.capability))
+        return QueryGroup(profiles, recurrence, group)
 
     def _parts(self, group: QueryGroup, chunk: GpuChunk) -> list[Part]:
         assert self.memory_plan is not None
@@ -313,7 +314,7 @@ class GpuEngine(Engine):
         chunk: GpuChunk = loaded.handle
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
         # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
-        if group.mode == "global":
+        if group.recurrence.mode == "global":
             everything |= not chunk.chunk.lengths.all() or not all(map(len, group.profiles))
         if everything:
             return super().find(group, loaded, thresholds, progress)
@@ -382,7 +383,7 @@ class GpuEngine(Engine):
             self._count(part, chunk, progress)
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
-            values[query, start:] = empty_scores(len(profile), lengths[start:], group)
+            values[query, start:] = empty_scores(len(profile), lengths[start:], group.recurrence)
         return values
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:

@@ -9,7 +9,7 @@ from swsearch import reference
 from swsearch.bench.study.baseline import cpu_pair, last_row
 from swsearch.bench.study.expected import expected_directions, expected_tables, rows_in_numpy
 from swsearch.bench.study.inter_task import LANES, SIDE, interleave, packed_profile
-from swsearch.bench.study.problem import GAPS, Pair, protein_scoring, random_pair
+from swsearch.bench.study.problem import GAPS, Problem, protein_scoring, random_problem
 from swsearch.bench.study.traceback import packed_bits, packed_direction, score_of, unpack, walk_back
 from swsearch.scoring import Mode
 
@@ -24,9 +24,9 @@ SIZES = [(1, 1), (1, 40), (40, 1), (33, 57), (64, 20)]
 @pytest.mark.parametrize("protein", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 def test_rows_in_numpy_are_the_references(mode: Mode, gaps: str, protein: bool, rows: int, columns: int) -> None:
-    pair = random_pair(rows, columns, mode, gaps, protein=protein)
-    case = f"{pair}"
-    found, expected = rows_in_numpy(pair), expected_tables(pair)
+    problem = random_problem(rows, columns, mode, gaps, protein=protein)
+    case = f"{problem}"
+    found, expected = rows_in_numpy(problem), expected_tables(problem)
     np.testing.assert_array_equal(found.h, expected.h, case)
     np.testing.assert_array_equal(found.e[1:, 1:], expected.e[1:, 1:], case)
     np.testing.assert_array_equal(found.f[1:, 1:], expected.f[1:, 1:], case)
@@ -39,17 +39,17 @@ def test_directions_lead_to_the_references_alignment(mode: Mode, gaps: str, seed
     generator = np.random.default_rng(seed)
     letters = 3  # so that ties are many
     query, subject = (generator.integers(0, letters, n, dtype=np.uint8) for n in generator.integers(1, 40, 2))
-    pair = Pair(query, subject, random_pair(1, 1, mode, gaps).scoring, mode)
-    tables = expected_tables(pair)
-    directions = expected_directions(pair, tables)
-    score, i, j, cigar = reference.align(query, subject, pair.scoring, mode)
+    problem = Problem(query, subject, random_problem(1, 1, mode, gaps).recurrence)
+    tables = expected_tables(problem)
+    directions = expected_directions(problem, tables)
+    score, i, j, cigar = reference.align(query, subject, problem.recurrence.scoring, mode)
     end = reference.end_cell(tables.h.tolist(), mode)
     found = walk_back(lambda i, j: int(directions[i, j]), end, mode, gap_states=True)
-    assert found == (i, j, cigar), f"seed {seed}: {pair}"
+    assert found == (i, j, cigar), f"seed {seed}: {problem}"
     # two bits a cell suffice for an alignment as good, if gaps are linear
     if gaps == "linear":
         i, j, cigar = walk_back(lambda i, j: int(directions[i, j]) & 3, end, mode, gap_states=False)
-        assert score_of(pair, (i, j), cigar) == score, f"seed {seed}: {pair}"
+        assert score_of(problem, (i, j), cigar) == score, f"seed {seed}: {problem}"
 
 
 @pytest.mark.parametrize("linear", [True, False])
@@ -65,9 +65,9 @@ def test_packed_directions(linear: bool) -> None:
 
 
 def test_a_score_from_operations_alone() -> None:
-    pair = random_pair(10, 12, "global", "affine")
-    matched = int(pair.scoring.matrix.scores[pair.query[:10], pair.subject[:10]].sum())
-    assert score_of(pair, (0, 0), ((10, "M"), (2, "D"))) == matched - pair.scoring.gap_cost(2)
+    problem = random_problem(10, 12, "global", "affine")
+    matched = int(problem.recurrence.scoring.matrix.scores[problem.query[:10], problem.subject[:10]].sum())
+    assert score_of(problem, (0, 0), ((10, "M"), (2, "D"))) == matched - problem.recurrence.scoring.gap_cost(2)
 
 
 def test_the_interleaved_database() -> None:
@@ -101,7 +101,7 @@ def test_the_packed_profile() -> None:
 @pytest.mark.parametrize("protein", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (33, 57), (170, 120), (90, 200)])
 def test_the_cpu_that_is_timed_is_right(mode: Mode, gaps: str, protein: bool, rows: int, columns: int) -> None:
-    pair = random_pair(rows, columns, mode, gaps, protein=protein)
-    h = rows_in_numpy(pair).h
-    assert cpu_pair(pair).scores == (h.max() if mode == "local" else h[-1, -1],)
-    np.testing.assert_array_equal(last_row(pair), h[-1, 1:])
+    problem = random_problem(rows, columns, mode, gaps, protein=protein)
+    h = rows_in_numpy(problem).h
+    assert cpu_pair(problem).scores == (h.max() if mode == "local" else h[-1, -1],)
+    np.testing.assert_array_equal(last_row(problem), h[-1, 1:])

@@ -16,7 +16,7 @@ from support.host_cuda import HostLaunchError
 from support.host_machine import HostMachine
 from swsearch.bench.study import diagonals
 from swsearch.bench.study.checks import MEDIUM, SMALL, MismatchError, check_variant
-from swsearch.bench.study.machine import STUDY_SOURCES, Launch, StudyCompiler, open_machine, study_compiler
+from swsearch.bench.study.machine import STUDY_SOURCES, StudyCompiler, StudyLaunch, open_machine, study_compiler
 from swsearch.bench.study.problem import GAPS
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
 from swsearch.engines.gpu.compiler import Kernel
@@ -89,7 +89,7 @@ def test_sizes_that_are_checked_reach_every_kernel_of_element_diagonals() -> Non
 class SkippingMachine(HostMachine):
     """Leaves a launch out."""
 
-    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> Launch:
+    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> StudyLaunch:
         launch = super().kernel(code, name, signature, shared_bytes)
         count = 0
 

@@ -18,7 +18,7 @@ from support.host_pairs import host_aligner
 from swsearch.bench.study import checks, inter_task, own, runner, timing
 from swsearch.bench.study.plots import PANELS, save_overview, save_plots
 from swsearch.bench.study.report import report, summary
-from swsearch.bench.study.runner import Results, Settings, run_on
+from swsearch.bench.study.runner import Settings, StudyResults, run_on
 from swsearch.bench.study.timing import Timer
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
 from swsearch.cli.main import app
@@ -57,14 +57,14 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results() -> StudyResults:
     """Run it all once."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         make_tiny(monkeypatch)
         return run_on(HostMachine(), Settings(sizes=(40, 64), gaps=("affine",)), lambda _: None)
 
 
-def test_a_run(results: Results) -> None:
+def test_a_run(results: StudyResults) -> None:
     assert not results.skipped
     assert {row.approach for row in results.rows} == set(APPROACHES)
     for row in results.rows:
@@ -76,7 +76,7 @@ def test_a_run(results: Results) -> None:
     assert sizes == {40, 64}
 
 
-def test_the_report(results: Results) -> None:
+def test_the_report(results: StudyResults) -> None:
     lines = report(results)
     for approach in APPROACHES:
         assert any(line.startswith(f"## {approach} (") for line in lines)
@@ -87,7 +87,7 @@ def test_the_report(results: Results) -> None:
     assert short[-1].startswith("matrix checked: ")
 
 
-def test_the_plots(results: Results, tmp_path: Path) -> None:
+def test_the_plots(results: StudyResults, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     stored = json.loads(json.dumps(results.as_json()))
     paths = save_plots(stored, tmp_path / "plots")
@@ -99,7 +99,7 @@ def test_the_plots(results: Results, tmp_path: Path) -> None:
     assert (tmp_path / "first.svg").read_bytes() == (tmp_path / "second.svg").read_bytes()
 
 
-def test_plots_of_one_approach_alone(results: Results, tmp_path: Path) -> None:
+def test_plots_of_one_approach_alone(results: StudyResults, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     stored = results.as_json()
     for approach in ("skewed", "inter-task"):
@@ -216,7 +216,7 @@ def test_the_group_of_commands(arguments: list[str], error: type[Exception]) -> 
 
 
 def test_the_command_prints_what_the_run_found(tiny: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def run(settings: Settings, say: runner.Say, save: object) -> Results:
+    def run(settings: Settings, say: runner.Say, save: object) -> StudyResults:
         found = run_on(HostMachine(), settings, say, save)  # type: ignore[arg-type]
         return found
 

@@ -10,6 +10,7 @@ import pytest
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu import extension, tracing
 from swsearch.errors import EngineError, OptionError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 
 
@@ -34,7 +35,7 @@ def test_every_one_of_this_machine_can_be_forced(monkeypatch):
 def test_an_unknown_one_is_told(name, monkeypatch):
     monkeypatch.setenv(extension.SWITCH, name)
     with pytest.raises(OptionError, match=f"SWSEARCH_SIMD: got '{name}', expected one of auto, scalar, sse41, avx2"):
-        tracing.score(PROTEIN.encode("W"), PROTEIN.encode("W"), Scoring(), "local")
+        tracing.score(PROTEIN.encode("W"), PROTEIN.encode("W"), Recurrence(Scoring(), "local"))
 
 
 def test_one_that_this_machine_lacks_is_told(monkeypatch):

@@ -16,6 +16,7 @@ from swsearch import reference
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu import extension, tracing
 from swsearch.errors import InputError, MemoryLimitError
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
 
 dna_scorings = st.builds(
@@ -60,8 +61,8 @@ pairs = st.one_of(st.tuples(any_codes(45), any_codes(45)), relatives())
 def test_the_references_alignment_is_found(pair, scoring, mode_and_ends, way):
     mode, ends = mode_and_ends
     expected = reference.align(*pair, scoring, mode, ends)
-    assert tracing.trace(*pair, scoring, mode, ends=ends, **way) == expected
-    assert tracing.score(*pair, scoring, mode, ends=ends, **way) == expected[0]
+    assert tracing.trace(*pair, Recurrence(scoring, mode, ends), **way) == expected
+    assert tracing.score(*pair, Recurrence(scoring, mode, ends), **way) == expected[0]
 
 
 @settings(max_examples=400)
@@ -72,7 +73,7 @@ def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
     mode, ends = mode_and_ends
     memory += least_memory(*pair, way["tile"])
     try:
-        found = tracing.trace(*pair, scoring, mode, memory, ends, **way)
+        found = tracing.trace(*pair, Recurrence(scoring, mode, ends), memory, **way)
     except MemoryLimitError:
         return
     assert found == reference.align(*pair, scoring, mode, ends)
@@ -90,7 +91,11 @@ def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
         for mode in MODES:
             for scoring in (Scoring(), Scoring(flat_matrix(127, -127), 10_000, 100), Scoring(gap_open=0)):
                 expected = traceback.trace(query, subject, scoring, mode)
-                assert tracing.trace(query, subject, scoring, mode) == expected, (size, mode, scoring.describe())
+                assert tracing.trace(query, subject, Recurrence(scoring, mode)) == expected, (
+                    size,
+                    mode,
+                    scoring.describe(),
+                )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -107,7 +112,9 @@ def test_checkpoints_at_several_levels(mode, scoring):
         budget = memory + least_memory(query, subject, 16)
         for beam in (0, 350):
             try:
-                result = tracing.trace(query, subject, scoring, mode, budget, tile=16, beam=beam, threads=2)
+                result = tracing.trace(
+                    query, subject, Recurrence(scoring, mode), budget, tile=16, beam=beam, threads=2
+                )
             except MemoryLimitError:
                 continue
             assert result == expected, (memory, beam)
@@ -124,14 +131,14 @@ def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
     module, scores = extension.load(), Scoring().matrix.scores.astype(np.int8)
     needed = module.align(query, subject, scores, 11, 11, 1, False, free, True, 1_000, 1, tile, 0, "scalar")
     assert isinstance(needed, int) and needed < 150 * sum(shape) + 50_000
-    found = tracing.trace(query, subject, Scoring(), "semiglobal", needed, tile=tile, beam=0)
+    found = tracing.trace(query, subject, Recurrence(Scoring(), "semiglobal"), needed, tile=tile, beam=0)
     assert found == traceback.trace(query, subject, Scoring(), "semiglobal")
 
 
 def test_too_little_memory_says_so():
     query = np.zeros(1_000, dtype=np.uint8)
     with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory than the 0 MiB"):
-        tracing.trace(query, query, Scoring(), "global", 10_000)
+        tracing.trace(query, query, Recurrence(Scoring(), "global"), 10_000)
 
 
 def test_a_similar_pair_leaves_most_of_the_matrix_out():
@@ -139,8 +146,8 @@ def test_a_similar_pair_leaves_most_of_the_matrix_out():
     query = random_codes(generator, 20_000, 4)
     subject = np.delete(query, generator.integers(0, len(query), 100))
     scoring = Scoring(dna_matrix(), 10, 1)
-    whole = tracing._run(query, subject, scoring, "global", 1 << 28, None, 2, 0, 0, path=True)
-    part = tracing._run(query, subject, scoring, "global", 1 << 28, None, 2, 0, tracing.BEAM, path=True)
+    whole = tracing._run(query, subject, Recurrence(scoring, "global"), 1 << 28, 2, 0, 0, path=True)
+    part = tracing._run(query, subject, Recurrence(scoring, "global"), 1 << 28, 2, 0, tracing.BEAM, path=True)
     assert part[:4] == whole[:4]
     assert part[4] < whole[4] / 5
 
@@ -150,20 +157,20 @@ def test_an_unrelated_pair_is_computed_once_and_a_little():
     query, subject = random_codes(generator, 6_000, 4), random_codes(generator, 6_000, 4)
     scoring = Scoring(dna_matrix(), 10, 1)
     for mode in MODES:
-        _, _, _, _, cells, _ = tracing._run(query, subject, scoring, mode, 1 << 28, None, 2, 256, 350, path=True)
-        assert cells < 1.35 * len(query) * len(subject)
+        found = tracing._run(query, subject, Recurrence(scoring, mode), 1 << 28, 2, 256, 350, path=True)
+        assert found[4] < 1.35 * len(query) * len(subject)
 
 
 def test_scores_beyond_32_bits_are_refused():
     scoring = Scoring(gap_extend=10_000)
     query = PROTEIN.encode("MKV")
-    assert tracing.score(query, np.tile(query, 700), scoring, "global") == -11 - 10_000 * 2_097 + 14
+    assert tracing.score(query, np.tile(query, 700), Recurrence(scoring, "global")) == -11 - 10_000 * 2_097 + 14
     said = (
         r"a pair of 3 and 27,000 residues with BLOSUM62, .*: scores may reach .*, expected less than 268,435,456; use"
     )
     for call in (tracing.trace, tracing.score):
         with pytest.raises(InputError, match=said):
-            call(query, np.tile(query, 9_000), scoring, "global")
+            call(query, np.tile(query, 9_000), Recurrence(scoring, "global"))
 
 
 @settings(max_examples=200)
@@ -172,9 +179,9 @@ def test_many_are_the_references_in_order_whatever_is_known(several, scoring, mo
     mode, ends = mode_and_ends
     expected = [reference.align(*pair, scoring, mode, ends) for pair in several]
     for known in (None, [one[0] for one in expected], [one[0] + off for one in expected]):
-        found = tracing.find_many(several, scoring, mode, 1 << 20, ends, known=known, **way)
+        found = tracing.find_many(several, Recurrence(scoring, mode, ends), 1 << 20, known=known, **way)
         assert list(found) == expected, known
-    scores = tracing.find_many(several, scoring, mode, 1 << 20, ends, path=False, **way)
+    scores = tracing.find_many(several, Recurrence(scoring, mode, ends), 1 << 20, path=False, **way)
     assert [one[0] for one in scores] == [one[0] for one in expected]
 
 
@@ -187,26 +194,28 @@ def test_many_are_found_by_any_number_of_threads(mode, threads):
     for n in generator.integers(1, 900, 40).tolist():
         subject = random_codes(generator, n, 20)
         several += [(query, subject), (query[:n], np.concatenate((subject[: n // 3], query[n // 2 :])))]
-    expected = [tracing.trace(*pair, Scoring(), mode, threads=1) for pair in several]
+    expected = [tracing.trace(*pair, Recurrence(Scoring(), mode), threads=1) for pair in several]
     known = [one[0] for one in expected]
-    assert list(tracing.find_many(several, Scoring(), mode, threads=threads)) == expected
-    assert list(tracing.find_many(several, Scoring(), mode, threads=threads, known=known)) == expected
-    assert list(tracing.find_many([], Scoring(), mode, threads=threads)) == []
+    assert list(tracing.find_many(several, Recurrence(Scoring(), mode), threads=threads)) == expected
+    assert list(tracing.find_many(several, Recurrence(Scoring(), mode), threads=threads, known=known)) == expected
+    assert list(tracing.find_many([], Recurrence(Scoring(), mode), threads=threads)) == []
 
 
 def test_a_score_that_is_reached_spares_looking_for_one():
     generator = np.random.default_rng(9)
     query = random_codes(generator, 3_000, 20)
     subject = np.delete(query, generator.integers(0, len(query), 30))
-    score = tracing.score(query, subject, Scoring(), "local")
-    assert tracing.find_many([(query, subject)], Scoring(), "local", known=[score])[0][0] == score
+    score = tracing.score(query, subject, Recurrence(Scoring(), "local"))
+    assert tracing.find_many([(query, subject)], Recurrence(Scoring(), "local"), known=[score])[0][0] == score
     # one that nothing reaches leaves everything out at first, and is then forgotten
-    assert tracing.find_many([(query, subject)], Scoring(), "local", known=[10**8])[0][0] == score
+    assert tracing.find_many([(query, subject)], Recurrence(Scoring(), "local"), known=[10**8])[0][0] == score
 
 
 def test_a_pair_that_does_not_fit_is_told_when_it_is_asked_for():
     long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
-    found = tracing.find_many([(short, short), (long, long), (short, short)], Scoring(), "global", 100_000)
+    found = tracing.find_many(
+        [(short, short), (long, long), (short, short)], Recurrence(Scoring(), "global"), 100_000
+    )
     assert found[0] == found[2] == (40, 0, 0, ((10, "M"),))
     with pytest.raises(MemoryLimitError, match="subject of 20000 residues takes more memory than the 0 MiB"):
         found[1]
@@ -238,13 +247,13 @@ def test_control_c_ends_many(threads):
         timer.start()
         begun = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
-            tracing.find_many(several, Scoring(dna_matrix(), 10, 1), "local", threads=threads)
+            tracing.find_many(several, Recurrence(Scoring(dna_matrix(), 10, 1), "local"), threads=threads)
         assert time.perf_counter() - begun < 3
 
 
 def test_codes_that_are_none_are_refused():
     with pytest.raises(ValueError, match="codes below 32"):
-        tracing.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Scoring(), "local")
+        tracing.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Recurrence(Scoring(), "local"))
 
 
 def test_control_c_is_answered_within_a_second():
@@ -253,14 +262,14 @@ def test_control_c_is_answered_within_a_second():
     timer.start()
     begun = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        tracing.trace(query, query[::-1], Scoring(dna_matrix(), 10, 1), "local")
+        tracing.trace(query, query[::-1], Recurrence(Scoring(dna_matrix(), 10, 1), "local"))
     assert time.perf_counter() - begun < 2
 
 
 def test_dna_with_free_ends_finds_a_read():
     genome = random_codes(np.random.default_rng(6), 5_000, 4)
     scoring, ends = Scoring(dna_matrix(), 10, 1), Ends(False, False, True, True)
-    found = tracing.trace(genome[2_000:3_000], genome, scoring, "semiglobal", ends=ends)
+    found = tracing.trace(genome[2_000:3_000], genome, Recurrence(scoring, "semiglobal", ends))
     assert found == (5_000, 0, 2_000, ((1_000, "M"),))
     assert DNA.decode(genome[:1]) in "ACGT"
 
@@ -274,6 +283,6 @@ def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
     records = [entry.partition("\n") for entry in text.split(">")[1:]]
     titins = {header.split()[0]: letters.replace("\n", "") for header, _, letters in records}
     query, subject = (PROTEIN.encode(titins[name]) for name in ("Q8WZ42", "A2ASS6"))
-    assert tracing.trace(query, subject, Scoring(), mode, threads=2) == traceback.trace(
+    assert tracing.trace(query, subject, Recurrence(Scoring(), mode), threads=2) == traceback.trace(
         query, subject, Scoring(), mode
     )

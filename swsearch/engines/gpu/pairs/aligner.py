@@ -15,10 +15,10 @@ from swsearch.engines.gpu.pairs.handles import PairHandles, PairUsage, Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
-from swsearch.engines.gpu.pairs.short_pairs import Pair, ShortPairs, size_of
-from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.gpu.pairs.short_pairs import ShortPairs, size_of
+from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.errors import EngineError, OptionError
-from swsearch.scoring import Ends, Mode, Scoring, check_ends
+from swsearch.recurrence import Recurrence
 
 SHORT_BYTES = 8 << 20
 """Most bytes of directions of a pair that one warp aligns: 4,096 by 4,096 residues."""
@@ -66,65 +66,63 @@ class GpuPairAligner(PairAligner):
         """Device, architecture and compiler."""
         return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
 
-    def align(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> PairAlignment:
+    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`."""
-        return next(self.align_many([(query, subject)], scoring, mode, ends))
+        return next(self.align_many([(query, subject)], recurrence))
 
-    def score(
-        self, query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> int:
+    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""
-        return next(self.score_many([(query, subject)], scoring, mode, ends))
+        return next(self.score_many([(query, subject)], recurrence))
 
-    def align_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[PairAlignment]:
+    def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
         for batch in _batches(pairs):
-            for (query, subject), found in zip(batch, self._find(batch, scoring, mode, ends, True), strict=True):
+            for (query, subject), found in zip(batch, self._find(batch, recurrence, True), strict=True):
                 yield PairAlignment(
-                    query, subject, scoring, found.score, found.query_start, found.subject_start, found.cigar
+                    query,
+                    subject,
+                    recurrence.scoring,
+                    found.score,
+                    found.query_start,
+                    found.subject_start,
+                    found.cigar,
                 )
 
-    def score_many(
-        self, pairs: Iterable[Pair], scoring: Scoring, mode: Mode, ends: Ends | None = None
-    ) -> Iterator[int]:
+    def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
         for batch in _batches(pairs):
-            yield from (found.score for found in self._find(batch, scoring, mode, ends, False))
+            yield from (found.score for found in self._find(batch, recurrence, False))
 
-    def _find(
-        self, pairs: list[Pair], scoring: Scoring, mode: Mode, ends: Ends | None, align: bool
-    ) -> list[FoundAlignment]:
+    def _find(self, pairs: list[Pair], recurrence: Recurrence, align: bool) -> list[FoundAlignment]:
         """Find the alignments of some pairs; only scores are sure where they are not asked for."""
-        ends = check_ends(mode, ends)
+        scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
         found: dict[int, FoundAlignment] = {}
         short: list[int] = []
         for place, (query, subject) in enumerate(pairs):
             if not len(query) or not len(subject):
                 found[place] = FoundAlignment(*reference.align(query, subject, scoring, mode, ends))
                 continue
-            scoring.lane_bits(mode, len(query), len(subject))  # raises where 32 bits are not enough
+            recurrence.lane_bits(len(query), len(subject))  # raises where 32 bits are not enough
             if len(pairs) > 1 and size_of((query, subject)) <= SHORT_BYTES:
                 short.append(place)
             else:
-                found[place] = self._find_long((query, subject), scoring, mode, ends, align)
+                found[place] = self._find_long((query, subject), recurrence, align)
         if short:
             with self._device.active("aligning pairs"), self._handles.scratch.lent():
-                together = ShortPairs(self._handles, scoring, mode, ends)
+                together = ShortPairs(self._handles, recurrence)
                 found.update(zip(short, together.align([pairs[place] for place in short]), strict=True))
         return [found[place] for place in range(len(pairs))]
 
-    def _find_long(self, pair: Pair, scoring: Scoring, mode: Mode, ends: Ends, align: bool) -> FoundAlignment:
+    def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
-        letters = letters_of(scoring, letters_in(pair[0]), letters_in(pair[1]))
+        letters = letters_of(recurrence.scoring, letters_in(pair[0]), letters_in(pair[1]))
         with self._device.active("aligning a pair"), self._handles.scratch.lent():
-            one = LongPair(self._handles, pair, letters, scoring, mode, ends)
+            one = LongPair(self._handles, pair, letters, recurrence)
             found = one.align() if align else FoundAlignment(one.score(), 0, 0, ())
         if align:
-            aligned = PairAlignment(*pair, scoring, found.score, found.query_start, found.subject_start, found.cigar)
+            aligned = PairAlignment(
+                *pair, recurrence.scoring, found.score, found.query_start, found.subject_start, found.cigar
+            )
             if aligned.rescored() != found.score:
                 raise EngineError(
                     f"{self.info}: an alignment of {len(pair[0]):,} with {len(pair[1]):,} residues adds up to "

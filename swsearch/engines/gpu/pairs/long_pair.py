@@ -27,7 +27,7 @@ from swsearch.engines.gpu.pairs.plan import (
     choose_spacing,
     direction_bytes,
 )
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.recurrence import Recurrence
 
 EVERYTHING = 0xFFFFFFFF
 """A mask that no column but the first meets."""
@@ -81,7 +81,7 @@ class LongPair:
         Codes of the query and of the subject, neither empty.
     letters : Letters
         How scores are looked up.
-    scoring, mode, ends
+    recurrence : Recurrence
         What is computed.
     """
 
@@ -90,12 +90,11 @@ class LongPair:
         handles: PairHandles,
         pair: tuple[ByteArray, ByteArray],
         letters: Letters,
-        scoring: Scoring,
-        mode: Mode,
-        ends: Ends,
+        recurrence: Recurrence,
     ) -> None:
         self._handles, self._device, self._scratch = handles, handles.device, handles.scratch
-        self._scoring, self._local, self._ends, self._letters = scoring, mode == "local", ends, letters
+        self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
+        self._letters = letters
         query, subject = pair
         self._query = handles.put(query)
         self._columns = handles.put(letters.columns(subject))

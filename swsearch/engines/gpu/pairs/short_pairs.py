@@ -18,7 +18,8 @@ from swsearch.engines.gpu.pairs.handles import PairHandles
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
-from swsearch.scoring import Ends, Mode, Scoring
+from swsearch.engines.pair_base import Pair
+from swsearch.recurrence import Recurrence
 
 PAIR = np.dtype([("query", "<u8"), ("columns", "<u8"), ("rows", "<i4"), ("n", "<i4")])
 """A pair in device memory, as ``cuda/pairs.cu`` has it."""
@@ -29,8 +30,6 @@ for the longest."""
 
 RUN_SHARE = 64
 """Runs that there is room for per pair; a pair that has more is aligned again, with more room."""
-
-Pair = tuple[ByteArray, ByteArray]
 
 
 def size_of(pair: Pair) -> int:
@@ -77,13 +76,13 @@ class ShortPairs:
     ----------
     handles : PairHandles
         Where they are aligned.
-    scoring, mode, ends
+    recurrence : Recurrence
         What is computed.
     """
 
-    def __init__(self, handles: PairHandles, scoring: Scoring, mode: Mode, ends: Ends) -> None:
+    def __init__(self, handles: PairHandles, recurrence: Recurrence) -> None:
         self._handles, self._scratch = handles, handles.scratch
-        self._scoring, self._local, self._ends = scoring, mode == "local", ends
+        self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
 
     def align(self, pairs: Sequence[Pair]) -> list[FoundAlignment]:
         """Align pairs of codes, each of shape (n,), uint8, neither side empty; return the alignments in order."""
