@@ -3,8 +3,10 @@
 import hashlib
 import re
 import shutil
+import subprocess
 import sys
 import zlib
+from collections import Counter
 
 import h5py
 import numpy as np
@@ -165,3 +167,34 @@ def subclasses(kind):
 def test_every_part_has_its_place():
     used = {place for name in PAGES for place in PLACE.findall(page(name))}
     assert used == set(PARTS)
+
+
+def blast_options(program):
+    """Return the rows of the table of a program's options."""
+    return table_after(page("howto/coming-from-blastp.md"), f"## Options of {program}\n")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("program", ["blastp", "makeblastdb", "blastdbcmd"])
+def test_every_option_of_a_program_of_blast_is_in_its_table(program):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    told = subprocess.run([program, "-help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"^ (-\w+)", told, re.MULTILINE)
+    assert len(options) > 10
+    assert Counter(re.findall(r"-\w+", " ".join(row[0] for row in blast_options(program)))) == Counter(options)
+
+
+@pytest.mark.parametrize(
+    ("program", "here"),
+    [("blastp", ("search",)), ("makeblastdb", ("db build",)), ("blastdbcmd", ("db fetch", "db info"))],
+)
+def test_every_option_that_stands_for_one_of_blast_exists(program, here):
+    top, *parts = re.split(r"^#+ (?=`swsearch)", commands(), flags=re.MULTILINE)
+    texts = [text for text in parts if text.split("`")[1].removeprefix("swsearch ") in here]
+    assert len(texts) == len(here)
+    options = set(re.findall(r"--[a-z-]+", " ".join([top, *texts])))
+    named = set(re.findall(r"--[a-z-]+", " ".join(cell for row in blast_options(program) for cell in row[1:])))
+    assert named <= options
+    for row in blast_options(program):
+        assert re.search(r"--|not needed|not there|argument|db info", row[1]), row
