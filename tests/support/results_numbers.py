@@ -10,7 +10,7 @@ NAMES = {"36"}
 """Numbers that are part of a name: ssearch36."""
 
 
-MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells a cycle")
+MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells (?:a|per) cycle")
 """What marks a table of measurements."""
 
 
