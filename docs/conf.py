@@ -42,4 +42,6 @@ html_theme = "furo"
 html_title = f"swsearch {release}"
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 templates_path: list[str] = []

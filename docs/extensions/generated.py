@@ -1,4 +1,4 @@
-"""What pages take from the code when the site is built, so that they cannot say something else.
+"""What pages take from the code and the checkout's own pages when the site is built, so that they cannot differ.
 
 A line ``<!-- generated: NAME -->`` of a page becomes what the function of that name in `PARTS` returns, as Markdown.
 tests/docs/test_docs.py calls the same functions.
@@ -10,7 +10,11 @@ import io
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[2]
+"""The checkout."""
 
 PLACE = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 """Where a part goes."""
@@ -18,6 +22,25 @@ PLACE = re.compile(r"^<!-- generated: (\w+) -->$", re.MULTILINE)
 
 class UndocumentedError(ValueError):
     """Something that users meet has no description."""
+
+
+def readme() -> str:
+    """Return the README, which is the site's first page."""
+    return page_of_the_checkout("README.md")
+
+
+def contributing() -> str:
+    """Return CONTRIBUTING.md."""
+    return page_of_the_checkout("CONTRIBUTING.md")
+
+
+def page_of_the_checkout(name: str) -> str:
+    """Return a page that lies in the checkout's root, with its links as a page in ``docs`` has them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    text = text.replace("](CONTRIBUTING.md", "](contributing.md").replace("](README.md", "](index.md")
+    text = re.sub(r"\]\((?!\w+:|#|docs/|contributing\.md|index\.md)", "](../", text)
+    text = re.sub(r"\[([^]]+)\]\((\.\./[^)]+\.md)\)", r"{download}`\1 <\2>`", text)  # a page, but none of the site's
+    return text.replace("](docs/", "](")
 
 
 def commands() -> str:
@@ -130,6 +153,8 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 PARTS = {
+    "readme": readme,
+    "contributing": contributing,
     "commands": commands,
     "formats": formats,
     "columns": columns,
@@ -153,7 +178,13 @@ def _on_source_read(_app: Any, name: str, source: list[str]) -> None:
         raise SphinxError(f"{name}: {error}") from error
 
 
+def _outdated(app: Any, env: Any, *_changes: Any) -> list[str]:
+    """Return the pages with parts, which are made anew by every build: what they come from is no page."""
+    return [name for name in env.found_docs if PLACE.search(Path(env.doc2path(name)).read_text(encoding="utf-8"))]
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Tell Sphinx of it."""
     app.connect("source-read", _on_source_read)
+    app.connect("env-get-outdated", _outdated)
     return {"parallel_read_safe": True}

@@ -124,7 +124,7 @@ def align_command(
     """
     if engine is EngineName.gpu:
         warm_up_gpu(device)
-    from swsearch import __version__
+    from swsearch.version import version
     from swsearch.engines.choice import create_pair_aligner
     from swsearch.recurrence import Recurrence
     from swsearch.report.pair_formats import check_format, create_pair_writer
@@ -145,7 +145,7 @@ def align_command(
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
     queries, subjects = _read(a, b, scoring, pairs)
-    run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends), __version__)
+    run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends), version())
     made = create_pair_aligner(
         engine.value,
         threads=threads,

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import shutil
+import subprocess
 import sys
 import zlib
 from collections import Counter
@@ -13,7 +15,7 @@ from conftest import ROOT
 
 import swsearch
 from support.docs_blocks import DOCS, LANGUAGES, PAGES, Runner, blocks, matches
-from support.results_numbers import unknown_numbers
+from support.results_numbers import check_sections
 from swsearch import errors
 from swsearch.cli import console  # noqa: F401  # console has errors of its own
 from swsearch.db import append_database
@@ -27,17 +29,37 @@ def page(name):
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, tmp_path):
-    runner = Runner(tmp_path)
+def run_blocks(name, folder, programs=()):
+    """Run a page's blocks and compare their output; those that need programs where these are given."""
+    runner = Runner(folder)
     for block in blocks(page(name)):
         assert block.language in LANGUAGES, f"{name}:{block.line}"
         if not block.is_run:
             assert not block.note or len(block.note) > len("not-run: "), f"{name}:{block.line}: say why"
             continue
+        if not set(block.needs) <= set(programs):
+            continue
         printed = runner.run(block)
         if block.output is not None:
             assert matches(block.output, printed), f"{name}:{block.line} printed\n{printed}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, tmp_path):
+    run_blocks(name, tmp_path)
+
+
+PEERS = {name: {program for block in blocks(page(name)) for program in block.needs} for name in PAGES}
+"""The programs that pages compare with."""
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [name for name, programs in PEERS.items() if programs])
+def test_what_a_page_says_of_other_programs_is_so(name, tmp_path):
+    missing = [program for program in sorted(PEERS[name]) if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    run_blocks(name, tmp_path, PEERS[name])
 
 
 def test_what_is_not_run_has_options_that_exist():
@@ -45,40 +67,31 @@ def test_what_is_not_run_has_options_that_exist():
     for name in PAGES:
         for block in blocks(page(name)):
             if block.language == "sh" and not block.is_run:
-                for option in re.findall(r"(?<= )--[a-z-]+", block.text):
+                for option in options_of_swsearch(block.text):
                     assert f"{option}`" in help_texts or f"{option} " in help_texts, f"{name}:{block.line}: {option}"
 
 
+def options_of_swsearch(script):
+    """Return the long options of a script's commands; pip and others have options too."""
+    parts = re.split(r"&&|[|;\n]", re.sub(r"#.*|\\\n", " ", script))
+    return [
+        option for part in parts if part.split()[:1] == ["swsearch"] for option in re.findall(r" (--[a-z-]+)", part)
+    ]
+
+
 def test_no_line_is_taken_for_a_comment():
-    # MyST drops lines that begin with a per cent sign, such as a number's unit behind a line break
+    # MyST drops lines that begin with a per cent sign, such as a number's unit after a line break
     for name in PAGES:
         assert not re.search(r"^%", page(name), re.MULTILINE), name
 
 
-MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells a cycle")
-"""What marks a table of measurements."""
-
-
-def measured_in(section):
-    """Return what a section says was measured: tables but for their first column, which names it, and prose."""
-    tables = [table for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if MEASURED.search(table)]
-    cells = [cell for table in tables for line in table.splitlines() for cell in line.split("|")[2:]]
-    prose = re.sub(r"^```.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL)
-    prose = re.sub(r"^(\||    ).*$", "", prose, flags=re.MULTILINE)
-    return [*cells, *re.findall(r"\d[\d,.]*\s(?:GCUPS|ms\b|s\b|TCUPS|%)", prose)]
-
-
 def test_every_measured_number_stands_in_the_results_that_its_section_links_to():
-    checked = Counter()
-    for name in PAGES:
-        for section in page(name).split("\n## "):
-            files = sorted(set(re.findall(r"benchmarks/results/(\w+)\.txt\)", section)))
-            unknown, count = unknown_numbers(" ".join(measured_in(section)), files)
-            assert not unknown, f"{name}, {section.partition(chr(10))[0]}: {unknown} are not in {files}"
-            checked[name] += count
+    checked = {name: check_sections(page(name), name) for name in PAGES}
     assert {name for name, count in checked.items() if count > 8} >= {
+        "explanation/agreement.md",
         "explanation/kernels.md",
         "explanation/peers.md",
+        "explanation/speed.md",
         "explanation/statistics.md",
     }
 
@@ -95,8 +108,8 @@ def test_what_is_undocumented_is_an_error():
         first_line(lambda: None)
 
 
-def table_behind(text, heading):
-    """Return the rows of the first table behind a heading, without backquotes."""
+def table_after(text, heading):
+    """Return the rows of the first table after a heading, without backquotes."""
     table = re.search(r"(?:^\|.*\n)+", text.split(heading, 1)[1], re.MULTILINE)[0]
     return [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
 
@@ -107,13 +120,13 @@ def test_the_page_of_the_database_file_says_what_is_in_one(tmp_path):
     append_database(path, [ROOT / "examples" / "data" / "swissprot_sample.fasta.gz"])
     text = page("reference/database-file.md")
     with h5py.File(path) as file:
-        attributes = table_behind(text, "## Attributes of the root")
+        attributes = table_after(text, "## Attributes of the root")
         assert {name for name, _ in attributes} == set(file.attrs)
         for name, what in attributes:
             value = file.attrs[name]
             if number := re.match(r"[\d,]+\b", what):
                 assert int(number[0].replace(",", "")) == value, name
-        datasets = table_behind(text, "## Segments")
+        datasets = table_after(text, "## Segments")
         for segment in file["segments"].values():
             sizes = {name: int(value) for name, value in segment.attrs.items() if not isinstance(value, bytes)}
             assert {f"`{name}`" for name in segment.attrs} <= set(
@@ -130,19 +143,19 @@ def test_the_page_of_the_database_file_says_what_is_in_one(tmp_path):
                 sums = [zlib.crc32(whole[at : at + step]) for at in range(0, len(whole), step)]
                 assert segment[f"checksums/{name}"][()].tolist() == sums, name
     head = path.read_bytes()[:512].rstrip(b"\0").decode().splitlines()
-    assert [line.split()[0] for line in head] == [row[0].split()[0] for row in table_behind(text, "## User block")]
+    assert [line.split()[0] for line in head] == [row[0].split()[0] for row in table_after(text, "## User block")]
     rest = path.read_bytes()[512:]
     assert head[2:] == [f"bytes {len(rest)}", f"sha256 {hashlib.sha256(rest).hexdigest()}"]
 
 
 def test_every_format_of_align_is_described():
-    rows = table_behind(page("reference/output.md"), "## Formats of `swsearch align`")
+    rows = table_after(page("reference/output.md"), "## Formats of `swsearch align`")
     assert [name for name, _ in rows] == list(PAIR_FORMATS)
 
 
 def test_every_exit_code_is_described():
     text = page("reference/exit-codes.md")
-    codes = {int(code) for code, _ in table_behind(text, "# Exit codes")}
+    codes = {int(code) for code, _ in table_after(text, "# Exit codes")}
     raised = {kind.exit_code for kind in subclasses(errors.SwsearchError)}
     assert codes >= raised
 
@@ -154,3 +167,34 @@ def subclasses(kind):
 def test_every_part_has_its_place():
     used = {place for name in PAGES for place in PLACE.findall(page(name))}
     assert used == set(PARTS)
+
+
+def blast_options(program):
+    """Return the rows of the table of a program's options."""
+    return table_after(page("howto/coming-from-blastp.md"), f"## Options of {program}\n")
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("program", ["blastp", "makeblastdb", "blastdbcmd"])
+def test_every_option_of_a_program_of_blast_is_in_its_table(program):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    told = subprocess.run([program, "-help"], capture_output=True, text=True, check=True).stdout
+    options = re.findall(r"^ (-\w+)", told, re.MULTILINE)
+    assert len(options) > 10
+    assert Counter(re.findall(r"-\w+", " ".join(row[0] for row in blast_options(program)))) == Counter(options)
+
+
+@pytest.mark.parametrize(
+    ("program", "here"),
+    [("blastp", ("search",)), ("makeblastdb", ("db build",)), ("blastdbcmd", ("db fetch", "db info"))],
+)
+def test_every_option_that_stands_for_one_of_blast_exists(program, here):
+    top, *parts = re.split(r"^#+ (?=`swsearch)", commands(), flags=re.MULTILINE)
+    texts = [text for text in parts if text.split("`")[1].removeprefix("swsearch ") in here]
+    assert len(texts) == len(here)
+    options = set(re.findall(r"--[a-z-]+", " ".join([top, *texts])))
+    named = set(re.findall(r"--[a-z-]+", " ".join(cell for row in blast_options(program) for cell in row[1:])))
+    assert named <= options
+    for row in blast_options(program):
+        assert re.search(r"--|not needed|not there|argument|db info", row[1]), row

@@ -1,9 +1,10 @@
 """The fenced blocks of the documentation's pages: found, run in order, and their output compared.
 
 ``sh`` and ``python`` blocks are run, all of a page in one folder, which holds the checkout's ``examples``; the
-Python blocks of a page share their names. A ``text`` block right behind one is what it prints on stdout; ``...`` in
-it stands for anything. Behind the language may stand ``{exit=N}``, where the exit code is N and the text is what
-stderr has, and ``{not-run: REASON}``.
+Python blocks of a page share their names. A ``text`` block right after one is what it prints on stdout; ``...`` in
+it stands for anything. After the language may stand ``{not-run: REASON}``, or notes separated by blanks:
+``exit=N``, where the exit code is N and the text is what stderr has, and ``needs=PROGRAM,PROGRAM``, which is run only
+where these are installed.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class Block:
     line : int
         Where in the page it stands, counted from 1.
     language, note, text : str
-        ``sh``, what stands in braces behind it, and what the block holds.
+        ``sh``, what stands in braces after it, and what the block holds.
     output : str or None
-        The text block right behind it.
+        The text block right after it.
     """
 
     line: int
@@ -56,7 +57,15 @@ class Block:
 
     @property
     def exit_code(self) -> int:
-        return int(self.note.removeprefix("exit=")) if self.note.startswith("exit=") else 0
+        return int(self._noted("exit") or 0)
+
+    @property
+    def needs(self) -> list[str]:
+        return [program for program in self._noted("needs").split(",") if program]
+
+    def _noted(self, name: str) -> str:
+        found = re.search(rf"(?:^| ){name}=(\S+)", self.note)
+        return found[1] if found else ""
 
 
 def blocks(text: str) -> list[Block]:

@@ -10,6 +10,30 @@ NAMES = {"36"}
 """Numbers that are part of a name: ssearch36."""
 
 
+MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells (?:a|per) cycle")
+"""What marks a table of measurements."""
+
+
+def measured_in(section):
+    """Return what a section says was measured: tables but for their first column, which names it, and prose."""
+    tables = [table for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if MEASURED.search(table)]
+    cells = [cell for table in tables for line in table.splitlines() for cell in line.split("|")[2:]]
+    prose = re.sub(r"^```.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^(\||    ).*$", "", prose, flags=re.MULTILINE)
+    return [*cells, *re.findall(r"\d[\d,.]*\s(?:GCUPS|ms\b|s\b|TCUPS|%)", prose)]
+
+
+def check_sections(text, name):
+    """Check every number that a page's sections say was measured; return how many stand in the linked results."""
+    checked = 0
+    for section in text.split("\n## "):
+        files = sorted(set(re.findall(r"benchmarks/results/(\w+)\.txt\)", section)))
+        unknown, count = unknown_numbers(" ".join(measured_in(section)), files)
+        assert not unknown, f"{name}, {section.partition(chr(10))[0]}: {unknown} are not in {files}"
+        checked += count
+    return checked
+
+
 def unknown_numbers(text, files):
     """Return the numbers of a text that stand in none of the results, as they are or rounded to one decimal."""
     results = "".join((ROOT / "benchmarks" / "results" / f"{name}.txt").read_text(encoding="utf-8") for name in files)
