@@ -2,13 +2,14 @@
 # Everything that only a GPU can prove, on a machine without network, in calls of a few minutes; a short table last.
 #
 #   tests   the tests that are marked gpu
-#   speed   gpu.py and pairs_gpu.py into OUT, then the scan of an older revision and of this one in turn
+#   speed   gpu.py and pairs_gpu.py into OUT
+#   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
 #
-# Needs: wheels/ (see gpu_machine.sh); for speed, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
-# of pairs_gpu.py; OLD, if given, is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed OUT [DATA [OLD]]. Six minutes each.
+# Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
+# of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|turns OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests or speed} out=${2:?a folder for results} data=${3:-} old=${4:-}
+part=${1:?tests, speed or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-/tmp/swsearch-cache}
@@ -24,17 +25,19 @@ speed)
     python3 -m benchmarks.speed.pairs_gpu "$data" --out "$out/pairs_gpu.txt" > "$out/pairs.log" 2>&1
     tail -n 45 "$out/gpu.txt"
     tail -n 22 "$out/pairs_gpu.txt"
-    if [ -n "$old" ]; then
-        here=$PWD site=${PYTHONPATH%%:*}
-        for turn in 1 2 3; do
-            for side in old new; do
-                if [ $side = old ]; then folder=$old script=benchmarks/gpu.py; else folder=$here script=-mbenchmarks.speed.gpu; fi
-                (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" /tmp/sp.h5 "$here/$data/queries20.fasta" \
-                    --only singles,batch,command --out "$out/turn-$side-$turn.txt") > /dev/null 2>> "$out/turns.log"
-            done
+    ;;
+turns)
+    [ -f /tmp/sp.h5 ] || python3 -m swsearch db build "$data/sprot.fasta" -o /tmp/sp.h5 || exit 1
+    here=$PWD site=${PYTHONPATH%%:*}
+    for turn in 1 2 3; do
+        for side in old new; do
+            folder=$here script=-mbenchmarks.speed.gpu
+            if [ $side = old ]; then folder=$old script=benchmarks/gpu.py; fi
+            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" /tmp/sp.h5 "$data/queries20.fasta" \
+                --only singles,batch,command --out "$out/turn-$side-$turn.txt") > /dev/null 2>> "$out/turns.log"
         done
-        python3 -m benchmarks.speed.gpu_turns "$out"
-        tail -n 5 "$out/turns.log"
-    fi
+    done
+    python3 -m benchmarks.speed.gpu_turns "$out"
+    tail -n 5 "$out/turns.log"
     ;;
 esac

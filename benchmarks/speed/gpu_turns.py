@@ -4,7 +4,7 @@ Reads turn-old-N.json and turn-new-N.json in a folder and prints, for one query 
 the whole command, the median seconds of each side and their ratio.
 
 Needs: what `gpu_session.sh speed` leaves.
-Run:   python -m benchmarks.speed.gpu_turns FOLDER [--out FILE]
+Run:   python -m benchmarks.speed.gpu_turns FOLDER [--out benchmarks/results/gpu_turns.txt]
 """
 
 from __future__ import annotations
@@ -43,7 +43,16 @@ def main() -> None:
     for name, measure in MEASURES.items():
         before, after = (statistics.median(map(measure, side)) for side in (old, new))
         rows.append((name, f"{before:.4f}", f"{after:.4f}", f"{after / before:.3f}"))
-    finish(table(["", "old, s", "new, s", "new / old"], rows), options.out)
+    about, before = new[-1]["about"], old[-1]["about"]
+    lines = [
+        f"benchmarks/speed/gpu_turns.py, {about['date']}", *about["heading"][1:],
+        about["description"],
+        f"{about['database']}: {about['subjects']:,} subjects, {about['residues']:,} residues",
+        f"old: kernels {before['kernels'][:12]}, engine {before['engine'][:12]}; "
+        f"new: kernels {about['kernels'][:12]}, engine {about['engine'][:12]}; medians of {len(new)} turns", "",
+        *table(["", "old, s", "new, s", "new / old"], rows),
+    ]  # fmt: skip
+    finish(lines, options.out)
 
 
 if __name__ == "__main__":
