@@ -1,25 +1,105 @@
-"""Shared fixtures; every random test prints its seed and case through hypothesis or the assertion message."""
+"""What a run of the tests is: quick or exhaustive, in parallel or not; and the fixtures that all share.
+
+``pytest`` runs a sample of what takes long and draws no random cases. ``pytest --exhaustive`` runs everything that is
+marked ``exhaustive`` too, with more cases, drawn anew. A failing random test prints its case through hypothesis or
+the assertion's message.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support import command_line, compiled
 from support.fake_gpu import fake_engine
 from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.processors import available_processors
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # for benchmarks; last, so that the swsearch that is installed is what is tested
 
+MOST_WORKERS = 8
+"""Processes of a parallel run: each takes seconds to start and some hundred megabytes."""
+
+LEFT_OUT: pytest.StashKey[int] = pytest.StashKey()
+
 settings.register_profile(
-    "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=60
+    "exhaustive", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=60
 )
-settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=2000)
-settings.load_profile(os.environ.get("SWSEARCH_HYPOTHESIS", "default"))
+# the same cases in every run: what fails here fails on every machine, and what passes here does not fail by chance
+settings.register_profile("quick", parent=settings.get_profile("exhaustive"), derandomize=True, max_examples=20)
+settings.register_profile("thorough", parent=settings.get_profile("exhaustive"), max_examples=2000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="run every variant, instruction set and case, and draw random cases anew; otherwise a sample of them",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run folders on all cores; a file or a few tests have ended before other processes would have started."""
+    if hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ:
+        return  # a worker, or a program that one started: it must not start workers of its own
+    option = config.option
+    if hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ:
+        return  # a process of such a run, which must not start processes itself
+    if not config.pluginmanager.hasplugin("xdist") or option.numprocesses is not None or option.dist != "no":
+        return
+    looked_at = option.usepdb or option.trace or option.capture == "no" or option.collectonly
+    folders = any(Path(argument).is_dir() for argument in config.args)
+    if folders and not looked_at and not option.keyword:
+        # not "auto", which may count processors of the machine that this process may not use
+        workers = min(available_processors(), MOST_WORKERS)
+        if workers > 1:
+            option.numprocesses, option.dist = workers, "worksteal"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    exhaustive = config.getoption("--exhaustive")
+    settings.load_profile(os.environ.get("SWSEARCH_HYPOTHESIS", "exhaustive" if exhaustive else "quick"))
+    command_line.FORKED = not exhaustive
+    cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
+    if cache is not None:
+        compiled.use(cache.mkdir("compiled"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave exhaustive cases out, of those that were asked for."""
+    if config.getoption("--exhaustive"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    config.stash[LEFT_OUT] = len(left_out)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that started this one what was left out; every one of them knows all tests."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    config, told = node.config, getattr(node, "workeroutput", {})
+    config.stash[LEFT_OUT] = max(config.stash.get(LEFT_OUT, 0), told.get("left_out", 0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{left_out} exhaustive cases were left out; pytest --exhaustive runs them too")
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +115,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared test data are not here")
     return folder
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Hear Ctrl-C, also in a job in the background, whose shell had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from support import numpy_traceback as traceback
 from support.cases import any_codes, modes, modes_with_ends, scorings
+from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
@@ -18,7 +19,7 @@ def summary(pair):
     return pair.score, pair.query_start, pair.subject_start, pair.cigar
 
 
-@settings(max_examples=300)
+@random_cases(300)
 @given(any_codes(40), any_codes(40), scorings, modes_with_ends)
 def test_it_is_the_references_alignment(query, subject, scoring, mode_and_ends):
     mode, ends = mode_and_ends
@@ -87,7 +88,7 @@ def test_align_two_sequences():
         align("MKV", "MKV", mode="glocal")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_titin_against_titin_stays_within_its_memory(shared_data):
     import lzma
     import tracemalloc

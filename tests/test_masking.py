@@ -10,12 +10,13 @@ import sys
 import numpy as np
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import swsearch
 from support.cases import make_chunk
+from support.samples import random_cases
 from swsearch import masking, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
@@ -46,7 +47,7 @@ def search(query, subjects, **options):
 mixed = st.text("ARNDCarndc*", min_size=1, max_size=30)
 
 
-@settings(max_examples=60)
+@random_cases(60)
 @given(mixed, st.lists(mixed, min_size=1, max_size=140), st.booleans(), st.booleans(), st.sampled_from(["a", "b"]))
 def test_masked_letters_score_as_x_and_are_shown_in_lower_case(query, subjects, of_query, of_subjects, way):
     subjects = [f"{letters}A" for letters in subjects]  # a database without residues is an error

@@ -1,5 +1,6 @@
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,7 @@ def test_outputs_that_cannot_be(tmp_path):
 def test_a_device_is_written_straight():
     with open_output(os.devnull) as stream:
         stream.write("gone")
+    assert Path(os.devnull).is_char_device(), "no file took its place"
 
 
 def test_several_appear_together(tmp_path):

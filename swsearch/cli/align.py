@@ -124,12 +124,12 @@ def align_command(
     """
     if engine is EngineName.gpu:
         warm_up_gpu(device)
-    from swsearch.version import version
     from swsearch.engines.choice import create_pair_aligner
     from swsearch.recurrence import Recurrence
     from swsearch.report.pair_formats import check_format, create_pair_writer
     from swsearch.report.pair_writers import PairRun
     from swsearch.scoring import Ends, check_ends
+    from swsearch.version import version
 
     begun = time.monotonic()
     if score_only and outfmt not in (None, "score"):

@@ -105,4 +105,5 @@ def test_malformed_results_fail(tmp_path: Path) -> None:
 def test_committed_results_are_well_formed() -> None:
     if not current.RESULTS.exists():
         pytest.skip("no GPU results are committed")
-    current.read_about(current.RESULTS)
+    about = current.read_about(current.RESULTS)
+    assert {"date", "device", "kernels", "engine"} <= about.keys()

@@ -137,20 +137,9 @@ def test_the_memory_plan_is_told_or_why_there_is_none(queries, database, monkeyp
 def test_a_database_a_fasta_file_and_stdin_give_the_same(queries, database, fasta):
     expected = run("search", queries, database, "--max-hits", 3).stdout
     assert run("search", queries, fasta, "--max-hits", 3, "--threads", 1).stdout == expected
-    done = subprocess.run(
-        [*SWSEARCH, "search", "-", database, "--max-hits", "3"],
-        input=queries.read_bytes(),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.decode() == expected
-    done = subprocess.run(
-        [*SWSEARCH, "search", queries, "-", "--max-hits", "3"],
-        input=fasta.read_bytes(),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.decode() == expected
+    for words, source in ((["-", database], queries), ([queries, "-"], fasta)):
+        done = run("search", *words, "--max-hits", 3, text=False, input=source.read_bytes())
+        assert (done.returncode, done.stdout.decode()) == (0, expected)
 
 
 def test_engines_give_the_same_bytes(tmp_path, queries):

@@ -47,12 +47,17 @@ def test_a_failure_ends_it(monkeypatch, fails):
     assert "cuDevicePrimaryCtxRetain" not in opened(monkeypatch, 0, FakeCuda(1, fails))
 
 
-def test_no_driver(monkeypatch):
+def test_no_driver(monkeypatch, capfd):
+    asked = []
+
     def missing(name):
+        asked.append(name)
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    warm_up._open(None)  # says nothing
+    warm_up._open(None)
+    assert asked == ["libcuda.so.1"]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_nothing_is_started_without_pycuda(monkeypatch):

@@ -40,6 +40,7 @@ g++ -shared $both "$work"/address/*.o "$work"/address/module/*.o -o "$work/swsea
 cd "$work"
 # the interpreter is not built so, and never frees all it takes
 LD_PRELOAD="$(g++ -print-file-name=libasan.so) $(g++ -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-    PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider -m 'not slow' tests/engines/cpu/test_tracing.py \
+    PYTHONPATH=. "$python" -m pytest -q -p no:cacheprovider --exhaustive -m 'not exhaustive' \
+    tests/engines/cpu/test_tracing.py \
     tests/engines/test_engines.py tests/job/test_further.py \
     -k 'test_tracing or any_number or letter or refused or progress or checks or they_are_the_references'

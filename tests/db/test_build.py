@@ -16,11 +16,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.db_helpers import HBA, HBB, LETTERS
 from support.processes import started
+from support.samples import random_cases
 from swsearch.blocks import LANES, interleave
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.layout import Layout
@@ -99,7 +100,7 @@ def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
     verify_database(tmp_path / "out.h5")
 
 
-@settings(max_examples=60, deadline=None)
+@random_cases(60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), min_size=1, max_size=50), st.integers(1, 60))
 def test_regroup(subjects: list[tuple[int, int]], piece_bytes: int) -> None:
     subjects.append((1, 3))

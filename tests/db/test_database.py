@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from support.db_helpers import HBA, HBB, LETTERS
+from support.samples import random_cases
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES, deinterleave
 from swsearch.db import Database, append_database, build_database, is_database, read_fasta, verify_database
@@ -110,7 +111,7 @@ def test_a_database_larger_than_its_memory_goes_to_a_file(
         json.dumps(db.info())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@random_cases(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     entries=st.lists(
         st.tuples(

@@ -7,10 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from support.db_helpers import HBA, HBB, LETTERS, SHARED, letters_of, naive_fasta, runs_of_lower
+from support.samples import random_cases
 from swsearch.alphabet import DNA
 from swsearch.db import read_fasta
 from swsearch.db.fasta import header_text
@@ -36,7 +37,7 @@ def fasta(draw: st.DrawFn) -> bytes:
     return text.rstrip(b"\r\n") if draw(st.booleans()) else text
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@random_cases(400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=fasta(), buffer_bytes=st.integers(16, 90))
 @example(data=b">a\r\nAC\r\n>b\r\nc", buffer_bytes=16)
 @example(data=b">" + b"a" * 100 + b"\nM\n>b", buffer_bytes=16)
@@ -51,7 +52,7 @@ def test_equals_a_line_by_line_parser_at_any_buffer_size(tmp_path: Path, data: b
         assert [record.masked for record in found] == [runs_of_lower(each) for _, each in expected]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@random_cases(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     data=fasta(), buffer_bytes=st.integers(16, 90), place=st.floats(0, 1), bad=st.sampled_from(b"-.7\0\x07\xc3~>@")
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.db_helpers import HBA, HBB
+from support.samples import sample
 from swsearch.db import append_database, build_database, verify_database
 from swsearch.db.build import seal
 from swsearch.errors import DatabaseDamageError, DatabaseError
@@ -39,11 +40,12 @@ def test_whole(small: Path) -> None:
     }  # fmt: skip
 
 
-def test_any_flipped_byte_is_found(small: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", sample([1, 10], lambda step: step > 1))
+def test_any_flipped_byte_is_found(small: Path, tmp_path: Path, step: int) -> None:
     raw = small.read_bytes()
     path = tmp_path / "flipped.h5"
     path.write_bytes(raw)
-    positions = {*range(0, 700, 11), *range(700, len(raw), 89), len(raw) - 1}
+    positions = {*range(0, 700, 11 * step), *range(700, len(raw), 89 * step), len(raw) - 1}
     for name in REGIONS:
         at, size = place_of(small, f"segments/1/{name}")
         positions |= {at, at + size // 2, at + size - 1}

@@ -2,11 +2,10 @@
 
 import re
 import shlex
-import subprocess
-import sys
 
 from conftest import ROOT
 
+from support import command_line
 from support.results_numbers import check_sections, unknown_numbers
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,13 +17,7 @@ def block_after(marker):
 
 
 def run(line):
-    done = subprocess.run(
-        [sys.executable, "-m", "swsearch", *shlex.split(line)[1:]],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    done = command_line.run(*shlex.split(line)[1:], cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
 from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
+from support.samples import random_cases
 from swsearch import align, reference
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines import choice
@@ -40,7 +41,7 @@ def summary(pair):
     return pair.score, pair.query_start, pair.subject_start, pair.cigar
 
 
-@settings(max_examples=200)
+@random_cases(200)
 @given(st.lists(st.tuples(any_codes(30), any_codes(30)), max_size=6), scorings, modes_with_ends)
 def test_every_pair_is_the_references_in_order(cpu_pairs, several, scoring, mode_and_ends):
     mode, ends = mode_and_ends
@@ -360,7 +361,7 @@ def dna_parasail():
     return score
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
     (first,) = read_genomes(shared_data, "sarscov2_wuhan-hu-1.fasta.xz").values()
     name, other = next(iter(read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz").items()))
@@ -372,7 +373,7 @@ def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
         assert dna_parasail(first, other, mode) == pair.score, (name, mode)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_scores_of_two_viruses_that_are_not_related(shared_data, cpu_pairs, dna_parasail):
     (phage,) = read_genomes(shared_data, "lambda_NC_001416.fasta.xz").values()
     (herpes,) = read_genomes(shared_data, "vzv_NC_001348.fasta.xz").values()

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from support.cases import check, make_chunk, plan_of, random_codes, scores_of, scorings
+from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Thresholds
@@ -99,7 +100,7 @@ def test_real_lengths_take_both_kernels(gpu, cpu, mode):
     assert {"batch", "wavefront"} <= gpu.usage.launched
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@random_cases(60, suppress_health_check=list(HealthCheck))
 @given(scorings, st.sampled_from(MODES), st.integers(0, 2**32), st.booleans())
 def test_random_matrices_and_gap_costs(gpu, cpu, scoring, mode, seed, batched):
     generator = np.random.default_rng(seed)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
 from support.fake_gpu import fake_engine, launched
+from support.samples import random_cases, sample
 from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
@@ -58,7 +59,7 @@ def test_every_wavefront_variant(gpu, cpu, variant, monkeypatch):
     assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} == {variant.bits}
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@random_cases(40, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(any_codes(70), min_size=1, max_size=5),
     st.lists(any_codes(40), min_size=1, max_size=9),
@@ -128,7 +129,7 @@ def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, mon
 
 
 @KERNELS
-@pytest.mark.parametrize("capacity", [1, 7, 64, 10**6])
+@pytest.mark.parametrize("capacity", sample([1, 7, 64, 10**6], lambda capacity: capacity in (7, 10**6)))
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
     given_ = SlotMemory.capacity

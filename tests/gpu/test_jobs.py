@@ -7,6 +7,7 @@ import swsearch
 from support import fake_gpu
 from support.cases import check, draw, make_chunk
 from support.fake_gpu import FakeDevice, fake_engine, launched
+from support.samples import sample
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Pending, Workload
@@ -64,7 +65,7 @@ def database():
 
 @pytest.mark.parametrize(
     ("mode", "max_hits"),
-    [(mode, most) for mode in MODES for most in (3, 500)],
+    sample([(mode, most) for mode in MODES for most in (3, 500)], lambda case: case[1] == 3 or case[0] == "local"),
 )
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
 @pytest.mark.parametrize("group_rows", [60, 10**6], ids=["groups", "one group"])
@@ -298,12 +299,17 @@ def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatc
         monkeypatch.undo()
 
 
-def test_a_chunk_that_no_plan_foresaw(gpu, cpu):
+@pytest.mark.parametrize(
+    "lengths", sample([[900] * 130 + [4_000], [90] * 70 + [400]], lambda lengths: len(lengths) < 100), ids=max
+)
+def test_a_chunk_that_no_plan_foresaw(gpu, cpu, lengths):
     # engines can be used without a job: after one, a longer chunk needs other memory than the plan has
     small = make_chunk(draw(62, [30] * 70))
     gpu.plan(Workload(small.residues.nbytes, small.lengths, [[20]]))
     check(gpu, cpu, draw(63, [20]), draw(62, [30] * 70))
-    check(gpu, cpu, draw(63, [20, 700]), draw(64, [900] * 130 + [4_000]))
+    plan = gpu.memory_plan
+    check(gpu, cpu, draw(63, [20, 700]), draw(64, lengths))
+    assert gpu.memory_plan is not plan
 
 
 def test_a_search_that_is_given_up(database, cpu, monkeypatch):

@@ -5,13 +5,13 @@ The numbers are the same from nvcc 13.0 and NVRTC 13.5 where nothing else is sai
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import pytest
 
 from support import sass
+from support.compiled import folder
+from support.samples import first_of_each, sample
 from swsearch.engines.gpu.compiler import Compiler, Kernel, find_compiler
 from swsearch.engines.gpu.variants import (
     SCORES,
@@ -67,8 +67,10 @@ LOCAL_WAVEFRONT = [variant for variant in wavefront_variants() if variant.mode =
 
 PAIR_SCORES = [variant for variant in pair_variants() if not variant.local and not variant.directions]
 
-Compiled = Callable[[str], dict[Kernel, bytes]]
-Disassembled = Callable[[Kernel], sass.Function]
+CASES = pytest.mark.parametrize(
+    ("architecture", "every"),
+    sample([(DPX, False), *((name, True) for name in SPILL_STORES)], lambda case: not case[1]),
+)
 
 
 def kernels(architecture: str) -> list[Kernel]:
@@ -89,35 +91,26 @@ def name(variant: BatchVariant | WavefrontVariant | PairVariant) -> str:
     return str(variant.kernel).replace(" ", "")
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
-    """Return a function that compiles all kernels for an architecture, once."""
-    folder = tmp_path_factory.mktemp("kernels")
-
-    @cache
-    def compile_all(architecture: str) -> dict[Kernel, bytes]:
-        wanted = kernels(architecture)
-        compiler = Compiler(find_compiler(architecture, None).toolchain, architecture, cache_folder=folder)
-        return dict(zip(wanted, compiler.compile_all(wanted), strict=True))
-
-    def compile_or_skip(architecture: str) -> dict[Kernel, bytes]:
-        try:
-            return compile_all(architecture)
-        except GpuUnavailableError as error:
-            pytest.skip(str(error))
-
-    return compile_or_skip
+def one_of_each_source() -> list[Kernel]:
+    """Return a kernel of every source, those of a quick run."""
+    return list({kernel.source: kernel for kernel in reversed(kernels(DPX))}.values())
 
 
-@pytest.fixture(scope="module")
-def disassembled(compiled: Compiled) -> Disassembled:
-    """Return a function that gives the code of a local kernel for sm_90."""
+def compiled(architecture: str, wanted: list[Kernel]) -> dict[Kernel, bytes]:
+    """Compile kernels, or take what another test compiled; skip without a compiler."""
+    try:
+        toolchain = find_compiler(architecture, None).toolchain
+    except GpuUnavailableError as error:
+        pytest.skip(str(error))
+    compiler = Compiler(toolchain, architecture, cache_folder=folder("kernels"))
+    return dict(zip(wanted, compiler.compile_all(wanted), strict=True))
+
+
+def inner_loop(kernel: Kernel) -> sass.Loop:
+    """Return the inner loop of a local kernel for sm_90."""
     need_disassembler()
-    variants = [variant.kernel for variant in [*LOCAL_BATCH, *LOCAL_WAVEFRONT, *PAIR_SCORES]]
-    with ThreadPoolExecutor(THREADS) as threads:
-        functions = threads.map(sass.disassemble, (compiled(DPX)[kernel] for kernel in variants))
-        found = dict(zip(variants, functions, strict=True))
-    return lambda kernel: found[kernel][f"swsearch_{kernel.source}"]
+    cubin = compiled(DPX, [kernel])[kernel]
+    return sass.disassemble(cubin)[f"swsearch_{kernel.source}"].inner_loop
 
 
 def need_disassembler() -> None:
@@ -125,18 +118,18 @@ def need_disassembler() -> None:
         pytest.skip("nvdisasm was not found; pip install nvidia-cuda-nvdisasm")
 
 
-@pytest.mark.parametrize("architecture", SPILL_STORES)
-def test_every_variant_compiles_within_the_registers(architecture: str, compiled: Compiled) -> None:
-    for kernel, cubin in compiled(architecture).items():
+@CASES
+def test_every_variant_compiles_within_the_registers(architecture: str, every: bool) -> None:
+    for kernel, cubin in compiled(architecture, kernels(architecture) if every else one_of_each_source()).items():
         found = sass.resources(cubin)
         assert set(found) == ENTRIES[kernel.source], f"{architecture} {kernel}"
         for function, needs in found.items():
             assert 0 < needs.registers <= REGISTERS, f"{architecture} {kernel} {function}: {needs}"
 
 
-@pytest.mark.parametrize("architecture", SPILL_STORES)
-def test_spills_stay_within_the_stated_bound(architecture: str, compiled: Compiled) -> None:
-    cubins = compiled(architecture)
+@CASES
+def test_spills_stay_within_the_stated_bound(architecture: str, every: bool) -> None:
+    cubins = compiled(architecture, kernels(architecture) if every else one_of_each_source())
     # without local memory there is nothing to spill to, so that most need no disassembly
     spilling = {
         kernel: cubin
@@ -157,9 +150,9 @@ def test_spills_stay_within_the_stated_bound(architecture: str, compiled: Compil
                 assert function.spill_loads <= 2 * SPILL_STORES[architecture], found
 
 
-@pytest.mark.parametrize("variant", LOCAL_BATCH, ids=name)
-def test_inner_loop_of_a_batch_kernel(variant: BatchVariant, disassembled: Disassembled) -> None:
-    loop = disassembled(variant.kernel).inner_loop
+@pytest.mark.parametrize("variant", first_of_each(LOCAL_BATCH, lambda one: one.queries), ids=name)
+def test_inner_loop_of_a_batch_kernel(variant: BatchVariant) -> None:
+    loop = inner_loop(variant.kernel)
     opcodes, rows = loop.opcodes, variant.rows
     case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
     pairs = TILE_COLUMNS * rows
@@ -177,9 +170,9 @@ def test_inner_loop_of_a_batch_kernel(variant: BatchVariant, disassembled: Disas
     assert len(loop) <= INSTRUCTIONS[variant.queries] * pairs + TILE_OVERHEAD, case
 
 
-@pytest.mark.parametrize("variant", LOCAL_WAVEFRONT, ids=name)
-def test_inner_loop_of_a_wavefront_kernel(variant: WavefrontVariant, disassembled: Disassembled) -> None:
-    loop = disassembled(variant.kernel).inner_loop
+@pytest.mark.parametrize("variant", first_of_each(LOCAL_WAVEFRONT, lambda one: one.bits), ids=name)
+def test_inner_loop_of_a_wavefront_kernel(variant: WavefrontVariant) -> None:
+    loop = inner_loop(variant.kernel)
     opcodes = loop.opcodes
     case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
     cells = 4 * variant.rows  # the loop over columns is unrolled four times
@@ -190,9 +183,9 @@ def test_inner_loop_of_a_wavefront_kernel(variant: WavefrontVariant, disassemble
     assert loop.local_bytes == 0, case
 
 
-@pytest.mark.parametrize("variant", PAIR_SCORES, ids=name)
-def test_inner_loop_of_a_pair_kernel(variant: PairVariant, disassembled: Disassembled) -> None:
-    loop = disassembled(variant.kernel).inner_loop
+@pytest.mark.parametrize("variant", first_of_each(PAIR_SCORES, lambda one: one.letters), ids=name)
+def test_inner_loop_of_a_pair_kernel(variant: PairVariant) -> None:
+    loop = inner_loop(variant.kernel)
     opcodes = loop.opcodes
     case = f"{variant.kernel}: {len(loop)} instructions, {dict(opcodes.most_common(12))}"
     steps = opcodes["SHFL"] // 3  # H, F and the letter go down a lane in every step

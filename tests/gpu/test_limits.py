@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import any_codes, flat_matrix, modes, scorings
+from support.samples import random_cases
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines.gpu.limits import LANE_MAX, UNREACHABLE, highest_score, lane16
 from swsearch.engines.gpu.queries import Part
@@ -53,7 +54,7 @@ def shape_of(profile, codes, rows, columns):
     return -(-len(profile) // rows) * rows, -(-len(codes) // columns) * columns
 
 
-@settings(max_examples=150)
+@random_cases(150)
 @given(
     any_codes(24, 1), any_codes(24, 1), st.one_of(scorings, steep_scorings), modes,
     st.sampled_from([1, 8, 24, 33]), st.sampled_from([1, 8]),
@@ -78,7 +79,7 @@ def test_every_value_fits(query, subject, scoring, mode, rows, columns):
     assert (lane.limit == UNREACHABLE) == (mode != "local"), case
 
 
-@settings(max_examples=100)
+@random_cases(100)
 @given(st.lists(any_codes(30), min_size=1, max_size=4), any_codes(24, 1), st.one_of(scorings, steep_scorings), modes)
 def test_queries_that_share_a_lane_all_fit_it(queries, subject, scoring, mode):
     part = Part(0, [scoring.profile(query) for query in queries], scoring, mode, 24)

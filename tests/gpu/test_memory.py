@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import random_codes
+from support.samples import random_cases
 from swsearch.blocks import LANES, block_columns
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.memory import (
@@ -132,7 +133,7 @@ def cut_chunks(columns, chunk_bytes):
         first = last
 
 
-@settings(max_examples=80)
+@random_cases(80)
 @given(demands(), budgets)
 def test_chunks_fit_what_was_planned_for_them(drawn, budget):
     demand, lengths = drawn
@@ -167,7 +168,7 @@ def test_chunks_fit_what_was_planned_for_them(drawn, budget):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("most", [18, 24])
-@settings(max_examples=15)
+@random_cases(15)
 @given(
     st.one_of(
         st.lists(st.integers(0, 30), min_size=1, max_size=80),

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import modes, random_codes
+from support.samples import random_cases
 from swsearch.engines.gpu import variants
 from swsearch.engines.gpu.tracks import (
     QUERY,
@@ -76,7 +77,7 @@ def check_track(batch, half, queries, profiles, mode, read):
     return at
 
 
-@settings(max_examples=30)
+@random_cases(30)
 @given(lengths_of_queries, strip_rows, modes)
 def test_one_query_a_lane(lengths, rows, mode):
     profiles = profiles_of(lengths)
@@ -91,7 +92,7 @@ def test_one_query_a_lane(lengths, rows, mode):
         assert end == len(batch.strips), (lengths, rows, mode)
 
 
-@settings(max_examples=30)
+@random_cases(30)
 @given(lengths_of_queries, st.sampled_from([8, 16, 18, 24]), modes, st.integers(0, 9))
 def test_two_queries_a_lane(lengths, rows, mode, cut):
     profiles = profiles_of(lengths)
@@ -114,7 +115,7 @@ def test_two_queries_a_lane(lengths, rows, mode, cut):
     assert max(ends) == len(batch.strips)
 
 
-@settings(max_examples=30)
+@random_cases(30)
 @given(st.lists(st.integers(0, 700), min_size=1, max_size=6), modes)
 def test_the_wavefront_kernels_layout(lengths, mode):
     profiles = profiles_of(lengths)
@@ -161,7 +162,7 @@ def test_tracks_are_balanced(lengths, rows):
     assert abs(heights[0] - heights[1]) <= longest, (lengths, rows, heights)
 
 
-@settings(max_examples=40)
+@random_cases(40)
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=12), modes, st.sampled_from([18, 24]), st.data())
 def test_every_query_is_in_one_launch(lengths, mode, most, data):
     profiles = profiles_of(lengths)

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import swsearch
 from support.cases import any_codes
+from support.samples import random_cases
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
 from swsearch.errors import InputError, OptionError
@@ -44,7 +45,7 @@ def search(query, subjects, **options):
 percentages = st.one_of(st.none(), st.sampled_from([0.0, 10.0, 50.0, 99.9, 100.0]))
 
 
-@settings(max_examples=60)
+@random_cases(60)
 @given(
     any_codes(25, 1),
     st.lists(any_codes(25, 1), min_size=1, max_size=90),

@@ -8,12 +8,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import swsearch
 from support.cases import any_codes, random_codes, scorings
+from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
@@ -33,7 +34,7 @@ def numbers(pairs):
     return [(pair.score, pair.query_start, pair.subject_start, pair.cigar) for pair in pairs]
 
 
-@settings(max_examples=150)
+@random_cases(150)
 @given(any_codes(30), any_codes(30), scorings, st.integers(1, 6), st.integers(1, 40))
 def test_they_are_the_references(query, subject, scoring, most, least):
     expected = reference.align_several(query, subject, scoring, most, least)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import swsearch
 from support.cases import any_codes
+from support.samples import random_cases
 from swsearch import api, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
@@ -35,7 +36,7 @@ def only(results):
     return result
 
 
-@settings(max_examples=40)
+@random_cases(40)
 @given(
     st.lists(any_codes(25, 1), min_size=1, max_size=3),
     st.lists(any_codes(25), min_size=1, max_size=80),

@@ -7,16 +7,14 @@ import os
 import pty
 import re
 import subprocess
-import sys
 
 import pytest
 
+from support.command_line import SWSEARCH, run
 from swsearch import report
 from swsearch.errors import SwsearchError
 from swsearch.report import outputs
 from swsearch.report.outputs import Output, pair_outputs
-
-SWSEARCH = [sys.executable, "-m", "swsearch"]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +75,9 @@ def test_what_cannot_be_is_told_before_the_search(paths, formats, message, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def search(examples, *arguments, cwd, **options):
-    line = [*SWSEARCH, "search", examples / "data" / "queries.fasta", examples / "data" / "swissprot_sample.fasta.gz"]
-    line += ["--engine", "cpu", "--max-hits", "3", *arguments]
-    return subprocess.run([str(part) for part in line], cwd=cwd, capture_output=True, check=False, **options)
+def search(examples, *arguments, cwd):
+    line = ["search", examples / "data" / "queries.fasta", examples / "data" / "swissprot_sample.fasta.gz"]
+    return run(*line, "--engine", "cpu", "--max-hits", "3", *arguments, text=False, cwd=cwd)
 
 
 def without_run(report_bytes):

@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.samples import random_cases
 from swsearch.statistics import fitted
 from swsearch.statistics.distributions import Gumbel, StudentT
 from swsearch.statistics.fitted import Fit, FitError, fit_scores
@@ -125,7 +126,7 @@ def test_what_allows_no_fit_is_said(mode, lengths, scores, query_length, reason)
         fitted_to(mode, lengths.astype(np.int32), scores.astype(np.int32), query_length)
 
 
-@settings(max_examples=60, deadline=None)
+@random_cases(60)
 @given(
     st.sampled_from(["local", "global", "semiglobal"]),
     st.integers(0, 2**32 - 1),

@@ -1,14 +1,26 @@
 """The command line in a process of its own, and how its failures look."""
 
+from __future__ import annotations
+
 import re
 import subprocess
 import sys
 
+from support import forking
+
 SWSEARCH = [sys.executable, "-m", "swsearch"]
+WITHOUT_PYCUDA = "import sys; sys.modules['pycuda'] = None; from swsearch.__main__ import main; main()"
+
+FORKED = False
+"""Take processes that have imported everything before; conftest.py decides. Imports take most of a command's time."""
 
 
-def run(*arguments, **options):
-    return subprocess.run([*SWSEARCH, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+def run(*arguments, text=True, **options):
+    """Run the command line to its end; options are those of `subprocess.run`, output is captured."""
+    words = list(map(str, arguments))
+    if FORKED and forking.can(options):
+        return forking.run(words, text=text, **options)
+    return subprocess.run([*SWSEARCH, *words], capture_output=True, text=text, check=False, **options)
 
 
 def fails(done, code, *parts):
@@ -18,6 +30,3 @@ def fails(done, code, *parts):
     assert done.stdout == ""
     for part in parts:
         assert part in re.sub(r"[\s│]+", " ", done.stderr), done.stderr
-
-
-WITHOUT_PYCUDA = "import sys; sys.modules['pycuda'] = None; from swsearch.__main__ import main; main()"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -30,8 +31,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from support import compiled
+
 SHIM = Path(__file__).resolve().parent / "host_cuda"
-OPTIONS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-w")
+OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-w")
 TYPES: dict[str, type[Any]] = {
     "P": ctypes.c_void_p,
     "i": ctypes.c_int32,
@@ -168,12 +171,6 @@ def _plain(value: Argument) -> int | None:
     return None if value is None else int(value)
 
 
-@functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return the session's folder; it goes when the interpreter ends."""
-    return tempfile.TemporaryDirectory(prefix="host_cuda_")
-
-
 def _sources(source: Path, include: Path) -> tuple[tuple[str, str], ...]:
     files = {path.name: path for path in (*sorted(include.glob("*.cuh")), source)}
     return tuple((name, f'#line 1 "{name}"\n' + rewrite(path.read_text())) for name, path in files.items())
@@ -185,9 +182,28 @@ def _compile(sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tup
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ was not found, which compiles kernels for the CPU")
-    key = hashlib.sha256(repr((sources, name, defines)).encode()).hexdigest()[:16]
-    folder = Path(_folder().name) / key
-    folder.mkdir(exist_ok=True)
+    key = hashlib.sha256(repr((_emulation(compiler), sources, name, defines)).encode()).hexdigest()[:32]
+    library = compiled.folder("host_cuda") / f"{key}.so"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(prefix="host_cuda_") as folder:
+            made = _build(compiler, sources, name, defines, Path(folder))
+            # renamed when it is whole, so that another process sees all of it or nothing
+            arriving = library.with_suffix(f".{os.getpid()}.tmp")
+            shutil.copyfile(made, arriving)
+            arriving.replace(library)
+    return _Library(library)
+
+
+@functools.cache
+def _emulation(compiler: str) -> tuple[str, ...]:
+    """Return what else a library is made of: the compiler, its options and the headers of the emulation."""
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    return (said, *OPTIONS, _MAIN, *(path.read_text() for path in sorted(SHIM.glob("*.h"))))
+
+
+def _build(
+    compiler: str, sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tuple[str, int], ...], folder: Path
+) -> Path:
     for file, text in sources:
         (folder / file).write_text(text)
     source, main, library = sources[-1][0], folder / "main.cpp", folder / "kernel.so"
@@ -197,4 +213,4 @@ def _compile(sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tup
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise HostCompileError(f"{source} {dict(defines)} does not compile for the CPU:\n{done.stderr[:4000]}")
-    return _Library(library)
+    return library

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from support import sass
+from support.compiled import folder
 from support.host_cuda import HostLaunchError
 from support.host_machine import HostMachine
+from support.samples import first_of_each, sample
 from swsearch.bench.study import diagonals
 from swsearch.bench.study.checks import MEDIUM, SMALL, MismatchError, check_variant
 from swsearch.bench.study.machine import STUDY_SOURCES, StudyCompiler, StudyLaunch, open_machine, study_compiler
@@ -54,15 +56,19 @@ def different() -> list[Variant]:
     return list(found.values())
 
 
+WAITING = [one for one in different() if one.launches == "barrier" or one.approach == "strips"]
+"""Variants whose blocks wait for each other."""
+
+
 def cases() -> list[Any]:
-    """Every piece of code with affine gaps, and one of each source with linear gaps; the others take long."""
+    """Every piece of code with both gap costs; the first of each approach with affine gaps stands for the others."""
     seen: set[str] = set()
     marked = []
     for variant in different():
-        linear_too = variant.source not in seen or variant.constant("SHARED")
-        seen.add(variant.source)
         for gaps in GAPS:
-            marks = [] if gaps == "affine" or linear_too else [pytest.mark.slow]
+            kind = variant.approach if gaps == "affine" else gaps
+            marks = [pytest.mark.exhaustive] if kind in seen else []
+            seen.add(kind)
             marked.append(pytest.param(variant, gaps, marks=marks, id=f"{variant}-{gaps}".replace(" ", "")))
     return marked
 
@@ -75,11 +81,10 @@ def test_every_cell(variant: Variant, gaps: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(
-    "variant", [one for one in different() if one.launches == "barrier" or one.approach == "strips"], ids=str
-)
+@pytest.mark.parametrize("variant", first_of_each(WAITING, lambda one: one.approach), ids=str)
 def test_hand_over_under_shuffled_schedules(variant: Variant, seed: int) -> None:
-    check_variant(HostMachine(seed, multiprocessors=5), small(variant), "affine", ((70, 90), (33, 31)))
+    cells = check_variant(HostMachine(seed, multiprocessors=5), small(variant), "affine", ((70, 90), (33, 31)))
+    assert cells >= 70 * 90 + 33 * 31
 
 
 def test_sizes_that_are_checked_reach_every_kernel_of_element_diagonals() -> None:
@@ -140,13 +145,19 @@ def compiled_kernels(every: bool) -> list[Kernel]:
     return list(dict.fromkeys(code for variant in chosen for code in variant.kernels(GAPS if every else ["affine"])))
 
 
-@pytest.mark.parametrize("architecture", ["sm_90", "sm_80", "sm_120"])
-def test_every_variant_compiles_within_the_registers(architecture: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "every"),
+    sample(
+        [("sm_90", False), ("sm_90", True), ("sm_80", False), ("sm_120", False)],
+        lambda case: case[0] == "sm_90" and not case[1],
+    ),
+)
+def test_every_variant_compiles_within_the_registers(architecture: str, every: bool) -> None:
     try:
-        compiler = study_compiler(architecture, None, tmp_path)
+        compiler = study_compiler(architecture, None, folder("study"))
     except GpuUnavailableError as error:
         pytest.skip(str(error))
-    codes = compiled_kernels(every=architecture == "sm_90")
+    codes = compiled_kernels(every)
     for code, cubin in zip(codes, compiler.compile_all(codes), strict=True):
         found = sass.resources(cubin)
         assert set(found) == ENTRIES[code.source], f"{architecture} {code}"
@@ -156,19 +167,21 @@ def test_every_variant_compiles_within_the_registers(architecture: str, tmp_path
             assert needs.registers * threads <= REGISTERS, f"{architecture} {code} {name}: {needs}"
 
 
-def test_nvcc_takes_the_sources_too(tmp_path: Path) -> None:
+def test_nvcc_takes_the_sources_too() -> None:
     places = nvcc_places()
     if not places:
         pytest.skip("nvcc was not found")
-    compiler = StudyCompiler(Nvcc(places[0]), "sm_90", sources=STUDY_SOURCES, cache_folder=tmp_path)
+    compiler = StudyCompiler(Nvcc(places[0]), "sm_90", sources=STUDY_SOURCES, cache_folder=folder("study"))
     try:
         assert all(compiler.compile_all(compiled_kernels(every=False)))
     except CompilationError as error:
         pytest.fail(str(error))
 
 
-@pytest.mark.parametrize("kind", ["chosen", "nvcc"])
-def test_no_maximum_tells_which_operand_it_was(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "every"), sample([("chosen", False), ("chosen", True), ("nvcc", True)], lambda case: not case[1])
+)
+def test_no_maximum_tells_which_operand_it_was(kind: str, every: bool) -> None:
     # ptxas 12.9 and 13.0 read that predicate wrongly, so that directions were wrong on a GPU and right in emulation
     if sass.find_disassembler() is None:
         pytest.skip("nvdisasm was not found; pip install nvidia-cuda-nvdisasm")
@@ -177,13 +190,13 @@ def test_no_maximum_tells_which_operand_it_was(kind: str, tmp_path: Path) -> Non
         pytest.skip("nvcc was not found")
     try:
         compiler = (
-            study_compiler("sm_90", None, tmp_path)
+            study_compiler("sm_90", None, folder("study"))
             if kind == "chosen"
-            else StudyCompiler(Nvcc(places[0]), "sm_90", sources=STUDY_SOURCES, cache_folder=tmp_path)
+            else StudyCompiler(Nvcc(places[0]), "sm_90", sources=STUDY_SOURCES, cache_folder=folder("study"))
         )
     except GpuUnavailableError as error:
         pytest.skip(str(error))
-    codes = [code for code in compiled_kernels(every=True) if code.source in ("skewed", "strips")]
+    codes = [code for code in compiled_kernels(every) if code.source in ("skewed", "strips")]
     for code, cubin in zip(codes, compiler.compile_all(codes), strict=True):
         for function in sass.disassemble(cubin).values():
             told = [one for one in function.instructions if re.match(r"\w*MNMX\S* U?R\w+, (?:U?PT, )*U?P\d", one)]

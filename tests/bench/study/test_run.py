@@ -103,7 +103,10 @@ def test_plots_of_one_approach_alone(results: StudyResults, tmp_path: Path) -> N
     pytest.importorskip("matplotlib")
     stored = results.as_json()
     for approach in ("skewed", "inter-task"):
-        save_plots({**stored, "rows": [row for row in stored["rows"] if row["approach"] == approach]}, tmp_path)
+        rows = [row for row in stored["rows"] if row["approach"] == approach]
+        paths = save_plots({**stored, "rows": rows}, tmp_path / approach)
+        assert [path.name for path in paths] == [f"study_{name}.svg" for name in PANELS]
+        assert all(path.read_text().startswith("<?xml") for path in paths)
 
 
 def test_a_run_without_time_still_checks(tiny: None) -> None:

@@ -7,11 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
 from support.cases import any_codes, flat_matrix, modes_with_ends, random_codes, scorings
+from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu import extension, tracing
@@ -56,7 +57,7 @@ def relatives(draw):
 pairs = st.one_of(st.tuples(any_codes(45), any_codes(45)), relatives())
 
 
-@settings(max_examples=400)
+@random_cases(400)
 @given(pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways)
 def test_the_references_alignment_is_found(pair, scoring, mode_and_ends, way):
     mode, ends = mode_and_ends
@@ -65,7 +66,7 @@ def test_the_references_alignment_is_found(pair, scoring, mode_and_ends, way):
     assert tracing.score(*pair, Recurrence(scoring, mode, ends), **way) == expected[0]
 
 
-@settings(max_examples=400)
+@random_cases(400)
 @given(
     pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.sampled_from([1_000, 3_000, 10_000, 40_000])
 )
@@ -173,7 +174,7 @@ def test_scores_beyond_32_bits_are_refused():
             call(query, np.tile(query, 9_000), Recurrence(scoring, "global"))
 
 
-@settings(max_examples=200)
+@random_cases(200)
 @given(st.lists(pairs, max_size=8), st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.integers(-30, 30))
 def test_many_are_the_references_in_order_whatever_is_known(several, scoring, mode_and_ends, way, off):
     mode, ends = mode_and_ends
@@ -237,6 +238,7 @@ def test_what_many_cannot_be_given():
         call(codes, codes, np.array([0, 3, 0, 3]), nothing, table[:5], *rest)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_control_c_ends_many(threads):
     generator = np.random.default_rng(4)
@@ -256,6 +258,7 @@ def test_codes_that_are_none_are_refused():
         tracing.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Recurrence(Scoring(), "local"))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_control_c_is_answered_within_a_second():
     query = random_codes(np.random.default_rng(4), 150_000, 4)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -274,7 +277,7 @@ def test_dna_with_free_ends_finds_a_read():
     assert DNA.decode(genome[:1]) in "ACGT"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", MODES)
 def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
     import lzma
