@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from swsearch.db.build import (
-    DEFAULT_MEMORY,
+    BUILD_MEMORY,
     Inputs,
     PathLike,
     check_output,
@@ -18,7 +18,7 @@ from swsearch.db.build import (
     replacement,
 )
 from swsearch.db.database import Database
-from swsearch.db.fasta import Progress
+from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import USER_BLOCK, UserBlock
 from swsearch.db.layout import Layout
 from swsearch.db.spool import MIB, Spool
@@ -27,7 +27,7 @@ from swsearch.masking import check_mask
 
 
 def append_database(
-    path: PathLike, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
+    path: PathLike, inputs: Inputs, *, memory: int = BUILD_MEMORY, progress: ReadProgress | None = None
 ) -> None:
     """Add the records of FASTA files to a database, as a new segment; they are masked as the others are.
 

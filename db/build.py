@@ -14,11 +14,11 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
-from swsearch.db.fasta import BUFFER_BYTES, Batch, FastaReader, Progress
+from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
+    DATASET_TYPES,
     FORMAT_NAME,
-    KINDS,
     LIBVER,
     USER_BLOCK,
     UserBlock,
@@ -35,7 +35,7 @@ from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
 from swsearch.masking import Mask, check_mask
 
-DEFAULT_MEMORY = 512 * MIB
+BUILD_MEMORY = 512 * MIB
 """Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
 
 SMALLEST_MEMORY = 64 * MIB
@@ -78,7 +78,7 @@ def _total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: Progress | None) -> None:
+def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
     """Read FASTA inputs into a spool."""
     total = _total_bytes(inputs)
     done = 0
@@ -102,8 +102,8 @@ def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: Progress
 
 
 def _reported(
-    batches: Iterable[Batch], source: Input, done: int, total: int | None, progress: Progress | None
-) -> Iterator[Batch]:
+    batches: Iterable[RecordBatch], source: Input, done: int, total: int | None, progress: ReadProgress | None
+) -> Iterator[RecordBatch]:
     for batch in batches:
         yield batch
         if progress is not None:
@@ -126,7 +126,7 @@ def create_root(file: Any, mask: str) -> None:
     file.attrs["lanes"] = LANES
     file.attrs["pad"] = PAD
     file.attrs["column_multiple"] = COLUMN_MULTIPLE
-    file.attrs["checksum_bytes"] = CHECKSUM_BYTES
+    file.attrs["checksum_bytes"] = BYTES_PER_CHECKSUM
     file.attrs["created"] = fixed_text(now())
     file.create_group("segments")
 
@@ -160,8 +160,8 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
             places[name] = dataset.get_offset()
 
     for name, shape in layout.shapes().items():
-        create(name, KINDS[name], shape)
-        n_bytes = int(KINDS[name][-1])
+        create(name, DATASET_TYPES[name], shape)
+        n_bytes = int(DATASET_TYPES[name][-1])
         for size in shape:
             n_bytes *= size
         create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
@@ -285,9 +285,9 @@ def build_database(
     inputs: Inputs,
     output: PathLike,
     *,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = BUILD_MEMORY,
     overwrite: bool = True,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     mask: Mask = "none",
 ) -> None:
     """Build a database file from FASTA.

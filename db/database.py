@@ -17,7 +17,7 @@ import numpy.typing as npt
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
 from swsearch.blocks import LANES, Chunk
 from swsearch.db.build import (
-    DEFAULT_MEMORY,
+    BUILD_MEMORY,
     Inputs,
     PathLike,
     build_database,
@@ -29,9 +29,9 @@ from swsearch.db.build import (
     output_errors,
     read_inputs,
 )
-from swsearch.db.fasta import Progress, header_text
+from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
     FORMAT_NAME,
     FORMAT_VERSION,
     LIBVER,
@@ -129,7 +129,7 @@ def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
             for name, value in file.attrs.items()
             if isinstance(value, (bytes, str, np.integer))
         }
-        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": CHECKSUM_BYTES}
+        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": BYTES_PER_CHECKSUM}
         found = {name: attributes.get(name) for name in expected}
         wrong = [f"{name} is {found[name]!r}, expected {expected[name]!r}" for name in expected]
         wrong = [text for text, name in zip(wrong, expected, strict=True) if found[name] != expected[name]]
@@ -193,9 +193,9 @@ class Database:
         inputs: Inputs,
         output: PathLike,
         *,
-        memory: int = DEFAULT_MEMORY,
+        memory: int = BUILD_MEMORY,
         overwrite: bool = True,
-        progress: Progress | None = None,
+        progress: ReadProgress | None = None,
         mask: Mask = "none",
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
@@ -268,8 +268,8 @@ class Database:
         cls,
         inputs: Inputs,
         *,
-        memory: int = DEFAULT_MEMORY,
-        progress: Progress | None = None,
+        memory: int = BUILD_MEMORY,
+        progress: ReadProgress | None = None,
         mask: Mask = "none",
     ) -> Database:
         """Make a database from FASTA for this process alone.

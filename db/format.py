@@ -5,7 +5,7 @@ The file is HDF5 behind a user block of 512 bytes::
     user block                      readable text: format version, length and SHA-256 of all that follows
     /                               attributes: what the file is, counts, alphabet, layout constants
     /segments/0, /segments/1 ...    one group for the build and one for each append; `DATASETS` in each
-    /segments/0/checksums           for each dataset the CRC-32 of every `CHECKSUM_BYTES` of its bytes
+    /segments/0/checksums           for each dataset the CRC-32 of every `BYTES_PER_CHECKSUM` of its bytes
 
 Every dataset is contiguous, so that it has one place in the file: it is written and can be read or mapped
 there without HDF5.
@@ -33,7 +33,7 @@ reader that knows no masks may read it, and no other."""
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
 
-CHECKSUM_BYTES = 1 << 20
+BYTES_PER_CHECKSUM = 1 << 20
 """Bytes of a dataset under one CRC-32."""
 
 LIBVER = ("v108", "v108")
@@ -60,7 +60,7 @@ TANTAN_DATASETS = {
 }
 """Datasets besides, in a database whose mask is tantan: so its root attribute ``mask``, which is missing for none."""
 
-KINDS = DATASETS | TANTAN_DATASETS
+DATASET_TYPES = DATASETS | TANTAN_DATASETS
 """Types of all."""
 
 
@@ -89,13 +89,13 @@ def software() -> str:
 
 def n_checksums(n_bytes: int) -> int:
     """Count the checksums of a dataset of ``n_bytes`` bytes."""
-    return -(-n_bytes // CHECKSUM_BYTES)
+    return -(-n_bytes // BYTES_PER_CHECKSUM)
 
 
 def checksums(data: Any) -> list[int]:
-    """Compute the CRC-32 of every `CHECKSUM_BYTES` of a contiguous buffer."""
+    """Compute the CRC-32 of every `BYTES_PER_CHECKSUM` of a contiguous buffer."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
-    return [zlib.crc32(view[at : at + CHECKSUM_BYTES]) for at in range(0, len(view), CHECKSUM_BYTES)]
+    return [zlib.crc32(view[at : at + BYTES_PER_CHECKSUM]) for at in range(0, len(view), BYTES_PER_CHECKSUM)]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def hash_rest(file: BinaryIO) -> tuple[int, str]:
     digest = hashlib.sha256()
     n_bytes = 0
     file.seek(USER_BLOCK)
-    while piece := file.read(CHECKSUM_BYTES):
+    while piece := file.read(BYTES_PER_CHECKSUM):
         digest.update(piece)
         n_bytes += len(piece)
     return n_bytes, digest.hexdigest()

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, block_columns, interleave
-from swsearch.db.fasta import IntArray
-from swsearch.db.format import CHECKSUM_BYTES, KINDS
+from swsearch.blocks import LANES, IntArray, block_columns, interleave
+from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
 from swsearch.db.spool import MIB, Masks, Spool, pieces, regroup, temporary
 from swsearch.errors import MemoryLimitError
 from swsearch.masking import Mask, tantan
@@ -90,8 +89,8 @@ class DatasetWriter:
         if data:
             self._sink.write(self._name, self._at, data)
         while data:
-            used = self._at % CHECKSUM_BYTES
-            piece = data[: CHECKSUM_BYTES - used]
+            used = self._at % BYTES_PER_CHECKSUM
+            piece = data[: BYTES_PER_CHECKSUM - used]
             if used:
                 self._sums[-1] = zlib.crc32(piece, self._sums[-1])
             else:
@@ -148,7 +147,7 @@ class Layout:
     @property
     def n_bytes(self) -> int:
         """Bytes of the segment's datasets, to a few KiB."""
-        return sum(int(KINDS[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
+        return sum(int(DATASET_TYPES[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -205,7 +204,7 @@ class Layout:
             }
         for name in list(arrays):
             writer = DatasetWriter(sink, name)
-            writer.write(arrays.pop(name).astype(KINDS[name], copy=False))
+            writer.write(arrays.pop(name).astype(DATASET_TYPES[name], copy=False))
             writer.close()
         for name in ("headers", "sources"):
             writer = DatasetWriter(sink, name)

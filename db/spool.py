@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.db.fasta import Batch, IntArray
+from swsearch.blocks import IntArray
+from swsearch.db.fasta import RecordBatch
 from swsearch.errors import MemoryLimitError, SequenceError
 
 MIB = 1 << 20
@@ -85,7 +86,7 @@ class Spool:
         self.codes = temporary(folder)
         self.headers = temporary(folder)
 
-    def add(self, batches: Iterable[Batch]) -> None:
+    def add(self, batches: Iterable[RecordBatch]) -> None:
         """Take batches; the first begins with a new record."""
         for batch in batches:
             self.codes.write(batch.codes.data)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, block_columns
-from swsearch.db.fasta import IntArray, header_text, split_header
-from swsearch.db.format import CHECKSUM_BYTES, KINDS, datasets_of, n_checksums
+from swsearch.blocks import LANES, Chunk, IntArray, block_columns
+from swsearch.db.fasta import header_text, split_header
+from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES, datasets_of, n_checksums
 from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.masking import MASKED, Mask
 
@@ -42,7 +42,7 @@ class StoredArray:
     group : h5py.Group
         The segment.
     name : str
-        One of `KINDS`.
+        One of `DATASET_TYPES`.
     """
 
     def __init__(self, path: str, group: Any, name: str) -> None:
@@ -57,16 +57,16 @@ class StoredArray:
         self._row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._data.dtype.itemsize
         self.n_bytes = self.shape[0] * self._row if self.shape else 0
         expected = (n_checksums(self.n_bytes),)
-        if self._data.dtype != np.dtype(KINDS[name]) or sums.shape != expected or not self.shape:
+        if self._data.dtype != np.dtype(DATASET_TYPES[name]) or sums.shape != expected or not self.shape:
             raise DatabaseDamageError(path, [f"{self.name} has not the type or shape that was written"])
         self._sums: list[int] = sums.tolist()
         self._checked = np.zeros(len(self._sums), dtype=bool)
 
     def pieces(self, start: int, stop: int, *, broken: list[int] | None = None) -> npt.NDArray[Any]:
         """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows."""
-        first, last = start * self._row // CHECKSUM_BYTES, n_checksums(stop * self._row)
-        begin = first * CHECKSUM_BYTES // self._row
-        end = min(last * CHECKSUM_BYTES // self._row, self.shape[0])
+        first, last = start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row)
+        begin = first * BYTES_PER_CHECKSUM // self._row
+        end = min(last * BYTES_PER_CHECKSUM // self._row, self.shape[0])
         rows: npt.NDArray[Any] = np.empty((end - begin, *self.shape[1:]), dtype=self._data.dtype)
         try:
             self._data.read_direct(rows, np.s_[begin:end])
@@ -74,8 +74,8 @@ class StoredArray:
             raise DatabaseDamageError(self._path, [f"{self.name} cannot be read ({error})"]) from error
         view = rows.data.cast("B") if rows.size else memoryview(b"")
         for piece in range(first, last):
-            at = (piece - first) * CHECKSUM_BYTES
-            if zlib.crc32(view[at : at + CHECKSUM_BYTES]) == self._sums[piece]:
+            at = (piece - first) * BYTES_PER_CHECKSUM
+            if zlib.crc32(view[at : at + BYTES_PER_CHECKSUM]) == self._sums[piece]:
                 self._checked[piece] = True
             elif broken is None:
                 raise DatabaseDamageError(self._path, [self.place(piece)])
@@ -85,20 +85,20 @@ class StoredArray:
 
     def place(self, piece: int) -> str:
         """Name a piece in a message."""
-        start = piece * CHECKSUM_BYTES
-        return f"{self.name} bytes {start} to {min(start + CHECKSUM_BYTES, self.n_bytes)}: checksum differs"
+        start = piece * BYTES_PER_CHECKSUM
+        return f"{self.name} bytes {start} to {min(start + BYTES_PER_CHECKSUM, self.n_bytes)}: checksum differs"
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Read rows and check them now."""
         if start >= stop:
             return np.empty((0, *self.shape[1:]), dtype=self._data.dtype)
         rows = self.pieces(start, stop)
-        begin = start * self._row // CHECKSUM_BYTES * CHECKSUM_BYTES // self._row
+        begin = start * self._row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self._row
         return rows[start - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Read a few rows; their pieces are checked when they are met for the first time."""
-        pieces = slice(start * self._row // CHECKSUM_BYTES, n_checksums(stop * self._row))
+        pieces = slice(start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row))
         if start >= stop or not self._checked[pieces].all():
             return self.load(start, stop)
         try:
@@ -114,7 +114,7 @@ class StoredArray:
     def problems(self) -> tuple[int, list[str]]:
         """Check everything, a few pieces at a time; return how many and a message for each broken one."""
         broken: list[int] = []
-        step = 8 * CHECKSUM_BYTES // self._row if self._row else 1
+        step = 8 * BYTES_PER_CHECKSUM // self._row if self._row else 1
         for start in range(0, self.shape[0], step):
             self.pieces(start, min(start + step, self.shape[0]), broken=broken)
         return len(self._sums), [self.place(piece) for piece in broken]

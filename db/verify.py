@@ -12,7 +12,7 @@ from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES
 from swsearch.db.database import check_format, check_readable, load_segments, open_hdf5
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
     USER_BLOCK,
     UserBlock,
     datasets_of,
@@ -153,7 +153,7 @@ def _residue_problems(segment: Segment) -> list[str]:
     problems: list[str] = []
     n_blocks, first = len(segment.block_offsets) - 1, 0
     while first < n_blocks and len(problems) < 5:
-        last = segment.next_block(first, 8 * CHECKSUM_BYTES)
+        last = segment.next_block(first, 8 * BYTES_PER_CHECKSUM)
         chunk = segment.chunk(first, last)
         for index, block in enumerate(chunk):
             lengths = np.zeros(LANES, dtype=np.int64)

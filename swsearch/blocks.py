@@ -22,6 +22,7 @@ COLUMN_MULTIPLE = 8
 """Columns of a block are padded to a multiple of this."""
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 def block_columns(lengths: npt.NDArray[np.integer]) -> IntArray:

@@ -25,7 +25,7 @@ Mask = Literal["none", "lower", "tantan"]
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
 
-Runs = Iterable[tuple[int, int]]
+MaskedRuns = Iterable[tuple[int, int]]
 """Stretches of a sequence, 0-based and half-open."""
 
 MASKED = PROTEIN.letters.index("X")
@@ -70,7 +70,7 @@ def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def masked_codes(codes: ByteArray, runs: Runs) -> ByteArray:
+def masked_codes(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
     """Return codes with X in stretches."""
     masked = codes.copy()
     for start, end in runs:
@@ -78,7 +78,7 @@ def masked_codes(codes: ByteArray, runs: Runs) -> ByteArray:
     return masked
 
 
-def shown_letters(codes: ByteArray, runs: Runs) -> ByteArray:
+def shown_letters(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
     """Return the ASCII letters of codes, lower case in stretches; shape (n,), uint8."""
     letters: ByteArray = PROTEIN.decode_table[codes]
     for start, end in runs:

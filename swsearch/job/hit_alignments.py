@@ -25,7 +25,7 @@ ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
 more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
 
-BATCH_RESIDUES = 16 << 20
+HIT_BATCH_RESIDUES = 16 << 20
 """Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
 
 
@@ -136,7 +136,7 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
         needed = tracing.enough_memory(hit.query_length, hit.subject_length)
         if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
             continue
-        if batch and (residues > BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
+        if batch and (residues > HIT_BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
             yield batch
             batch, residues = [], 0
         batch.append((hit, sequences))

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import IntArray
+
 if TYPE_CHECKING:
     from swsearch.blocks import Chunk
     from swsearch.engines.base import Candidates, ScoreArray
     from swsearch.statistics.fitted import FittedStatistics
-
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Ranked:
         Each subject's place in the input.
     """
 
-    scores: LongArray
-    subjects: LongArray
+    scores: IntArray
+    subjects: IntArray
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -82,7 +82,7 @@ class TopHits:
         Which subjects may be hits, in input order; by default all.
     """
 
-    def __init__(self, by_length: LongArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, by_length: IntArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
         self.by_length, self._limit, self._allowed = by_length, limit, allowed
         self.ranked = rank([], [], limit)
 
@@ -108,7 +108,7 @@ def best_by_fit(
     statistics: FittedStatistics,
     evalue: float,
     database_residues: int,
-) -> LongArray:
+) -> IntArray:
     """Return the subjects whose E-value is at most ``evalue``, ascending.
 
     Parameters

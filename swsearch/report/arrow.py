@@ -18,7 +18,7 @@ from swsearch.run_info import RunInfo
 if TYPE_CHECKING:
     import pyarrow
 
-GROUP_ROWS = 65_536
+ROWS_TOGETHER = 65_536
 """Rows that are written together; a file of more is read in parts."""
 
 METADATA_KEY = "swsearch"
@@ -60,7 +60,7 @@ def _text(text: str) -> str:
     return headers.encodable(text)
 
 
-COLUMNS: dict[str, TypedColumn] = {
+ARROW_COLUMNS: dict[str, TypedColumn] = {
     column.name: column
     for column in (
         TypedColumn("query_index", "int64", lambda place, hit, hsp: place.query, False),
@@ -120,7 +120,7 @@ class ArrowWriter(BinaryWriter):
         _check_pyarrow()
         super().__init__(stream)
         self._sink = _Counting(stream)
-        self._columns = columns or [column for column in COLUMNS.values() if column.name not in ASKED_FOR]
+        self._columns = columns or [column for column in ARROW_COLUMNS.values() if column.name not in ASKED_FOR]
         self.needs_alignments = any(column.needs_alignment for column in self._columns)
         self._rows: list[tuple[Any, ...]] = []
         self._queries = 0
@@ -150,9 +150,9 @@ class ArrowWriter(BinaryWriter):
                 at = Place(result, self._queries, number, place)
                 self._rows.append(tuple(value(at, hit, hsp) for value in values))
         self._queries += 1
-        while len(self._rows) >= GROUP_ROWS:
-            self._write_group(self._rows[:GROUP_ROWS])
-            del self._rows[:GROUP_ROWS]
+        while len(self._rows) >= ROWS_TOGETHER:
+            self._write_group(self._rows[:ROWS_TOGETHER])
+            del self._rows[:ROWS_TOGETHER]
 
     def end(self) -> None:
         """Write the last rows, and what closes the file."""
@@ -198,7 +198,7 @@ class ParquetWriter(ArrowWriter):
         return parquet.ParquetWriter(self._sink, schema, compression="zstd")
 
     def _write(self, batch: pyarrow.RecordBatch) -> None:
-        self._file.write_batch(batch, row_group_size=GROUP_ROWS)
+        self._file.write_batch(batch, row_group_size=ROWS_TOGETHER)
 
 
 class ArrowFileWriter(ArrowWriter):
@@ -217,10 +217,10 @@ def _choose(names: list[str], outfmt: str) -> list[TypedColumn]:
     """Find columns by name; none at all means all but `ASKED_FOR`."""
     chosen: dict[str, TypedColumn] = {}
     for name in names:
-        if name not in COLUMNS:
-            remedy = did_you_mean(name.lower(), COLUMNS, 3)
-            raise OptionError("outfmt", outfmt, f"columns out of {', '.join(COLUMNS)}, not {name!r}", remedy)
-        chosen.setdefault(name, COLUMNS[name])
+        if name not in ARROW_COLUMNS:
+            remedy = did_you_mean(name.lower(), ARROW_COLUMNS, 3)
+            raise OptionError("outfmt", outfmt, f"columns out of {', '.join(ARROW_COLUMNS)}, not {name!r}", remedy)
+        chosen.setdefault(name, ARROW_COLUMNS[name])
     return list(chosen.values())
 
 

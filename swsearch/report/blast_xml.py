@@ -19,7 +19,7 @@ _HEAD = """<?xml version="1.0"?>
 _NEVER = re.compile("[\ufffe\uffff]")
 """What no XML 1.0 document may hold (section 2.2), beside the controls and surrogates that `headers` replaces."""
 
-NO_NUMBER = "NaN"
+XML_NO_NUMBER = "NaN"
 """What stands for an E-value, threshold or bit score where there is none: XML Schema's word, which every reader of
 floats takes. The elements may not be left out."""
 
@@ -158,7 +158,7 @@ def _hsp_lines(number: int, hsp: Hsp) -> list[str]:
 
 def _element(indent: str, name: str, value: Value) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        text = NO_NUMBER
+        text = XML_NO_NUMBER
     elif isinstance(value, float):
         text = f"{value:g}"
     else:

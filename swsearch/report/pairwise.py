@@ -13,7 +13,7 @@ from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
-BLOCK = 60
+LETTERS_PER_LINE = 60
 """Alignment columns a line."""
 
 TITLE_WIDTH = 68
@@ -152,8 +152,8 @@ def _blocks(rows: tuple[str, str, str], query_at: int, subject_at: int, largest:
     top, middle, bottom = rows
     width = len(str(largest))
     indent = " " * (len("Query  ") + width + 2)
-    for start in range(0, len(top), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(top), LETTERS_PER_LINE):
+        part = slice(start, start + LETTERS_PER_LINE)
         query_line, query_at = _side("Query", top[part], query_at, width)
         subject_line, subject_at = _side("Sbjct", bottom[part], subject_at, width)
         yield query_line

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from swsearch.blocks import FloatArray
 
 EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""

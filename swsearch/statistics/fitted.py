@@ -32,12 +32,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.scoring import Mode
 from swsearch.statistics.distributions import EULER, Distribution, Gumbel, StudentT
 from swsearch.statistics.regression import BrokenLine, Lengths, Sample
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT(31), "semiglobal": Gumbel()}
 """What z-scores are held to."""
@@ -101,13 +99,13 @@ class Fit:
         """As the output names it."""
         return f"{self.distribution.name} fitted to this database's {self.n_subjects:,} scores by log length"
 
-    def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> LongArray:
+    def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> IntArray:
         """Take out what is known of a score beforehand: in global mode, the cost of the difference in length."""
         values = np.asarray(scores, dtype=np.int64)
         if self.mode != "global" or not self.gap_extend:
             return values
         difference = np.abs(np.asarray(lengths, dtype=np.int64) - query_length)
-        adjusted: LongArray = values + self.gap_extend * difference
+        adjusted: IntArray = values + self.gap_extend * difference
         return adjusted
 
 
@@ -200,7 +198,7 @@ class FittedStatistics:
         survival = self.fit.distribution.survival(self.z_scores(scores, lengths) - half_unit)
         return self._subjects(database_residues) * survival
 
-    def least_scores(self, evalue: float, longest: int, database_residues: int) -> LongArray:
+    def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
         """Bound from below the scores that have an E-value of at most ``evalue``, by subject length.
 
         Returns
@@ -215,7 +213,7 @@ class FittedStatistics:
         mean, variance = self._at(lengths)
         known = self.fit.adjust(np.zeros(longest + 1), lengths, self.query_length)
         z = self.fit.distribution.upper(probability)
-        least: LongArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
+        least: IntArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
         return least
 
     def parameters(self) -> dict[str, Any]:
@@ -247,7 +245,7 @@ class FittedStatistics:
             f"length, by log length at {len(self.log_lengths)} knots; {self.n_outliers:,} outliers left out"
         )
 
-    def _lambda_log_k(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
+    def _lambda_log_k(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return lambda and log K by subject length; like E-values, they take a score half a unit below it."""
         mean, variance = self._at(lengths)
         lambda_ = math.pi / np.sqrt(6 * variance)
@@ -261,7 +259,7 @@ class FittedStatistics:
         """Return the number of subjects that a database of so many residues amounts to."""
         return (self.n_fitted + self.n_outliers) * (database_residues / self.fit.residues)
 
-    def _at(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
+    def _at(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
         x = np.log(np.maximum(lengths, 1))
         return np.interp(x, self.log_lengths, self.means), np.interp(x, self.log_lengths, self.variances)
 

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray
 from swsearch.scoring import Mode, Scoring
-
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_EVALUE = 10.0
 """Hits with a larger E-value are not reported, as BLAST, SWIPE, FASTA and HMMER have it."""
@@ -173,7 +172,7 @@ class KarlinAltschul:
         return room * probability + deviation / math.sqrt(2 * math.pi) * np.exp(-0.5 * ratio**2), probability
 
 
-class MinimumScores:
+class LeastByLength:
     """The smallest scores that are hits, by subject length, for any number of queries.
 
     What depends on the subjects alone is computed once a score, and serves every query.

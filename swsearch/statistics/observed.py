@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.regression import Lengths
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 AtLeast = Callable[[int], float]
 """Subjects that are expected to score so much or more."""
 
@@ -46,8 +45,8 @@ class ScoreCounts:
         Subjects of each score.
     """
 
-    scores: LongArray
-    counts: LongArray
+    scores: IntArray
+    counts: IntArray
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         scores, place = np.unique(np.concatenate((self.scores, other.scores)), return_inverse=True)
@@ -97,9 +96,9 @@ class ScoreDistribution:
         Subjects that are expected in each bin by chance; None where there are no statistics.
     """
 
-    scores: LongArray
-    counts: LongArray
-    edges: LongArray
+    scores: IntArray
+    counts: IntArray
+    edges: IntArray
     expected: FloatArray | None
 
     @property
@@ -117,7 +116,7 @@ class ScoreDistribution:
         """Subjects that score less than the first bin."""
         return int(self.counts[self.scores < self.edges[0]].sum())
 
-    def histogram(self) -> tuple[LongArray, LongArray]:
+    def histogram(self) -> tuple[IntArray, IntArray]:
         """Count the subjects by bin, going on in steps of the same width beyond the last.
 
         Returns
@@ -201,7 +200,7 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
     return of_fit
 
 
-def _edges(scores: LongArray, counts: LongArray, at_least: AtLeast | None) -> LongArray:
+def _edges(scores: IntArray, counts: IntArray, at_least: AtLeast | None) -> IntArray:
     """Choose bins of equal width over what is to be seen of chance scores."""
     ranks = np.cumsum(counts)
 

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
+from swsearch.blocks import FloatArray, IntArray
+
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 """Number, sum and sum of squares at each distinct length."""
 
@@ -37,11 +37,11 @@ class Lengths:
     """
 
     def __init__(self, lengths: npt.NDArray[np.integer]) -> None:
-        self.all: LongArray = np.asarray(lengths, dtype=np.int64)
+        self.all: IntArray = np.asarray(lengths, dtype=np.int64)
         counted = np.bincount(self.all, minlength=1)
         counted[0] = 0
-        self.distinct: LongArray = np.flatnonzero(counted)
-        self.counts: LongArray = counted[self.distinct]
+        self.distinct: IntArray = np.flatnonzero(counted)
+        self.counts: IntArray = counted[self.distinct]
         self._filled = None if self.all.all() else np.flatnonzero(self.all)
         place = np.zeros(len(counted), dtype=np.int32)
         place[self.distinct] = np.arange(len(self.distinct))
@@ -58,7 +58,7 @@ class Lengths:
         logs: FloatArray = np.log(self.distinct)
         return logs
 
-    def filled(self, values: LongArray) -> LongArray:
+    def filled(self, values: IntArray) -> IntArray:
         """Pick the values of subjects with residues."""
         return values if self._filled is None else values[self._filled]
 
@@ -103,12 +103,12 @@ class Sample:
         The subjects'.
     """
 
-    def __init__(self, values: LongArray, lengths: Lengths) -> None:
+    def __init__(self, values: IntArray, lengths: Lengths) -> None:
         self.lengths = lengths
         self.values = lengths.filled(values)
         self._sums = self._by_length(lengths.place, self.values)
 
-    def _by_length(self, place: npt.NDArray[np.int32], values: LongArray) -> Sums:
+    def _by_length(self, place: npt.NDArray[np.int32], values: IntArray) -> Sums:
         """Count, sum and sum squares; exact, as whole numbers are up to 2**53."""
         real = values.astype(np.float64)
         counts, sums, squares = (self._summed(place, each) for each in (np.ones_like(real), real, real * real))
@@ -117,18 +117,18 @@ class Sample:
     def _summed(self, place: npt.NDArray[np.int32], values: FloatArray) -> FloatArray:
         return np.bincount(place, values, len(self.lengths.distinct)).astype(np.float64, copy=False)
 
-    def without(self, left_out: LongArray) -> Sums:
+    def without(self, left_out: IntArray) -> Sums:
         """Return number, sum and sum of squares of the scores at each distinct length, some subjects left out."""
         minus = self._by_length(self.lengths.place[left_out], self.values[left_out])
         counts, sums, squares = (whole - part for whole, part in zip(self._sums, minus, strict=True))
         return counts, sums, squares
 
-    def outside(self, means: FloatArray, variances: FloatArray, deviations: float) -> LongArray:
+    def outside(self, means: FloatArray, variances: FloatArray, deviations: float) -> IntArray:
         """Return the places of scores that are further from the mean than so many standard deviations."""
         reach = deviations * np.sqrt(variances)
         low, high = np.ceil(means - reach).astype(np.int64), np.floor(means + reach).astype(np.int64)
         place = self.lengths.place
-        outside: LongArray = np.flatnonzero((self.values < low[place]) | (self.values > high[place]))
+        outside: IntArray = np.flatnonzero((self.values < low[place]) | (self.values > high[place]))
         return outside
 
     def start(self, line: BrokenLine) -> tuple[FloatArray, FloatArray]:
@@ -165,7 +165,7 @@ class BrokenLine:
     def __init__(self, x: FloatArray, knots: FloatArray) -> None:
         self.n_intervals = max(len(knots) - 1, 1)
         self._n_knots = len(knots)
-        self.interval: LongArray = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, self.n_intervals - 1)
+        self.interval: IntArray = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, self.n_intervals - 1)
         if len(knots) > 1:
             left, right = knots[self.interval], knots[self.interval + 1]
             self._share: FloatArray = (x - left) / (right - left)

@@ -124,7 +124,7 @@ def test_chosen_columns(outfmt: str) -> None:
 
 @FORMATS
 def test_many_rows_are_written_in_groups(outfmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "GROUP_ROWS", 7)
+    monkeypatch.setattr(arrow, "ROWS_TOGETHER", 7)
     generator = random.Random(3)
     subjects = [(f"s{n}", "", mutated(QUERY, 0.2, generator)) for n in range(10)]
     results = [make_result((f"q{n}", "", QUERY), subjects) for n in range(3)]

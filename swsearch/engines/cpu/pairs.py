@@ -23,7 +23,7 @@ def align_codes(
     subject: ByteArray,
     recurrence: Recurrence,
     *,
-    memory: int = tracing.DEFAULT_MEMORY,
+    memory: int = tracing.TABLE_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
@@ -70,7 +70,7 @@ class CpuPairAligner(PairAligner):
     name = "cpu"
 
     def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
-        self.memory = tracing.DEFAULT_MEMORY if memory is None else memory
+        self.memory = tracing.TABLE_MEMORY if memory is None else memory
         self.threads = threads or available_processors()
 
     @property

@@ -27,7 +27,7 @@ Counted = tuple[int, int, int, Cigar, int, int]
 
 ScoreBytes = npt.NDArray[np.int8]
 
-DEFAULT_MEMORY = 256 << 20
+TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
 
 BEAM = 700
@@ -54,7 +54,7 @@ def trace(
     query: ByteArray,
     subject: ByteArray,
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     tile: int = 0,
@@ -98,7 +98,7 @@ def score(
     query: ByteArray,
     subject: ByteArray,
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     tile: int = 0,
@@ -145,7 +145,7 @@ class ManyFound:
 def find_many(
     pairs: Sequence[Pair],
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     known: Sequence[int] | None = None,
