@@ -48,7 +48,7 @@ from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
 from swsearch.masking import MASKS, Mask, check_mask
 
 SHORT_RUNS = 6
-"""Chunks of short subjects behind each one of long subjects, where they are mixed."""
+"""Chunks of short subjects after each one of long subjects, where they are mixed."""
 
 
 def too_new(path: str, version: int) -> DatabaseError:
@@ -367,7 +367,7 @@ class Database:
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
     def codes(self, index: int) -> ByteArray:
-        """Return one subject's residue codes, by ordinal, nothing masked."""
+        """Return one subject's residue codes, shape (n,), uint8, by ordinal, nothing masked."""
         segment, place = self._locate(index)
         return segment.codes(place)
 
@@ -394,7 +394,7 @@ class Database:
         return header_text(self.header(index))[0]
 
     def description(self, index: int) -> str:
-        """Return what stands behind one subject's identifier, by ordinal."""
+        """Return what follows one subject's identifier in its header, by ordinal."""
         return header_text(self.header(index))[1]
 
     def find(self, identifier: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""FASTA in: large buffers, taken apart with numpy, so that no Python runs for a line or a record.
+"""FASTA in: large buffers, taken apart with numpy, so that no Python code runs per line or per record.
 
 A record is a header line, which begins with ``>``, and the lines up to the next one. Lines end in LF, CRLF
 or CR; blanks inside and between lines are skipped; a record without residues is kept.
@@ -21,7 +21,7 @@ from swsearch.db.inputs import Input
 from swsearch.errors import SequenceError
 
 BUFFER_BYTES = 1 << 23
-"""Bytes of text taken apart at once. A pass over 4 to 16 MiB costs the same a byte (Swiss-Prot, 2 cores)."""
+"""Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
 
 HEADER_LIMIT = 1 << 26
 """Longest header line; a longer one is no FASTA, and must be in memory whole."""
@@ -101,12 +101,12 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     ----------
     letters : ndarray, shape (n,), uint8
         ASCII letters.
-    starts : ndarray, integer
+    starts : ndarray, shape (n_records,), int64
         Positions where a run must end and a new one begin: starts of records.
 
     Returns
     -------
-    starts, ends : ndarray, int64
+    starts, ends : ndarray, shape (n_runs,), int64
         Half-open runs, ascending.
     """
     n = len(letters)

@@ -30,7 +30,7 @@ class Sink(Protocol):
     """Where the bytes of datasets go."""
 
     def write(self, name: str, at: int, data: memoryview) -> None:
-        """Write bytes of the dataset ``name``, ``at`` bytes behind its beginning."""
+        """Write bytes of the dataset ``name``, ``at`` bytes after its beginning."""
 
 
 class FileSink:
@@ -77,7 +77,7 @@ class MemorySink:
 
 
 class DatasetWriter:
-    """Write one dataset from its beginning to its end, and its checksums behind it."""
+    """Write one dataset from its beginning to its end, then its checksums."""
 
     def __init__(self, sink: Sink, name: str) -> None:
         self._sink, self._name, self._at = sink, name, 0
@@ -105,7 +105,7 @@ class DatasetWriter:
 
 
 class Layout:
-    """The plan of one segment: what is known when all input was read.
+    """The plan of one segment: what is known once all input has been read.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ class Layout:
         targets = places[by_input]
         for begin, end, data in pieces(file, at, lengths, self._piece_bytes):
             view, start = data.data, 0
-            # a copy a subject: 0.16 us, where numpy's index arrays would take 5 ns a residue
+            # one copy per subject: 0.16 us, where numpy's index arrays would take 5 ns a residue
             for n, to in zip(lengths[begin:end].tolist(), targets[begin:end].tolist(), strict=True):
                 target[to : to + n] = view[start : start + n]
                 start += n
@@ -309,7 +309,7 @@ class Layout:
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
-    """Turn lengths into offsets: 0, then the running sum."""
+    """Turn lengths, shape (n,), into offsets, shape (n + 1,), int64: 0, then the running sum."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

@@ -24,10 +24,10 @@ from swsearch.errors import MemoryLimitError, SequenceError
 MIB = 1 << 20
 
 SUBJECT_BYTES = 64
-"""Working memory a subject: numbers kept while reading, and the arrays of the sort at its peak."""
+"""Working memory per subject: numbers kept while reading, and the arrays of the sort at its peak."""
 
 INTERVAL_BYTES = 48
-"""Working memory a soft-mask interval."""
+"""Working memory per soft-mask interval."""
 
 LONGEST = 2**31 - 9
 """Longest subject: lengths are 32-bit, and a block's columns are rounded up to a multiple of 8."""
@@ -39,7 +39,7 @@ def temporary(folder: Path | None) -> IO[bytes]:
 
 
 def joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Concatenate and forget arrays; an empty list makes an empty array."""
+    """Concatenate arrays, each of shape (n,), and forget them; an empty list makes an empty array."""
     whole = np.concatenate(arrays) if arrays else np.empty(0, dtype)
     arrays.clear()
     return whole
@@ -107,7 +107,14 @@ class Spool:
                 )
 
     def numbers(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Masks]:
-        """Return lengths, header lengths and masks of all subjects, and forget them here.
+        """Return what is known of all subjects, and forget it here.
+
+        Returns
+        -------
+        lengths, header_lengths : ndarray, shape (n_subjects,), int32
+            Residues, and bytes of the header line.
+        masks : Masks
+            Their runs of lower case.
 
         Raises
         ------
@@ -178,7 +185,7 @@ def pieces(file: IO[bytes], at: int, lengths: IntArray, piece_bytes: int) -> Ite
     ------
     first, last : int
         The subjects of the piece, ``last`` excluded.
-    data : ndarray, uint8
+    data : ndarray, shape (n_bytes,), uint8
         Their bytes.
     """
     ends = np.cumsum(lengths)

@@ -19,7 +19,7 @@ from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.masking import MASKED, Mask
 
 RUNS = {"lower": "mask", "tantan": "tantan"}
-"""How the names of a mask's datasets begin."""
+"""How the names of each mask's datasets begin."""
 
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
@@ -63,7 +63,10 @@ class StoredArray:
         self._checked = np.zeros(len(self._sums), dtype=bool)
 
     def pieces(self, start: int, stop: int, *, broken: list[int] | None = None) -> npt.NDArray[Any]:
-        """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows."""
+        """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows.
+
+        The type is the dataset's; the shape is (n_rows,), or (n_rows, 64) for residues.
+        """
         first, last = start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row)
         begin = first * BYTES_PER_CHECKSUM // self._row
         end = min(last * BYTES_PER_CHECKSUM // self._row, self.shape[0])
@@ -89,7 +92,7 @@ class StoredArray:
         return f"{self.name} bytes {start} to {min(start + BYTES_PER_CHECKSUM, self.n_bytes)}: checksum differs"
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read rows and check them now."""
+        """Read rows and check them now; shape and type as of `pieces`."""
         if start >= stop:
             return np.empty((0, *self.shape[1:]), dtype=self._data.dtype)
         rows = self.pieces(start, stop)
@@ -97,7 +100,7 @@ class StoredArray:
         return rows[start - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read a few rows; their pieces are checked when they are met for the first time."""
+        """Read a few rows, checking each piece when it is first met; shape and type as of `pieces`."""
         pieces = slice(start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row))
         if start >= stop or not self._checked[pieces].all():
             return self.load(start, stop)
@@ -108,7 +111,7 @@ class StoredArray:
         return rows
 
     def all(self) -> npt.NDArray[Any]:
-        """Read and check everything."""
+        """Read and check everything; shape and type are the dataset's."""
         return self.load(0, self.shape[0])
 
     def problems(self) -> tuple[int, list[str]]:
@@ -174,7 +177,10 @@ class Segment:
         return []
 
     def lazy(self, name: str) -> npt.NDArray[Any]:
-        """Return a dataset that is loaded whole at its first use, or ``ranks``: the inverse of the order."""
+        """Return a dataset that is loaded whole at its first use; shape and type are the dataset's.
+
+        Or ``ranks``, shape (n_subjects,), int64: the inverse of the order.
+        """
         if name not in self._lazy:
             if name == "ranks":
                 ranks = np.empty(self.n_subjects, dtype=np.int64)
@@ -211,7 +217,7 @@ class Segment:
         flat = residues.reshape(-1)
         total = np.cumsum(lengths)
         at = 0
-        while at < len(lengths):  # some runs at a time: their places take 24 bytes a residue
+        while at < len(lengths):  # some runs at a time: their places take 24 bytes per residue
             limit = (int(total[at - 1]) if at else 0) + MASKED_AT_ONCE
             last = max(int(np.searchsorted(total, limit, side="right")), at + 1)
             chosen = slice(at, last)
@@ -225,7 +231,7 @@ class Segment:
         return max(int(np.searchsorted(self.block_offsets, limit, side="right")) - 1, first + 1)
 
     def codes(self, index: int) -> ByteArray:
-        """Return one subject's residues."""
+        """Return one subject's codes, shape (length,), uint8."""
         rank = int(self.lazy("ranks")[index])
         start = int(self.block_offsets[rank // LANES])
         slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
@@ -269,7 +275,7 @@ class Segment:
         ]
 
     def _identifier_sums(self) -> npt.NDArray[np.uint32]:
-        """Compute the CRC-32 of every identifier: four bytes a subject find it again without a dictionary."""
+        """Compute the CRC-32 of every identifier: four bytes per subject in the place of a dictionary."""
         offsets = self.lazy("header_offsets")
         sums = np.empty(self.n_subjects, dtype=np.uint32)
         step = 1 << 16

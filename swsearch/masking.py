@@ -41,7 +41,7 @@ def check_mask(name: str, value: str, more: tuple[str, ...] = ()) -> None:
 
 
 def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
-    """Return what finds the stretches of low complexity of a protein's codes.
+    """Return what finds the stretches of low complexity of a protein's codes, shape (n,), uint8.
 
     Raises
     ------
@@ -65,13 +65,13 @@ def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
 
 
 def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the stretches where a flag is set."""
+    """Return the stretches where a flag is set, of flags of shape (n,), bool; 0-based and half-open."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def masked_codes(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
-    """Return codes with X in stretches."""
+    """Return codes with X in stretches; both of shape (n,), uint8."""
     masked = codes.copy()
     for start, end in runs:
         masked[start:end] = MASKED

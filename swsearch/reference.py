@@ -43,7 +43,18 @@ def tables(
     ends: Ends | None = None,
     forbidden: Pairs = frozenset(),
 ) -> tuple[Table, Table, Table]:
-    """Fill the three matrices, each (len(query) + 1) by (len(subject) + 1)."""
+    """Fill the three matrices; the parameters are those of `align`.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+
+    Returns
+    -------
+    H, E, F : list of lists of int
+        Each of len(query) + 1 rows and len(subject) + 1 columns, matrix units.
+    """
     ends = check_ends(mode, ends)
     m, n = len(query), len(subject)
     open_, extend = scoring.gap_open, scoring.gap_extend
@@ -116,7 +127,16 @@ def align(
     ends: Ends | None = None,
     forbidden: Pairs = frozenset(),
 ) -> tuple[int, int, int, Cigar]:
-    """Align a pair of encoded sequences; the parameters are those of `score`, and pairs that may not be used.
+    """Align a pair of encoded sequences.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring, mode, ends
+        As for `score`.
+    forbidden : set of (int, int)
+        Residues of query and subject, counted from 0, that may not be paired.
 
     Returns
     -------
@@ -174,7 +194,24 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
 def align_several(
     query: ByteArray, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
-    """Return the best local alignment, the best without its pairs, and so on: ``most`` that score ``least``."""
+    """Return the best local alignment, the best without its pairs of residues, and so on.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet.
+    scoring : Scoring
+        Matrix and gap costs.
+    most : int
+        How many to find, the best included.
+    least : int, optional
+        The least score of one, matrix units.
+
+    Returns
+    -------
+    list of (int, int, int, Cigar)
+        As `align` returns them; scores descend.
+    """
     found: list[tuple[int, int, int, Cigar]] = []
     used: set[tuple[int, int]] = set()
     while len(found) < most:

@@ -128,7 +128,22 @@ class Thresholds:
         return self.by_length[query] is None and self.least[query] is None
 
     def select(self, query: int, lengths: npt.NDArray[np.int32], scores: ScoreArray) -> IntArray:
-        """Return the places, in ascending order, whose score is a hit of a query."""
+        """Choose the scores that are hits of a query.
+
+        Parameters
+        ----------
+        query : int
+            The query's place in the group.
+        lengths : ndarray, shape (n,), int32
+            Residues of each subject.
+        scores : ndarray, shape (n,), int32
+            Exact scores, matrix units.
+
+        Returns
+        -------
+        ndarray, shape (n_hits,), int64
+            Places of the hits, ascending.
+        """
         good = np.ones(len(scores), dtype=np.bool_)
         table, least = self.by_length[query], self.least[query]
         if table is not None:

@@ -58,7 +58,13 @@ class LeastScores:
         return least
 
     def of_further(self, query_length: int, statistics: Statistics | None) -> IntArray:
-        """Tabulate the least score of a further alignment, or less: its E-value has the last word; as `of`."""
+        """Tabulate the least score of a further alignment, or a little less: its E-value is checked afterwards.
+
+        Returns
+        -------
+        ndarray, shape (longest subject + 1,), int64
+            By subject length, matrix units.
+        """
         least, threshold = self.of(query_length), self.options.threshold
         if isinstance(statistics, FittedStatistics) and threshold is not None:
             fitted = statistics.least_scores(threshold, len(least) - 1, self.effective_residues)

@@ -28,7 +28,7 @@ class Distribution(Protocol):
         """As the output names it."""
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
-        """Return the probability of a value of at least ``z``, to a small relative error far out too."""
+        """Return the probability of a value of at least ``z``, of any shape; precise far out too."""
 
     def upper(self, probability: float) -> float:
         """Return the value above which this probability lies; at most a half."""

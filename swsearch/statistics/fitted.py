@@ -100,7 +100,20 @@ class Fit:
         return f"{self.distribution.name} fitted to this database's {self.n_subjects:,} scores by log length"
 
     def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> IntArray:
-        """Take out what is known of a score beforehand: in global mode, the cost of the difference in length."""
+        """Take out what is known of a score beforehand: in global mode, the cost of the difference in length.
+
+        Parameters
+        ----------
+        scores, lengths : array_like, shape (n,), integer
+            Matrix units, and residues of the subjects.
+        query_length : int
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            Matrix units.
+        """
         values = np.asarray(scores, dtype=np.int64)
         if self.mode != "global" or not self.gap_extend:
             return values
@@ -143,6 +156,18 @@ class FittedStatistics:
 
         They are (lambda * score - ln K) / ln 2 with `karlin_altschul`'s lambda and K for the subject's length: where
         the E-value is small, it is the number of subjects times the lengths of query and subject times 2**-bits.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n,)
+            Raw scores, matrix units.
+        subject_lengths : array_like, shape (n,)
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64, or None
+            Bits.
         """
         if self.fit.mode != "local":
             return None
@@ -217,7 +242,7 @@ class FittedStatistics:
         return least
 
     def parameters(self) -> dict[str, Any]:
-        """Return what was fitted, as plain values: what `mean` and `standard_deviation` are at some lengths."""
+        """Return what was fitted, as plain values: what ``mean`` and ``standard_deviation`` are at some lengths."""
         knots = [
             {"length": round(math.exp(x)), "mean": mean - self._known(x), "standard_deviation": math.sqrt(variance)}
             for x, mean, variance in zip(self.log_lengths, self.means, self.variances, strict=True)

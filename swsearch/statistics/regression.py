@@ -54,12 +54,12 @@ class Lengths:
 
     @cached_property
     def log(self) -> FloatArray:
-        """Natural logarithms of the distinct lengths, ascending."""
+        """Natural logarithms of the distinct lengths, ascending; shape (n_lengths,), float64."""
         logs: FloatArray = np.log(self.distinct)
         return logs
 
     def filled(self, values: IntArray) -> IntArray:
-        """Pick the values of subjects with residues."""
+        """Pick from values, shape (n_subjects,), int64, those of subjects with residues, shape (n,)."""
         return values if self._filled is None else values[self._filled]
 
     def knots(self, step: float, least: int, turn: float | None = None) -> FloatArray:
@@ -118,13 +118,37 @@ class Sample:
         return np.bincount(place, values, len(self.lengths.distinct)).astype(np.float64, copy=False)
 
     def without(self, left_out: IntArray) -> Sums:
-        """Return number, sum and sum of squares of the scores at each distinct length, some subjects left out."""
+        """Sum the scores at each distinct length, some subjects left out.
+
+        Parameters
+        ----------
+        left_out : ndarray, shape (n,), int64
+            Places of these subjects among those with residues.
+
+        Returns
+        -------
+        counts, sums, squares : ndarray, shape (n_lengths,), float64
+            Number of scores, their sum and the sum of their squares.
+        """
         minus = self._by_length(self.lengths.place[left_out], self.values[left_out])
         counts, sums, squares = (whole - part for whole, part in zip(self._sums, minus, strict=True))
         return counts, sums, squares
 
     def outside(self, means: FloatArray, variances: FloatArray, deviations: float) -> IntArray:
-        """Return the places of scores that are further from the mean than so many standard deviations."""
+        """Find the scores that are far from the mean.
+
+        Parameters
+        ----------
+        means, variances : ndarray, shape (n_lengths,), float64
+            At each distinct length.
+        deviations : float
+            How far is too far, in standard deviations.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            Their places among subjects with residues, ascending.
+        """
         reach = deviations * np.sqrt(variances)
         low, high = np.ceil(means - reach).astype(np.int64), np.floor(means + reach).astype(np.int64)
         place = self.lengths.place
@@ -132,7 +156,10 @@ class Sample:
         return outside
 
     def start(self, line: BrokenLine) -> tuple[FloatArray, FloatArray]:
-        """Return a first mean and variance at each distinct length: between two knots, median and quartiles there."""
+        """Return a first mean and variance at each distinct length, two of shape (n_lengths,), float64.
+
+        Between two knots these come from the median and the quartiles there.
+        """
         some = np.sort(self.values[:: max(1, len(self.values) // _START_SAMPLE)])
         at_5, at_50 = int(some[len(some) // 20]), int(some[len(some) // 2])
         # the lower half, which holds no relatives, says how far apart scores lie
@@ -173,7 +200,7 @@ class BrokenLine:
             self._share = np.zeros(len(x))
 
     def at(self, values: FloatArray) -> FloatArray:
-        """Return the line's values at every ``x``, given those at the knots."""
+        """Return the line's values at every ``x``, shape (n,), given those at the knots, shape (n_knots,)."""
         right = np.minimum(self.interval + 1, self._n_knots - 1)
         line: FloatArray = values[self.interval] * (1 - self._share) + values[right] * self._share
         return line
@@ -185,6 +212,10 @@ class BrokenLine:
         ----------
         weights, weighted : ndarray, shape (n,), float64
             At each ``x``: the sum of the weights of what was measured there, and that of weight times value.
+
+        Returns
+        -------
+        ndarray, shape (n_knots,), float64
         """
         left, right, n = 1 - self._share, self._share, self._n_knots
         diagonal = self._per_knot(weights * left**2, weights * right**2)
@@ -212,7 +243,17 @@ class BrokenLine:
         return knots
 
     def box_means(self, counts: FloatArray, sums: FloatArray) -> FloatArray:
-        """Return, at each knot, the mean of what lies in the intervals on both sides."""
+        """Return, at each knot, the mean of what lies in the intervals on both sides.
+
+        Parameters
+        ----------
+        counts, sums : ndarray, shape (n,), float64
+            At each ``x``: how many values there are, and their sum.
+
+        Returns
+        -------
+        ndarray, shape (n_knots,), float64
+        """
         pair = [np.bincount(self.interval, each, self.n_intervals) for each in (counts, sums)]
         if self._n_knots > 1:
             pair = [np.append(each, 0.0) + np.insert(each, 0, 0.0) for each in pair]

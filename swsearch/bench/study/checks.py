@@ -67,7 +67,19 @@ class MismatchError(EngineError):
 def known(
     rows: int, columns: int, mode: Mode, gaps: str, protein: bool
 ) -> tuple[Problem, CellTable, ByteTable, tuple[int, reference.Cigar | None]]:
-    """Return a made-up pair, its H, its directions, and score with, for a small one, the reference's CIGAR."""
+    """Make up a pair and return what the reference fills.
+
+    Returns
+    -------
+    problem : Problem
+        The pair.
+    h : ndarray, shape (rows + 1, columns + 1), int64
+        Matrix units.
+    directions : ndarray, shape (rows + 1, columns + 1), uint8
+        As `expected_directions` returns them.
+    alignment : tuple
+        The score and, of a small pair, the reference's CIGAR.
+    """
     problem = random_problem(rows, columns, mode, gaps, protein=protein)
     tables = expected_tables(problem)
     if (rows, columns) == LARGER:
@@ -134,7 +146,17 @@ def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, colu
 
 @lru_cache(maxsize=16)
 def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], list[CellTable]]:
-    """Return a made-up query, subjects, and H of each without row 0 and column 0."""
+    """Make up a query and subjects, and return what the reference fills.
+
+    Returns
+    -------
+    query : ndarray, shape (length,), uint8
+        Codes of amino acids.
+    subjects : list of ndarray, each of shape (n,), uint8
+        The same.
+    tables : list of ndarray, each of shape (length, n), int64
+        H of the query and each subject without row 0 and column 0, matrix units.
+    """
     generator = np.random.default_rng([CHECK_SEED, length])
     scoring = protein_scoring(gaps)
     query = generator.integers(0, 20, length, dtype=np.uint8)

@@ -52,7 +52,7 @@ class Interleaved:
 
 
 def interleave(subjects: list[ByteArray]) -> Interleaved:
-    """Lay subjects out for the kernels, shortest first."""
+    """Lay out subjects, each of shape (n,), uint8, for the kernels, shortest first."""
     order = np.argsort([len(one) for one in subjects], kind="stable")
     pieces, begins, lengths, at = [], [], [], 0
     for start in range(0, len(order), WARP_LANES):
@@ -72,7 +72,7 @@ def interleave(subjects: list[ByteArray]) -> Interleaved:
 
 
 def random_subjects(count: int, longest: int = 3072) -> list[ByteArray]:
-    """Make subjects of protein-like lengths up."""
+    """Make up subjects of protein-like lengths, each of shape (n,), uint8."""
     generator = np.random.default_rng(DATABASE_SEED)
     lengths = generator.lognormal(5.7, 0.65, count).astype(int).clip(30, longest)
     residues = generator.integers(0, 20, int(lengths.sum()), dtype=np.uint8)

@@ -220,7 +220,7 @@ class Timer:
 
     @cached_property
     def subjects(self) -> list[ByteArray]:
-        """Return the made-up database."""
+        """Return the made-up database: subjects, each of shape (n,), uint8."""
         return random_subjects(SUBJECTS)
 
     @cached_property
@@ -248,7 +248,7 @@ class Timer:
 
 
 def inter_task_query(length: int) -> ByteArray:
-    """Make a query up."""
+    """Make up a query, shape (length,), uint8."""
     return np.random.default_rng([DATABASE_SEED, length]).integers(0, 20, length, dtype=np.uint8)
 
 

@@ -1,8 +1,8 @@
 """The CPU engine: the extension's scan, one subject per SIMD lane, over threads.
 
-Its C++ is in ``cpu/``: `scan_kernel.hpp` holds the recurrence, `search.cpp` the threads. The chunk is read as it
-lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension scores again in
-wider ones before a call returns.
+Its C++ is in ``cpu/search/``: ``scan_kernel.hpp`` holds the recurrence, ``search.cpp`` the threads. The chunk is
+read as it lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension
+scores again in wider ones before a call returns.
 """
 
 from __future__ import annotations

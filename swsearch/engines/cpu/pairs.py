@@ -14,7 +14,7 @@ from swsearch.recurrence import Recurrence
 ALONE_CELLS = 64_000_000
 """Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
 
-BATCH_CELLS, BATCH_PAIRS = 250_000_000, 4_096
+CELLS_PER_CALL, PAIRS_PER_CALL = 250_000_000, 4_096
 """Cells for each thread, a tenth of a second, and pairs that are done in one call at most, so that results flow."""
 
 
@@ -120,7 +120,7 @@ class CpuPairAligner(PairAligner):
         cells = 0
         for pair in pairs:
             alone = self._is_alone(pair)
-            if batch and (alone or cells >= BATCH_CELLS * self.threads or len(batch) >= BATCH_PAIRS):
+            if batch and (alone or cells >= CELLS_PER_CALL * self.threads or len(batch) >= PAIRS_PER_CALL):
                 yield batch
                 batch, cells = [], 0
             if alone:

@@ -104,7 +104,7 @@ def score(
     tile: int = 0,
     beam: int = BEAM,
 ) -> int:
-    """Score a pair; parameters and errors as for `trace`."""
+    """Score two encoded sequences, each of shape (n,), uint8; parameters and errors as for `trace`."""
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
