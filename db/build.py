@@ -65,7 +65,7 @@ def checked_inputs(inputs: Inputs) -> list[str]:
 
 
 def _total_bytes(inputs: list[str]) -> int | None:
-    """Add up the sizes of the inputs; None if one is no regular file. What is missing, `Input` says."""
+    """Add up the sizes of the inputs; None if one is no regular file. `Input` reports what is missing."""
     total = 0
     for name in inputs:
         try:
@@ -132,7 +132,7 @@ def create_root(file: Any, mask: str) -> None:
 
 
 def create_segment(file: Any, layout: Layout) -> dict[str, int]:
-    """Make a segment's group and empty datasets, bring the root's counts up to date.
+    """Make a segment's group and empty datasets, and bring the root's counts up to date.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
 
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_layout(h5d.CONTIGUOUS)
-        # a place in the file now, and no zeros written to it
+        # HDF5 gives it a place in the file now and writes no zeros there
         plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         plist.set_fill_time(h5d.FILL_TIME_NEVER)
         kind_id = h5t.py_create(np.dtype(kind), logical=True)
@@ -202,12 +202,12 @@ def output_errors(path: Path) -> Iterator[None]:
 def _same_file(path: Path, name: str) -> bool:
     try:
         return name != "-" and path.samefile(name)
-    except (OSError, ValueError):  # an input that cannot be looked at is not the output, which could be
+    except (OSError, ValueError):  # an input that cannot be examined is not the output, which was
         return False
 
 
 def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
-    """Find out before the work what would stop it at the end; return the file to replace."""
+    """Find out beforehand what would stop the work at its end; return the file to replace."""
     shown = os.fspath(output)
     path = Path(output).resolve()
     with output_errors(path):
@@ -271,7 +271,7 @@ def fill(path: Path, layout: Layout, mode: str) -> None:
 
 
 def seal(path: Path, version: int) -> None:
-    """Write the user block of a finished file and see all of it onto the disk."""
+    """Write the user block of a finished file and make sure that all of the file is on disk."""
     with path.open("rb+") as raw:
         raw.seek(0)
         block = UserBlock(version, *hash_rest(raw)).pack()

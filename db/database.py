@@ -1,4 +1,4 @@
-"""A protein database, open for reading: what a search walks through and what names its hits."""
+"""A protein database, open for reading: it gives a search its subjects and names its hits."""
 
 from __future__ import annotations
 
@@ -311,9 +311,9 @@ class Database:
     def _in_memory(cls, layout: Layout, name: str) -> Database:
         import h5py
 
-        # in steps of 1/8 of the size: HDF5 lengthens and so copies its image at each
+        # HDF5 lengthens its image in such steps and copies it at each: an eighth of the size makes few copies
         step = max(layout.n_bytes // 8, MIB)
-        # HDF5 takes two files of one name for the same, in memory too
+        # HDF5 takes two files of one name for the same file, even in memory
         label = f"swsearch-{secrets.token_hex(8)}"
         file = h5py.File(label, "w", driver="core", backing_store=False, block_size=step, libver=LIBVER)
         try:

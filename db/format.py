@@ -1,6 +1,6 @@
 """The database file's layout: names, types, checksums and the user block; nothing here reads FASTA.
 
-The file is HDF5 behind a user block of 512 bytes::
+The file is HDF5 after a user block of 512 bytes::
 
     user block                      readable text: format version, length and SHA-256 of all that follows
     /                               attributes: what the file is, counts, alphabet, layout constants
@@ -28,7 +28,7 @@ FORMAT_NAME = "swsearch database"
 
 FORMAT_VERSION = 2
 """The newest layout that this module writes and reads. A database without a mask in force is of version 1, so that a
-reader that knows no masks may read it, and no other."""
+reader that knows no masks can read this one, and only this one."""
 
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
@@ -58,10 +58,10 @@ TANTAN_DATASETS = {
     "tantan_starts": "<i4",
     "tantan_ends": "<i4",
 }
-"""Datasets besides, in a database whose mask is tantan: so its root attribute ``mask``, which is missing for none."""
+"""More datasets, of a database whose root attribute ``mask`` is tantan; without a mask it has no such attribute."""
 
 DATASET_TYPES = DATASETS | TANTAN_DATASETS
-"""Types of all."""
+"""Types of all datasets, by name."""
 
 
 def datasets_of(mask: str) -> list[str]:
@@ -107,7 +107,7 @@ class UserBlock:
     version : int
         Format version.
     n_bytes : int
-        Length of the file behind the user block.
+        Length of the file after the user block.
     sha256 : str
         SHA-256 of these bytes, lower-case hexadecimal.
     """
@@ -123,7 +123,7 @@ class UserBlock:
 
     @classmethod
     def parse(cls, block: bytes) -> UserBlock | None:
-        """Read a block; None if it is not ours. A newer version may say more behind its second line."""
+        """Read a block; None if it is not ours. A newer version may say more after its second line."""
         found = re.match(rb"%s\nformat (\d{1,9})\n" % FORMAT_NAME.encode(), block)
         if not found:
             return None
@@ -169,7 +169,7 @@ def is_database(path: str | os.PathLike[str]) -> bool:
 
 
 def hash_rest(file: BinaryIO) -> tuple[int, str]:
-    """Hash all of a file behind its user block; return its length and SHA-256."""
+    """Hash all of a file after its user block; return its length and SHA-256."""
     digest = hashlib.sha256()
     n_bytes = 0
     file.seek(USER_BLOCK)

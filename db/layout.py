@@ -114,7 +114,7 @@ class Layout:
     memory : int
         Budget in bytes.
     mask : {"none", "lower", "tantan"}
-        What is to be in force.
+        The mask that is to be in force.
     """
 
     def __init__(self, spool: Spool, memory: int, mask: Mask = "none") -> None:

@@ -14,7 +14,7 @@ from swsearch.errors import OptionError, SequenceError
 
 SOURCE = "<records>"
 RECORD_BATCH_RESIDUES = 1 << 22
-"""Residues that are collected before they go on."""
+"""Residues that are collected before they are passed on."""
 
 
 def _text(value: Any, place: str, what: str) -> bytes:
@@ -68,8 +68,8 @@ def record_batches(records: Iterable[Any], alphabet: Alphabet = PROTEIN) -> Iter
     Parameters
     ----------
     records : iterable
-        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are then called
-        ``subject_1`` and so on by their place.
+        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
+        and so on by their place.
     alphabet : Alphabet, optional
         Letters that are legal.
 

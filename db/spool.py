@@ -1,4 +1,4 @@
-"""Records on their way into a database: bytes in anonymous temporary files, numbers in memory.
+"""Records on their way into a database: their bytes in anonymous temporary files, their numbers in memory.
 
 A build reads its inputs once and forwards only. The spool takes what comes and knows at the end how long
 everything is, which fixes the order of the subjects and the place of every byte in the database file.
@@ -156,7 +156,7 @@ class Spool:
         )
 
     def close(self) -> None:
-        """Give the temporary files back."""
+        """Close the temporary files, which removes them."""
         self.codes.close()
         self.headers.close()
 

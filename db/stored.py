@@ -26,7 +26,7 @@ MASKED_AT_ONCE = 1 << 20
 
 
 def _ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """Return the whole numbers from each beginning on, as many as it counts, one range after the other."""
+    """Return ranges of whole numbers, one after the other, from their beginnings and how many numbers each has."""
     ends = np.cumsum(counts)
     ranges: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
     return ranges
@@ -166,7 +166,7 @@ class Segment:
             raise DatabaseDamageError(path, [f"{group.name}: {problem}" for problem in problems])
 
     def _problems(self) -> list[str]:
-        """Return what would lead a reader astray: checksums tell damage, not a wrong writer."""
+        """Return errors that a wrong writer may have made, which checksums do not show."""
         lengths, order = self.lengths, self.order
         if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
             return ["lengths do not descend"]

@@ -21,7 +21,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.errors import InputError, OptionError
 
 Mask = Literal["none", "lower", "tantan"]
-"""What is masked."""
+"""What of a sequence is masked."""
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
 

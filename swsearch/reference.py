@@ -191,7 +191,7 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
     return pairs
 
 
-def align_several(
+def align_with_further(
     query: ByteArray, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
     """Return the best local alignment, the best without its pairs of residues, and so on.

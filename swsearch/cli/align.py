@@ -199,7 +199,7 @@ def _write(writer: PairWriter, aligner: PairAligner, output: str | None, quiet: 
         found = _found(aligner, run, writer.needs_alignment)
         for (query, subject), one in zip(run.pairs(), found, strict=True):
             stream.write(head + writer.write(one, query, subject))
-            head = ""  # written with the first pair, so that nothing is where that fails
+            head = ""  # written with the first pair, so that nothing is written where that fails
             if time.monotonic() - flushed > FLUSH_AFTER:
                 stream.flush()
                 flushed = time.monotonic()

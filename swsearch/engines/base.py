@@ -39,7 +39,7 @@ class QueryGroup:
     recurrence : Recurrence
         What is computed, with the usual ends of its mode.
     handle : object
-        What the engine made of them; its own business.
+        What the engine made of them, for its own use.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class ChunkPlan:
     in_flight : int
         How many results of `Engine.find` may be waited for at a time.
     note : str
-        What the engine will allocate, for people.
+        What the engine will allocate, as text for people.
     """
 
     chunk_bytes: int = 64 << 20
@@ -285,7 +285,7 @@ class Engine(ABC):
         """Let go of a chunk; it may not be scored again."""
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
-        """Make what aligns the hits of a search that this engine scored, to be closed by who asks for it.
+        """Make what aligns the hits of a search that this engine scored, to be closed by the caller.
 
         Parameters
         ----------

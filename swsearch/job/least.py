@@ -35,7 +35,7 @@ class LeastScores:
 
     @cached_property
     def published(self) -> KarlinAltschul | None:
-        """What is reported beside fitted E-values, where it exists."""
+        """Published statistics, which are reported beside fitted E-values where they exist."""
         options = self.options
         return statistics_for(options.scoring, options.mode) if options.is_fitted else None
 

@@ -1,4 +1,4 @@
-"""Which subjects are a query's best: the one order of hits, and what keeps the best in it.
+"""The order of hits, and what keeps a query's best subjects by it.
 
 The order is score descending, then the subject's place in the input ascending. No two subjects are equal in it, so
 that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
@@ -50,7 +50,7 @@ class Ranked:
 
 
 def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int) -> Ranked:
-    """Return the best of some subjects, at most so many.
+    """Return the best of some subjects, at most ``limit``.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def best_by_fit(
     ndarray, shape (n,), int64
         Places in the input.
     """
-    # few reach a score that may do, and only theirs are looked at twice
+    # only the few scores that may be good enough get an E-value
     least = statistics.least_scores(evalue, int(lengths.max(initial=0)), database_residues)
     likely = np.flatnonzero(scores >= least[lengths])
     evalues = statistics.evalues(scores[likely], statistics.query_length, lengths[likely], database_residues)

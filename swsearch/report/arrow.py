@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ROWS_TOGETHER = 65_536
-"""Rows that are written together; a file of more is read in parts."""
+"""Rows that are written together; a file that has more can be read in parts."""
 
 METADATA_KEY = "swsearch"
 """Where the schema's metadata has what `swsearch.report.provenance` says, as JSON."""
@@ -102,7 +102,7 @@ ASKED_FOR = ("query_row", "subject_row")
 
 
 class ArrowWriter(BinaryWriter):
-    """Base of the formats with types: a row an alignment, coordinates 0-based half-open.
+    """Base of the formats with types: one row per alignment, coordinates 0-based half-open.
 
     Numbers that are not there (bit scores, E-values, z-scores) are null. Headers are as they were, merged ones (0x01)
     included; bytes that were not UTF-8 are U+FFFD. The schema's metadata has the run's provenance, as JSON under
@@ -162,7 +162,7 @@ class ArrowWriter(BinaryWriter):
         self._close()
 
     def discard(self) -> None:
-        """Close what pyarrow holds; nothing that it still wants to write is wanted."""
+        """Close what pyarrow holds, and ignore what it still writes."""
         self._sink.deaf = True
         self._close()
 
@@ -235,7 +235,7 @@ def _check_pyarrow() -> None:
 
 
 class _Counting:
-    """A stream that pyarrow can ask for its place, which a pipe does not know, and that can go deaf."""
+    """A stream that counts its own place, since a pipe knows none, and that can be told to ignore what is written."""
 
     closed = False
 

@@ -14,7 +14,7 @@ from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
 LETTERS_PER_LINE = 60
-"""Alignment columns a line."""
+"""Alignment columns per line."""
 
 TITLE_WIDTH = 68
 """Characters of a title in the list of hits, and of a line of a wrapped title, as in blastp's report."""
@@ -24,7 +24,7 @@ class PairwiseWriter(Writer):
     """A report for reading; coordinates count from 1 and include the end.
 
     Fitted statistics of global and semi-global alignment have no bits, so raw scores stand in their place; a note
-    with each query says what was fitted. Without statistics (none asked for, databases too small for a fit) raw
+    with each query says what was fitted. Without statistics (none asked for, or a database too small for a fit) raw
     scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns shows the
     number of the residue before it.
     """

@@ -16,7 +16,7 @@ EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
 _SERIES_FROM = 2.0
-"""Student's t from which its tail is summed as a series: nearer 0 that converges slowly, further out the closed form
+"""Value of t above which the tail is summed as a series. Below, the series converges slowly; above, the closed form
 loses all digits to cancellation."""
 
 
@@ -115,7 +115,7 @@ def _bisected(distribution: StudentT, probability: float) -> float:
     low, high = 0.0, 1.0
     while distribution.survival(high) > probability:
         high *= 2
-    for _ in range(80):  # halves what is left to nothing
+    for _ in range(80):  # each turn halves the interval
         middle = (low + high) / 2
         low, high = (middle, high) if distribution.survival(middle) > probability else (low, middle)
     return high

@@ -41,9 +41,9 @@ DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT
 """What z-scores are held to."""
 
 STEPS: dict[Mode, float] = {"local": 0.5, "global": 0.15, "semiglobal": 0.5}
-"""Distance of the broken line's knots, in log length. Around the query's length, where a knot is sure to be, the mean
-of global scores turns within a few tenths; that of semi-global scores hardly depends on length, and that of local
-scores is straight, so that knots are those of the variance."""
+"""Distance of the broken line's knots, in log length. The mean of global scores turns within a few tenths of the
+query's length, where there always is a knot. That of semi-global scores hardly depends on length and that of local
+scores is straight, so there the knots serve the variance."""
 
 LEAST_SUBJECTS = 500
 """Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
@@ -54,13 +54,13 @@ LEAST_BETWEEN = 50
 """Subjects between two knots; with fewer, knots are left out."""
 
 OUTLIER = 0.1
-"""A subject is left out of the fit if so few or fewer of its score, on its side, are expected in the database."""
+"""A subject is left out of the fit if at most so many scores as extreme as its own are expected in the database."""
 
 MOST_OUTLIERS = 0.2
-"""Share of outliers above which a fit would describe nobody."""
+"""Share of outliers above which there is no fit."""
 
 LEAST_VARIANCE = 1 / 12
-"""Variance that rounding to whole numbers makes; below, scores are equal but for rounding."""
+"""Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
 
 _ROUNDS = 20
 """Most rounds of leaving out; usually four to eight are enough."""
@@ -79,7 +79,7 @@ class Fit:
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     gap_extend : int
-        What each residue that one side has more costs at least, in global mode.
+        In global mode, the least cost of each residue by which one sequence is longer.
     n_subjects, residues : int
         The database.
     """
@@ -133,7 +133,7 @@ class FittedStatistics:
     query_length : int
         Residues.
     n_fitted, n_outliers : int
-        Subjects that were described, and subjects that were left out as relatives or oddities.
+        Subjects that were fitted, and subjects that were left out as outliers.
     log_lengths, means, variances : tuple of float
         The broken lines' knots: of scores, in global mode after `Fit.adjust`, matrix units.
     """
@@ -148,7 +148,7 @@ class FittedStatistics:
 
     @property
     def name(self) -> str:
-        """Named so in the output."""
+        """As the output names it."""
         return self.fit.name
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
@@ -193,7 +193,7 @@ class FittedStatistics:
         Returns
         -------
         ndarray, shape (n,), float64
-            Minus infinity for an empty subject, which the fit knows nothing of.
+            Minus infinity for an empty subject, about which the fit says nothing.
         """
         lengths = np.asarray(subject_lengths, dtype=np.int64)
         mean, variance = self._at(lengths)
@@ -229,7 +229,7 @@ class FittedStatistics:
         Returns
         -------
         ndarray, shape (longest + 1,), int64
-            At most two less than the least such score: `evalues` has the last word.
+            At most two less than the least such score, so that `evalues` has to be asked too.
         """
         probability = max(evalue / self._subjects(database_residues), 1e-300)
         if probability >= 0.5:  # everything better than average
@@ -299,7 +299,7 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
     query_length : int
         Residues.
     lengths : Lengths
-        The subjects'; empty subjects are left aside.
+        The subjects'; empty subjects take no part.
     scores : array_like, shape (n_subjects,), int32
         Exact scores, matrix units, in input order.
 

@@ -111,7 +111,7 @@ class KarlinAltschul:
     gap_first: int
 
     name = "Karlin-Altschul, BLAST's constants and finite-size correction"
-    """Named so in the output."""
+    """As the output names it."""
 
     def parameters(self) -> dict[str, Any]:
         """See `Statistics.parameters`."""
@@ -248,7 +248,7 @@ class LeastByLength:
         all_good = 64
         while all_good < 1 << 24 and not self._good(all_good, evalue, query_length).all():
             all_good *= 2
-        none_good = 0  # too small, or the answer is 1
+        none_good = 0  # too low, or the answer is 1
         while all_good - none_good > 1:  # the least score that is enough for all
             middle = (none_good + all_good) // 2
             if self._good(middle, evalue, query_length).all():

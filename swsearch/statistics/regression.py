@@ -1,4 +1,4 @@
-"""Least squares for a broken line over log subject length, from sums by length: a fit's arithmetic.
+"""The arithmetic of a fit: least squares for a broken line over log subject length, from sums by length.
 
 Subjects of equal length are summed once, as whole numbers; a round of a fit then takes away the few subjects that it
 leaves out. The equations of a broken line are tridiagonal and are solved here, in one order of operations, so that no
@@ -21,7 +21,7 @@ _START_BINS = 1024
 """Bins of scores in which the first medians and quartiles are looked up."""
 
 _START_SAMPLE = 10_000
-"""Subjects, evenly spread over the input, that say between which scores those bins lie."""
+"""Subjects, evenly spread over the input, from whose scores the range of those bins is chosen."""
 
 IQR = 1.349
 """Interquartile range of a normal distribution, in standard deviations."""
@@ -72,7 +72,7 @@ class Lengths:
         least : int
             Subjects that each interval holds at least, if there are so many.
         turn : float, optional
-            Log length where a bend is sure to be: neighbours make room for it.
+            Log length where there must be a knot; others keep a distance from it.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Sample:
         quarter, median, three = ((table >= part * table[:, -1:]).argmax(axis=1) for part in (0.25, 0.5, 0.75))
         half = np.where(median > quarter, 2 * (median - quarter), three - quarter)
         spread = np.maximum(half * width / IQR, 0.5 * width) ** 2
-        # what lies outside the bins is unknown, so nothing is left out there at first
+        # scores outside the bins are unknown, so none is left out there at first
         unknown = (quarter == 0) | (median == _START_BINS - 1)
         spread[unknown] = float(high - low) ** 2
         means = low + (median - 0.5) * width
@@ -221,7 +221,7 @@ class BrokenLine:
         diagonal = self._per_knot(weights * left**2, weights * right**2)
         beside = np.bincount(self.interval, weights * left * right, n)
         target = self._per_knot(weighted * left, weighted * right)
-        # an interval that lost all its subjects is held, weakly, at the overall mean
+        # an interval that has no subjects left is tied weakly to the overall mean
         weak = 1e-9 * float(diagonal.max())
         diagonal += weak
         target += weak * float(weighted.sum() / weights.sum())

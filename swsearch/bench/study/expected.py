@@ -1,7 +1,7 @@
 """What a filled matrix must hold: all of H, E and F, row by row in numpy, and the directions that follow from them.
 
-`swsearch.reference` is what it is proved against (tests/bench/study/test_expected.py); it takes a second where the
-reference takes minutes. The only trick is E, which runs along a row: since opening a gap never costs less than
+`swsearch.reference` is what it is proved against (tests/bench/study/test_expected.py); numpy takes a second where
+the reference takes minutes. The only trick is E, which runs along a row: since opening a gap never costs less than
 nothing, E of a cell comes from a cell to the left whose H is not itself an E, so that a running maximum gives the
 whole row.
 """

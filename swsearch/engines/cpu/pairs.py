@@ -12,10 +12,10 @@ from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 
 ALONE_CELLS = 64_000_000
-"""Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
+"""Cells from which all threads work on one pair, about 15 ms of one thread; smaller pairs are done side by side."""
 
 CELLS_PER_CALL, PAIRS_PER_CALL = 250_000_000, 4_096
-"""Cells for each thread, a tenth of a second, and pairs that are done in one call at most, so that results flow."""
+"""Most cells for each thread, a tenth of a second, and most pairs in one call, so that results come steadily."""
 
 
 def align_codes(

@@ -1,7 +1,7 @@
 """Alignment of pairs by the compiled extension `swsearch.engines.cpu._simd`, whose sources are in ``cpu/``.
 
 It finds the alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads.
-Of similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
+In similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ TABLE_MEMORY = 256 << 20
 
 BEAM = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
-bases in DNA (5, -4, 10, 1), with 350 of 500, and takes a fifth of the time where 1 % of the bases differ."""
+bases in DNA (5, -4, 10, 1), with 350 those of 500. Where 1 % of the bases differ, it saves
+four fifths of the time."""
 
 REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
