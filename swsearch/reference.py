@@ -71,10 +71,10 @@ def tables(
         for j in range(1, n + 1):
             E[i][j] = max(E[i][j - 1], H[i][j - 1] - open_) - extend
             F[i][j] = max(F[i - 1][j], H[i - 1][j] - open_) - extend
-            pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
             if (i - 1, j - 1) in forbidden:
-                pair = NEG
-            H[i][j] = max(pair, E[i][j], F[i][j])
+                paired = NEG
+            H[i][j] = max(paired, E[i][j], F[i][j])
             if mode == "local":
                 H[i][j] = max(H[i][j], 0)
     return H, E, F
@@ -160,10 +160,10 @@ def align(
             free = (i == 0 and ends.subject_start) or (j == 0 and ends.query_start)
             if (mode == "local" and H[i][j] == 0) or free or i == j == 0:
                 break
-            pair = NEG
+            paired = NEG
             if i and j and (i - 1, j - 1) not in forbidden:
-                pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
-            if pair == H[i][j]:
+                paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            if paired == H[i][j]:
                 steps.append("M")
                 i, j = i - 1, j - 1
             else:

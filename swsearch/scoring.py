@@ -162,9 +162,9 @@ class Matrix:
         n = len(self.alphabet.letters)
         return int(self.scores[:n, :n].min())
 
-    def __getitem__(self, pair: tuple[str, str]) -> int:
+    def __getitem__(self, letters: tuple[str, str]) -> int:
         """Score of two letters, such as ``matrix["A", "R"]``."""
-        a, b = (self.alphabet.letters.index(letter.upper()) for letter in pair)
+        a, b = (self.alphabet.letters.index(letter.upper()) for letter in letters)
         return int(self.scores[a, b])
 
 

@@ -254,9 +254,9 @@ class BrokenLine:
         -------
         ndarray, shape (n_knots,), float64
         """
-        pair = [np.bincount(self.interval, each, self.n_intervals) for each in (counts, sums)]
+        both = [np.bincount(self.interval, each, self.n_intervals) for each in (counts, sums)]
         if self._n_knots > 1:
-            pair = [np.append(each, 0.0) + np.insert(each, 0, 0.0) for each in pair]
+            both = [np.append(each, 0.0) + np.insert(each, 0, 0.0) for each in both]
         overall = float(sums.sum() / counts.sum())
-        means: FloatArray = np.where(pair[0] > 0, pair[1] / np.maximum(pair[0], 1.0), overall)
+        means: FloatArray = np.where(both[0] > 0, both[1] / np.maximum(both[0], 1.0), overall)
         return means

@@ -49,7 +49,7 @@ def read(outfmt: str, *results: SearchResult) -> Any:
 def test_a_row_an_alignment_with_types(outfmt: str) -> None:
     results = [with_two_alignments(make_result(subjects=TWO)), NOTHING, make_result(("q3", "", QUERY), TWO)]
     table = read(outfmt, *results)
-    assert table.schema.names == [name for name in arrow.COLUMNS if name not in arrow.ASKED_FOR]
+    assert table.schema.names == [name for name in arrow.ARROW_COLUMNS if name not in arrow.ASKED_FOR]
     assert {str(field.type) for field in table.schema} == {"int64", "double", "string"}
     rows = table.to_pylist()
     assert [(row["query_index"], row["hit_index"], row["alignment_index"]) for row in rows] == [
