@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from swsearch.db.build import (
-    DEFAULT_MEMORY,
+    BUILD_MEMORY,
     Inputs,
     PathLike,
     check_output,
@@ -18,7 +18,7 @@ from swsearch.db.build import (
     replacement,
 )
 from swsearch.db.database import Database
-from swsearch.db.fasta import Progress
+from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import USER_BLOCK, UserBlock
 from swsearch.db.layout import Layout
 from swsearch.db.spool import MIB, Spool
@@ -27,9 +27,9 @@ from swsearch.masking import check_mask
 
 
 def append_database(
-    path: PathLike, inputs: Inputs, *, memory: int = DEFAULT_MEMORY, progress: Progress | None = None
+    path: PathLike, inputs: Inputs, *, memory: int = BUILD_MEMORY, progress: ReadProgress | None = None
 ) -> None:
-    """Add the records of FASTA files to a database, as a new segment; they are masked as the others are.
+    """Add the records of FASTA files to a database, as a new segment; they are masked like the others.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def append_database(
     Raises
     ------
     DatabaseError
-        If there is no such database, or it is damaged: a copy would hide that.
+        If there is no such database, or it is damaged; a copy would hide the damage.
     SequenceError, OutputError, MemoryLimitError
         As for `build_database`; the database is then as it was.
     """
@@ -62,7 +62,7 @@ def append_database(
 
 
 def _copy(path: Path, temporary: Path) -> None:
-    """Copy a database, and raise if it is not what was written once."""
+    """Copy a database, and raise if its bytes are not those that were written."""
     digest = hashlib.sha256()
     with path.open("rb") as old, temporary.open("wb") as new:
         head = old.read(USER_BLOCK)

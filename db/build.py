@@ -14,11 +14,11 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
-from swsearch.db.fasta import BUFFER_BYTES, Batch, FastaReader, Progress
+from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
+    DATASET_TYPES,
     FORMAT_NAME,
-    KINDS,
     LIBVER,
     USER_BLOCK,
     UserBlock,
@@ -35,7 +35,7 @@ from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
 from swsearch.masking import Mask, check_mask
 
-DEFAULT_MEMORY = 512 * MIB
+BUILD_MEMORY = 512 * MIB
 """Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
 
 SMALLEST_MEMORY = 64 * MIB
@@ -65,7 +65,7 @@ def checked_inputs(inputs: Inputs) -> list[str]:
 
 
 def _total_bytes(inputs: list[str]) -> int | None:
-    """Add up the sizes of the inputs; None if one is no regular file. What is missing, `Input` says."""
+    """Add up the sizes of the inputs; None if one is no regular file. `Input` reports what is missing."""
     total = 0
     for name in inputs:
         try:
@@ -78,7 +78,7 @@ def _total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: Progress | None) -> None:
+def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
     """Read FASTA inputs into a spool."""
     total = _total_bytes(inputs)
     done = 0
@@ -102,8 +102,8 @@ def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: Progress
 
 
 def _reported(
-    batches: Iterable[Batch], source: Input, done: int, total: int | None, progress: Progress | None
-) -> Iterator[Batch]:
+    batches: Iterable[RecordBatch], source: Input, done: int, total: int | None, progress: ReadProgress | None
+) -> Iterator[RecordBatch]:
     for batch in batches:
         yield batch
         if progress is not None:
@@ -126,13 +126,13 @@ def create_root(file: Any, mask: str) -> None:
     file.attrs["lanes"] = LANES
     file.attrs["pad"] = PAD
     file.attrs["column_multiple"] = COLUMN_MULTIPLE
-    file.attrs["checksum_bytes"] = CHECKSUM_BYTES
+    file.attrs["checksum_bytes"] = BYTES_PER_CHECKSUM
     file.attrs["created"] = fixed_text(now())
     file.create_group("segments")
 
 
 def create_segment(file: Any, layout: Layout) -> dict[str, int]:
-    """Make a segment's group and empty datasets, bring the root's counts up to date.
+    """Make a segment's group and empty datasets, and bring the root's counts up to date.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
 
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_layout(h5d.CONTIGUOUS)
-        # a place in the file now, and no zeros written to it
+        # HDF5 gives it a place in the file now and writes no zeros there
         plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         plist.set_fill_time(h5d.FILL_TIME_NEVER)
         kind_id = h5t.py_create(np.dtype(kind), logical=True)
@@ -160,8 +160,8 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
             places[name] = dataset.get_offset()
 
     for name, shape in layout.shapes().items():
-        create(name, KINDS[name], shape)
-        n_bytes = int(KINDS[name][-1])
+        create(name, DATASET_TYPES[name], shape)
+        n_bytes = int(DATASET_TYPES[name][-1])
         for size in shape:
             n_bytes *= size
         create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
@@ -202,12 +202,12 @@ def output_errors(path: Path) -> Iterator[None]:
 def _same_file(path: Path, name: str) -> bool:
     try:
         return name != "-" and path.samefile(name)
-    except (OSError, ValueError):  # an input that cannot be looked at is not the output, which could be
+    except (OSError, ValueError):  # an input that cannot be examined is not the output, which was
         return False
 
 
 def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
-    """Find out before the work what would stop it at the end; return the file to replace."""
+    """Find out beforehand what would stop the work at its end; return the file to replace."""
     shown = os.fspath(output)
     path = Path(output).resolve()
     with output_errors(path):
@@ -271,7 +271,7 @@ def fill(path: Path, layout: Layout, mode: str) -> None:
 
 
 def seal(path: Path, version: int) -> None:
-    """Write the user block of a finished file and see all of it onto the disk."""
+    """Write the user block of a finished file and make sure that all of the file is on disk."""
     with path.open("rb+") as raw:
         raw.seek(0)
         block = UserBlock(version, *hash_rest(raw)).pack()
@@ -285,9 +285,9 @@ def build_database(
     inputs: Inputs,
     output: PathLike,
     *,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = BUILD_MEMORY,
     overwrite: bool = True,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     mask: Mask = "none",
 ) -> None:
     """Build a database file from FASTA.

@@ -1,4 +1,4 @@
-"""A protein database, open for reading: what a search walks through and what names its hits."""
+"""A protein database, open for reading: it gives a search its subjects and names its hits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
 from swsearch.blocks import LANES, Chunk
 from swsearch.db.build import (
-    DEFAULT_MEMORY,
+    BUILD_MEMORY,
     Inputs,
     PathLike,
     build_database,
@@ -29,9 +29,9 @@ from swsearch.db.build import (
     output_errors,
     read_inputs,
 )
-from swsearch.db.fasta import Progress, header_text
+from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
     FORMAT_NAME,
     FORMAT_VERSION,
     LIBVER,
@@ -48,7 +48,7 @@ from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
 from swsearch.masking import MASKS, Mask, check_mask
 
 SHORT_RUNS = 6
-"""Chunks of short subjects behind each one of long subjects, where they are mixed."""
+"""Chunks of short subjects after each one of long subjects, where they are mixed."""
 
 
 def too_new(path: str, version: int) -> DatabaseError:
@@ -129,7 +129,7 @@ def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
             for name, value in file.attrs.items()
             if isinstance(value, (bytes, str, np.integer))
         }
-        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": CHECKSUM_BYTES}
+        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": BYTES_PER_CHECKSUM}
         found = {name: attributes.get(name) for name in expected}
         wrong = [f"{name} is {found[name]!r}, expected {expected[name]!r}" for name in expected]
         wrong = [text for text, name in zip(wrong, expected, strict=True) if found[name] != expected[name]]
@@ -193,9 +193,9 @@ class Database:
         inputs: Inputs,
         output: PathLike,
         *,
-        memory: int = DEFAULT_MEMORY,
+        memory: int = BUILD_MEMORY,
         overwrite: bool = True,
-        progress: Progress | None = None,
+        progress: ReadProgress | None = None,
         mask: Mask = "none",
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
@@ -268,8 +268,8 @@ class Database:
         cls,
         inputs: Inputs,
         *,
-        memory: int = DEFAULT_MEMORY,
-        progress: Progress | None = None,
+        memory: int = BUILD_MEMORY,
+        progress: ReadProgress | None = None,
         mask: Mask = "none",
     ) -> Database:
         """Make a database from FASTA for this process alone.
@@ -311,9 +311,9 @@ class Database:
     def _in_memory(cls, layout: Layout, name: str) -> Database:
         import h5py
 
-        # in steps of 1/8 of the size: HDF5 lengthens and so copies its image at each
+        # HDF5 lengthens its image in such steps and copies it at each: an eighth of the size makes few copies
         step = max(layout.n_bytes // 8, MIB)
-        # HDF5 takes two files of one name for the same, in memory too
+        # HDF5 takes two files of one name for the same file, even in memory
         label = f"swsearch-{secrets.token_hex(8)}"
         file = h5py.File(label, "w", driver="core", backing_store=False, block_size=step, libver=LIBVER)
         try:
@@ -367,7 +367,7 @@ class Database:
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
     def codes(self, index: int) -> ByteArray:
-        """Return one subject's residue codes, by ordinal, nothing masked."""
+        """Return one subject's residue codes, shape (n,), uint8, by ordinal, nothing masked."""
         segment, place = self._locate(index)
         return segment.codes(place)
 
@@ -394,7 +394,7 @@ class Database:
         return header_text(self.header(index))[0]
 
     def description(self, index: int) -> str:
-        """Return what stands behind one subject's identifier, by ordinal."""
+        """Return what follows one subject's identifier in its header, by ordinal."""
         return header_text(self.header(index))[1]
 
     def find(self, identifier: str) -> list[int]:

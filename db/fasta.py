@@ -1,4 +1,4 @@
-"""FASTA in: large buffers, taken apart with numpy, so that no Python runs for a line or a record.
+"""FASTA in: large buffers, taken apart with numpy, so that no Python code runs per line or per record.
 
 A record is a header line, which begins with ``>``, and the lines up to the next one. Lines end in LF, CRLF
 or CR; blanks inside and between lines are skipped; a record without residues is kept.
@@ -14,20 +14,19 @@ from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
+from swsearch.blocks import IntArray
 from swsearch.db.inputs import Input
 from swsearch.errors import SequenceError
 
 BUFFER_BYTES = 1 << 23
-"""Bytes of text taken apart at once. A pass over 4 to 16 MiB costs the same a byte (Swiss-Prot, 2 cores)."""
+"""Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
 
 HEADER_LIMIT = 1 << 26
 """Longest header line; a longer one is no FASTA, and must be in memory whole."""
 
-IntArray = npt.NDArray[np.int64]
-Progress = Callable[[int, "int | None"], None]
+ReadProgress = Callable[[int, "int | None"], None]
 
 _LF, _CR, _SPACE, _GT = 10, 13, 32, ord(">")
 _IDENTIFIER = re.compile(rb"[ \t\v\f]*([^ \t\v\f\x01]*)")
@@ -69,7 +68,7 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class RecordBatch:
     """What one buffer of FASTA holds.
 
     Parameters
@@ -102,12 +101,12 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     ----------
     letters : ndarray, shape (n,), uint8
         ASCII letters.
-    starts : ndarray, integer
+    starts : ndarray, shape (n_records,), int64
         Positions where a run must end and a new one begin: starts of records.
 
     Returns
     -------
-    starts, ends : ndarray, int64
+    starts, ends : ndarray, shape (n_runs,), int64
         Half-open runs, ascending.
     """
     n = len(letters)
@@ -154,7 +153,7 @@ class FastaReader:
         self._previous = _LF  # the byte before the buffer
         self._current: bytes | None = None  # header of the record that is open; None before the first
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RecordBatch]:
         have = self._source.read_into(memoryview(self._buffer)[:3])
         if self._buffer[:have] == b"\xef\xbb\xbf":  # UTF-8 byte order mark
             have = 0
@@ -180,7 +179,7 @@ class FastaReader:
             raise SequenceError(self._source.name, problem, None, self._lines + 1)
         self._buffer = self._buffer + bytearray(len(self._buffer))
 
-    def _parse(self, data: ByteArray, final: bool) -> tuple[int, Batch]:
+    def _parse(self, data: ByteArray, final: bool) -> tuple[int, RecordBatch]:
         """Take the buffer apart; return the bytes used (all but an unfinished header line) and the batch."""
         low = np.flatnonzero(data <= _SPACE)
         low_bytes = data[low]
@@ -226,7 +225,7 @@ class FastaReader:
             self._previous = int(data[-1])
         if len(first):
             self._current = headers[offsets[-2] :]
-        return len(data), Batch(codes, starts, headers, np.diff(offsets), *mask)
+        return len(data), RecordBatch(codes, starts, headers, np.diff(offsets), *mask)
 
     @staticmethod
     def _cut_headers(data: ByteArray, first: IntArray, stop: IntArray) -> bytes:

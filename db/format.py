@@ -1,11 +1,11 @@
 """The database file's layout: names, types, checksums and the user block; nothing here reads FASTA.
 
-The file is HDF5 behind a user block of 512 bytes::
+The file is HDF5 after a user block of 512 bytes::
 
     user block                      readable text: format version, length and SHA-256 of all that follows
     /                               attributes: what the file is, counts, alphabet, layout constants
     /segments/0, /segments/1 ...    one group for the build and one for each append; `DATASETS` in each
-    /segments/0/checksums           for each dataset the CRC-32 of every `CHECKSUM_BYTES` of its bytes
+    /segments/0/checksums           for each dataset the CRC-32 of every `BYTES_PER_CHECKSUM` of its bytes
 
 Every dataset is contiguous, so that it has one place in the file: it is written and can be read or mapped
 there without HDF5.
@@ -28,12 +28,12 @@ FORMAT_NAME = "swsearch database"
 
 FORMAT_VERSION = 2
 """The newest layout that this module writes and reads. A database without a mask in force is of version 1, so that a
-reader that knows no masks may read it, and no other."""
+reader that knows no masks can read this one, and only this one."""
 
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
 
-CHECKSUM_BYTES = 1 << 20
+BYTES_PER_CHECKSUM = 1 << 20
 """Bytes of a dataset under one CRC-32."""
 
 LIBVER = ("v108", "v108")
@@ -58,10 +58,10 @@ TANTAN_DATASETS = {
     "tantan_starts": "<i4",
     "tantan_ends": "<i4",
 }
-"""Datasets besides, in a database whose mask is tantan: so its root attribute ``mask``, which is missing for none."""
+"""More datasets, of a database whose root attribute ``mask`` is tantan; without a mask it has no such attribute."""
 
-KINDS = DATASETS | TANTAN_DATASETS
-"""Types of all."""
+DATASET_TYPES = DATASETS | TANTAN_DATASETS
+"""Types of all datasets, by name."""
 
 
 def datasets_of(mask: str) -> list[str]:
@@ -89,13 +89,13 @@ def software() -> str:
 
 def n_checksums(n_bytes: int) -> int:
     """Count the checksums of a dataset of ``n_bytes`` bytes."""
-    return -(-n_bytes // CHECKSUM_BYTES)
+    return -(-n_bytes // BYTES_PER_CHECKSUM)
 
 
 def checksums(data: Any) -> list[int]:
-    """Compute the CRC-32 of every `CHECKSUM_BYTES` of a contiguous buffer."""
+    """Compute the CRC-32 of every `BYTES_PER_CHECKSUM` of a contiguous buffer."""
     view = memoryview(data).cast("B") if len(data) else memoryview(b"")
-    return [zlib.crc32(view[at : at + CHECKSUM_BYTES]) for at in range(0, len(view), CHECKSUM_BYTES)]
+    return [zlib.crc32(view[at : at + BYTES_PER_CHECKSUM]) for at in range(0, len(view), BYTES_PER_CHECKSUM)]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class UserBlock:
     version : int
         Format version.
     n_bytes : int
-        Length of the file behind the user block.
+        Length of the file after the user block.
     sha256 : str
         SHA-256 of these bytes, lower-case hexadecimal.
     """
@@ -123,7 +123,7 @@ class UserBlock:
 
     @classmethod
     def parse(cls, block: bytes) -> UserBlock | None:
-        """Read a block; None if it is not ours. A newer version may say more behind its second line."""
+        """Read a block; None if it is not ours. A newer version may say more after its second line."""
         found = re.match(rb"%s\nformat (\d{1,9})\n" % FORMAT_NAME.encode(), block)
         if not found:
             return None
@@ -169,11 +169,11 @@ def is_database(path: str | os.PathLike[str]) -> bool:
 
 
 def hash_rest(file: BinaryIO) -> tuple[int, str]:
-    """Hash all of a file behind its user block; return its length and SHA-256."""
+    """Hash all of a file after its user block; return its length and SHA-256."""
     digest = hashlib.sha256()
     n_bytes = 0
     file.seek(USER_BLOCK)
-    while piece := file.read(CHECKSUM_BYTES):
+    while piece := file.read(BYTES_PER_CHECKSUM):
         digest.update(piece)
         n_bytes += len(piece)
     return n_bytes, digest.hexdigest()

@@ -19,11 +19,11 @@ RAW_BYTES = 1 << 16
 """Bytes of a compressed file that are read at once."""
 
 OUTPUT_BYTES = 1 << 20
-"""Bytes that a decompressor may return at once, where it can be told."""
+"""Bytes that a decompressor may return at once, where it takes a limit."""
 
 ZSTD_BYTES = 1 << 11
 """Bytes given to zstd at once: its decompressor takes no limit, and 4 bytes can become 128 KiB, so that
-this bounds what a hostile file unpacks to in one step at 64 MiB."""
+this limits what a hostile file unpacks to in one step to 64 MiB."""
 
 XZ_MEMORY = 1 << 30
 """Memory that an xz file may ask for; `xz -9` asks for 65 MiB."""

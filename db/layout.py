@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, block_columns, interleave
-from swsearch.db.fasta import IntArray
-from swsearch.db.format import CHECKSUM_BYTES, KINDS
+from swsearch.blocks import LANES, IntArray, block_columns, interleave
+from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
 from swsearch.db.spool import MIB, Masks, Spool, pieces, regroup, temporary
 from swsearch.errors import MemoryLimitError
 from swsearch.masking import Mask, tantan
@@ -31,7 +30,7 @@ class Sink(Protocol):
     """Where the bytes of datasets go."""
 
     def write(self, name: str, at: int, data: memoryview) -> None:
-        """Write bytes of the dataset ``name``, ``at`` bytes behind its beginning."""
+        """Write bytes of the dataset ``name``, ``at`` bytes after its beginning."""
 
 
 class FileSink:
@@ -78,7 +77,7 @@ class MemorySink:
 
 
 class DatasetWriter:
-    """Write one dataset from its beginning to its end, and its checksums behind it."""
+    """Write one dataset from its beginning to its end, then its checksums."""
 
     def __init__(self, sink: Sink, name: str) -> None:
         self._sink, self._name, self._at = sink, name, 0
@@ -90,8 +89,8 @@ class DatasetWriter:
         if data:
             self._sink.write(self._name, self._at, data)
         while data:
-            used = self._at % CHECKSUM_BYTES
-            piece = data[: CHECKSUM_BYTES - used]
+            used = self._at % BYTES_PER_CHECKSUM
+            piece = data[: BYTES_PER_CHECKSUM - used]
             if used:
                 self._sums[-1] = zlib.crc32(piece, self._sums[-1])
             else:
@@ -106,7 +105,7 @@ class DatasetWriter:
 
 
 class Layout:
-    """The plan of one segment: what is known when all input was read.
+    """The plan of one segment: what is known once all input has been read.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ class Layout:
     memory : int
         Budget in bytes.
     mask : {"none", "lower", "tantan"}
-        What is to be in force.
+        The mask that is to be in force.
     """
 
     def __init__(self, spool: Spool, memory: int, mask: Mask = "none") -> None:
@@ -148,7 +147,7 @@ class Layout:
     @property
     def n_bytes(self) -> int:
         """Bytes of the segment's datasets, to a few KiB."""
-        return sum(int(KINDS[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
+        return sum(int(DATASET_TYPES[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -205,7 +204,7 @@ class Layout:
             }
         for name in list(arrays):
             writer = DatasetWriter(sink, name)
-            writer.write(arrays.pop(name).astype(KINDS[name], copy=False))
+            writer.write(arrays.pop(name).astype(DATASET_TYPES[name], copy=False))
             writer.close()
         for name in ("headers", "sources"):
             writer = DatasetWriter(sink, name)
@@ -270,7 +269,7 @@ class Layout:
         targets = places[by_input]
         for begin, end, data in pieces(file, at, lengths, self._piece_bytes):
             view, start = data.data, 0
-            # a copy a subject: 0.16 us, where numpy's index arrays would take 5 ns a residue
+            # one copy per subject: 0.16 us, where numpy's index arrays would take 5 ns a residue
             for n, to in zip(lengths[begin:end].tolist(), targets[begin:end].tolist(), strict=True):
                 target[to : to + n] = view[start : start + n]
                 start += n
@@ -310,7 +309,7 @@ class Layout:
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
-    """Turn lengths into offsets: 0, then the running sum."""
+    """Turn lengths, shape (n,), into offsets, shape (n + 1,), int64: 0, then the running sum."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from swsearch.alphabet import BLANK, PROTEIN, Alphabet, ByteArray
-from swsearch.db.fasta import Batch, IntArray, Record, lower_case, split_header
+from swsearch.blocks import IntArray
+from swsearch.db.fasta import Record, RecordBatch, lower_case, split_header
 from swsearch.errors import OptionError, SequenceError
 
 SOURCE = "<records>"
-BATCH_RESIDUES = 1 << 22
-"""Residues that are collected before they go on."""
+RECORD_BATCH_RESIDUES = 1 << 22
+"""Residues that are collected before they are passed on."""
 
 
 def _text(value: Any, place: str, what: str) -> bytes:
@@ -61,20 +62,20 @@ def _parts(record: Any, number: int, alphabet: Alphabet) -> tuple[bytes, ByteArr
     return header, codes, *lower_case(letters, np.empty(0, np.int64))
 
 
-def record_batches(records: Iterable[Any], alphabet: Alphabet = PROTEIN) -> Iterator[Batch]:
+def record_batches(records: Iterable[Any], alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
     """Turn Python objects into batches.
 
     Parameters
     ----------
     records : iterable
-        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are then called
-        ``subject_1`` and so on by their place.
+        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
+        and so on by their place.
     alphabet : Alphabet, optional
         Letters that are legal.
 
     Yields
     ------
-    Batch
+    RecordBatch
         Whole records.
 
     Raises
@@ -91,17 +92,17 @@ def record_batches(records: Iterable[Any], alphabet: Alphabet = PROTEIN) -> Iter
     for number, record in enumerate(records, start=1):
         waiting.append(_parts(record, number, alphabet))
         n_residues += len(waiting[-1][1])
-        if n_residues >= BATCH_RESIDUES:
+        if n_residues >= RECORD_BATCH_RESIDUES:
             yield _batch(waiting)
             waiting, n_residues = [], 0
     if waiting:
         yield _batch(waiting)
 
 
-def _batch(waiting: list[tuple[bytes, ByteArray, IntArray, IntArray]]) -> Batch:
+def _batch(waiting: list[tuple[bytes, ByteArray, IntArray, IntArray]]) -> RecordBatch:
     headers, codes, starts, ends = zip(*waiting, strict=True)
     bounds = np.cumsum([0, *(len(each) for each in codes)])
-    return Batch(
+    return RecordBatch(
         np.concatenate(codes),
         bounds[:-1],
         b"".join(headers),

@@ -1,4 +1,4 @@
-"""Records on their way into a database: bytes in anonymous temporary files, numbers in memory.
+"""Records on their way into a database: their bytes in anonymous temporary files, their numbers in memory.
 
 A build reads its inputs once and forwards only. The spool takes what comes and knows at the end how long
 everything is, which fixes the order of the subjects and the place of every byte in the database file.
@@ -17,16 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.db.fasta import Batch, IntArray
+from swsearch.blocks import IntArray
+from swsearch.db.fasta import RecordBatch
 from swsearch.errors import MemoryLimitError, SequenceError
 
 MIB = 1 << 20
 
 SUBJECT_BYTES = 64
-"""Working memory a subject: numbers kept while reading, and the arrays of the sort at its peak."""
+"""Working memory per subject: numbers kept while reading, and the arrays of the sort at its peak."""
 
 INTERVAL_BYTES = 48
-"""Working memory a soft-mask interval."""
+"""Working memory per soft-mask interval."""
 
 LONGEST = 2**31 - 9
 """Longest subject: lengths are 32-bit, and a block's columns are rounded up to a multiple of 8."""
@@ -38,7 +39,7 @@ def temporary(folder: Path | None) -> IO[bytes]:
 
 
 def joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Concatenate and forget arrays; an empty list makes an empty array."""
+    """Concatenate arrays, each of shape (n,), and forget them; an empty list makes an empty array."""
     whole = np.concatenate(arrays) if arrays else np.empty(0, dtype)
     arrays.clear()
     return whole
@@ -85,7 +86,7 @@ class Spool:
         self.codes = temporary(folder)
         self.headers = temporary(folder)
 
-    def add(self, batches: Iterable[Batch]) -> None:
+    def add(self, batches: Iterable[RecordBatch]) -> None:
         """Take batches; the first begins with a new record."""
         for batch in batches:
             self.codes.write(batch.codes.data)
@@ -106,7 +107,14 @@ class Spool:
                 )
 
     def numbers(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Masks]:
-        """Return lengths, header lengths and masks of all subjects, and forget them here.
+        """Return what is known of all subjects, and forget it here.
+
+        Returns
+        -------
+        lengths, header_lengths : ndarray, shape (n_subjects,), int32
+            Residues, and bytes of the header line.
+        masks : Masks
+            Their runs of lower case.
 
         Raises
         ------
@@ -148,7 +156,7 @@ class Spool:
         )
 
     def close(self) -> None:
-        """Give the temporary files back."""
+        """Close the temporary files, which removes them."""
         self.codes.close()
         self.headers.close()
 
@@ -177,7 +185,7 @@ def pieces(file: IO[bytes], at: int, lengths: IntArray, piece_bytes: int) -> Ite
     ------
     first, last : int
         The subjects of the piece, ``last`` excluded.
-    data : ndarray, uint8
+    data : ndarray, shape (n_bytes,), uint8
         Their bytes.
     """
     ends = np.cumsum(lengths)

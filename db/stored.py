@@ -12,21 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, block_columns
-from swsearch.db.fasta import IntArray, header_text, split_header
-from swsearch.db.format import CHECKSUM_BYTES, KINDS, datasets_of, n_checksums
+from swsearch.blocks import LANES, Chunk, IntArray, block_columns
+from swsearch.db.fasta import header_text, split_header
+from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES, datasets_of, n_checksums
 from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.masking import MASKED, Mask
 
 RUNS = {"lower": "mask", "tantan": "tantan"}
-"""How the names of a mask's datasets begin."""
+"""How the names of each mask's datasets begin."""
 
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
 
 
 def _ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """Return the whole numbers from each beginning on, as many as it counts, one range after the other."""
+    """Return ranges of whole numbers, one after the other, from their beginnings and how many numbers each has."""
     ends = np.cumsum(counts)
     ranges: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
     return ranges
@@ -42,7 +42,7 @@ class StoredArray:
     group : h5py.Group
         The segment.
     name : str
-        One of `KINDS`.
+        One of `DATASET_TYPES`.
     """
 
     def __init__(self, path: str, group: Any, name: str) -> None:
@@ -57,16 +57,19 @@ class StoredArray:
         self._row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._data.dtype.itemsize
         self.n_bytes = self.shape[0] * self._row if self.shape else 0
         expected = (n_checksums(self.n_bytes),)
-        if self._data.dtype != np.dtype(KINDS[name]) or sums.shape != expected or not self.shape:
+        if self._data.dtype != np.dtype(DATASET_TYPES[name]) or sums.shape != expected or not self.shape:
             raise DatabaseDamageError(path, [f"{self.name} has not the type or shape that was written"])
         self._sums: list[int] = sums.tolist()
         self._checked = np.zeros(len(self._sums), dtype=bool)
 
     def pieces(self, start: int, stop: int, *, broken: list[int] | None = None) -> npt.NDArray[Any]:
-        """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows."""
-        first, last = start * self._row // CHECKSUM_BYTES, n_checksums(stop * self._row)
-        begin = first * CHECKSUM_BYTES // self._row
-        end = min(last * CHECKSUM_BYTES // self._row, self.shape[0])
+        """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows.
+
+        The type is the dataset's; the shape is (n_rows,), or (n_rows, 64) for residues.
+        """
+        first, last = start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row)
+        begin = first * BYTES_PER_CHECKSUM // self._row
+        end = min(last * BYTES_PER_CHECKSUM // self._row, self.shape[0])
         rows: npt.NDArray[Any] = np.empty((end - begin, *self.shape[1:]), dtype=self._data.dtype)
         try:
             self._data.read_direct(rows, np.s_[begin:end])
@@ -74,8 +77,8 @@ class StoredArray:
             raise DatabaseDamageError(self._path, [f"{self.name} cannot be read ({error})"]) from error
         view = rows.data.cast("B") if rows.size else memoryview(b"")
         for piece in range(first, last):
-            at = (piece - first) * CHECKSUM_BYTES
-            if zlib.crc32(view[at : at + CHECKSUM_BYTES]) == self._sums[piece]:
+            at = (piece - first) * BYTES_PER_CHECKSUM
+            if zlib.crc32(view[at : at + BYTES_PER_CHECKSUM]) == self._sums[piece]:
                 self._checked[piece] = True
             elif broken is None:
                 raise DatabaseDamageError(self._path, [self.place(piece)])
@@ -85,20 +88,20 @@ class StoredArray:
 
     def place(self, piece: int) -> str:
         """Name a piece in a message."""
-        start = piece * CHECKSUM_BYTES
-        return f"{self.name} bytes {start} to {min(start + CHECKSUM_BYTES, self.n_bytes)}: checksum differs"
+        start = piece * BYTES_PER_CHECKSUM
+        return f"{self.name} bytes {start} to {min(start + BYTES_PER_CHECKSUM, self.n_bytes)}: checksum differs"
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read rows and check them now."""
+        """Read rows and check them now; shape and type as of `pieces`."""
         if start >= stop:
             return np.empty((0, *self.shape[1:]), dtype=self._data.dtype)
         rows = self.pieces(start, stop)
-        begin = start * self._row // CHECKSUM_BYTES * CHECKSUM_BYTES // self._row
+        begin = start * self._row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self._row
         return rows[start - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read a few rows; their pieces are checked when they are met for the first time."""
-        pieces = slice(start * self._row // CHECKSUM_BYTES, n_checksums(stop * self._row))
+        """Read a few rows, checking each piece when it is first met; shape and type as of `pieces`."""
+        pieces = slice(start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row))
         if start >= stop or not self._checked[pieces].all():
             return self.load(start, stop)
         try:
@@ -108,13 +111,13 @@ class StoredArray:
         return rows
 
     def all(self) -> npt.NDArray[Any]:
-        """Read and check everything."""
+        """Read and check everything; shape and type are the dataset's."""
         return self.load(0, self.shape[0])
 
     def problems(self) -> tuple[int, list[str]]:
         """Check everything, a few pieces at a time; return how many and a message for each broken one."""
         broken: list[int] = []
-        step = 8 * CHECKSUM_BYTES // self._row if self._row else 1
+        step = 8 * BYTES_PER_CHECKSUM // self._row if self._row else 1
         for start in range(0, self.shape[0], step):
             self.pieces(start, min(start + step, self.shape[0]), broken=broken)
         return len(self._sums), [self.place(piece) for piece in broken]
@@ -163,7 +166,7 @@ class Segment:
             raise DatabaseDamageError(path, [f"{group.name}: {problem}" for problem in problems])
 
     def _problems(self) -> list[str]:
-        """Return what would lead a reader astray: checksums tell damage, not a wrong writer."""
+        """Return errors that a wrong writer may have made, which checksums do not show."""
         lengths, order = self.lengths, self.order
         if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
             return ["lengths do not descend"]
@@ -174,7 +177,10 @@ class Segment:
         return []
 
     def lazy(self, name: str) -> npt.NDArray[Any]:
-        """Return a dataset that is loaded whole at its first use, or ``ranks``: the inverse of the order."""
+        """Return a dataset that is loaded whole at its first use; shape and type are the dataset's.
+
+        Or ``ranks``, shape (n_subjects,), int64: the inverse of the order.
+        """
         if name not in self._lazy:
             if name == "ranks":
                 ranks = np.empty(self.n_subjects, dtype=np.int64)
@@ -211,7 +217,7 @@ class Segment:
         flat = residues.reshape(-1)
         total = np.cumsum(lengths)
         at = 0
-        while at < len(lengths):  # some runs at a time: their places take 24 bytes a residue
+        while at < len(lengths):  # some runs at a time: their places take 24 bytes per residue
             limit = (int(total[at - 1]) if at else 0) + MASKED_AT_ONCE
             last = max(int(np.searchsorted(total, limit, side="right")), at + 1)
             chosen = slice(at, last)
@@ -225,7 +231,7 @@ class Segment:
         return max(int(np.searchsorted(self.block_offsets, limit, side="right")) - 1, first + 1)
 
     def codes(self, index: int) -> ByteArray:
-        """Return one subject's residues."""
+        """Return one subject's codes, shape (length,), uint8."""
         rank = int(self.lazy("ranks")[index])
         start = int(self.block_offsets[rank // LANES])
         slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
@@ -269,7 +275,7 @@ class Segment:
         ]
 
     def _identifier_sums(self) -> npt.NDArray[np.uint32]:
-        """Compute the CRC-32 of every identifier: four bytes a subject find it again without a dictionary."""
+        """Compute the CRC-32 of every identifier: four bytes per subject in the place of a dictionary."""
         offsets = self.lazy("header_offsets")
         sums = np.empty(self.n_subjects, dtype=np.uint32)
         step = 1 << 16

@@ -12,7 +12,7 @@ from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES
 from swsearch.db.database import check_format, check_readable, load_segments, open_hdf5
 from swsearch.db.format import (
-    CHECKSUM_BYTES,
+    BYTES_PER_CHECKSUM,
     USER_BLOCK,
     UserBlock,
     datasets_of,
@@ -56,7 +56,7 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     if whole:
         counts |= _check_content(name, problems)
     else:
-        # whose bytes are broken must not be trusted: HDF5 may stumble over them in any way
+        # HDF5 may fail in any way on bytes that are broken
         try:
             counts |= _check_content(name, problems)
         except DatabaseDamageError as error:
@@ -149,11 +149,11 @@ def _mask_problems(segment: Segment, name: str) -> list[str]:
 
 
 def _residue_problems(segment: Segment) -> list[str]:
-    """Check that every residue is a letter and that padding stands behind every end and nowhere else."""
+    """Check that every residue is a letter and that padding stands after every end and nowhere else."""
     problems: list[str] = []
     n_blocks, first = len(segment.block_offsets) - 1, 0
     while first < n_blocks and len(problems) < 5:
-        last = segment.next_block(first, 8 * CHECKSUM_BYTES)
+        last = segment.next_block(first, 8 * BYTES_PER_CHECKSUM)
         chunk = segment.chunk(first, last)
         for index, block in enumerate(chunk):
             lengths = np.zeros(LANES, dtype=np.int64)

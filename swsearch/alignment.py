@@ -105,7 +105,7 @@ class PairAlignment:
 
     @cached_property
     def paired_codes(self) -> tuple[ByteArray, ByteArray]:
-        """Codes of both sides of the columns that hold two residues, as they are scored."""
+        """Codes of both sides of the columns that hold two residues, as they are scored; two of shape (n,), uint8."""
         return self._paired(self.query, self.subject)
 
     def _paired(self, query: ByteArray, subject: ByteArray) -> tuple[ByteArray, ByteArray]:
@@ -117,7 +117,7 @@ class PairAlignment:
 
     @cached_property
     def shown(self) -> tuple[ByteArray, ByteArray]:
-        """Both whole sequences in ASCII as they are shown: masked residues in lower case."""
+        """Both whole sequences in ASCII, each of shape (n,), uint8, as shown: masked residues in lower case."""
         decode = self.scoring.matrix.alphabet.decode_table
         query, subject = self.query_letters, self.subject_letters
         return (

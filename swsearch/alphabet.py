@@ -16,10 +16,10 @@ from swsearch.errors import SequenceError
 ByteArray = npt.NDArray[np.uint8]
 
 N_CODES = 32
-"""Number of codes a profile row has, used or not."""
+"""Number of codes in a profile row, used or not."""
 
 PAD = 31
-"""Code of the padding behind a subject in an interleaved block; it is no residue."""
+"""Code of the padding after a subject's end in an interleaved block; it is no residue."""
 
 BLANK = 254
 """Encoding of layout bytes (space, tab, newline): skipped."""
@@ -91,7 +91,7 @@ class Alphabet:
         return codes[~blank] if blank.any() else codes
 
     def decode(self, codes: ByteArray) -> str:
-        """Turn codes back into upper-case letters."""
+        """Turn codes, shape (n,), uint8, back into upper-case letters."""
         return self.decode_table[codes].tobytes().decode("ascii")
 
     def complaint(self, byte: int) -> str:

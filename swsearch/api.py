@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _make_engine(
     engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
 ) -> Engine | None:
-    """Make the engine that is named; None if it was made already."""
+    """Make the engine that a name stands for; None if an engine was given."""
     if isinstance(engine, str):
         return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
     if device is not None or gpu_memory is not None:
@@ -99,7 +99,7 @@ def search(
         subject that reaches the E-value threshold takes 16 bytes.
     include_ids, exclude_ids : iterable of str or path, optional
         Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
-        with an identifier a line. E-values refer to the whole database all the same.
+        with one identifier per line. E-values refer to the whole database all the same.
     max_alignments : int, optional
         Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
         before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.

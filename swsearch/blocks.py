@@ -1,7 +1,7 @@
 """The interleaved layout of subjects that the database file stores and every engine reads.
 
 Subjects sorted by length are cut into blocks of 64 lanes. A block is a matrix of columns by lanes: column j
-holds residue j of each of its subjects, so that 64 lanes read 64 consecutive bytes. Columns behind a
+holds residue j of each of its subjects, so that 64 lanes read 64 consecutive bytes. Columns after a
 subject's end hold `PAD`, and the number of columns is a multiple of 8, so that engines may take eight at once.
 """
 
@@ -22,6 +22,7 @@ COLUMN_MULTIPLE = 8
 """Columns of a block are padded to a multiple of this."""
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 
 
 def block_columns(lengths: npt.NDArray[np.integer]) -> IntArray:
@@ -61,7 +62,7 @@ def interleave(residues: ByteArray, lengths: npt.NDArray[np.integer], out: ByteA
 
 
 def deinterleave(block: ByteArray) -> ByteArray:
-    """Turn a block back into one row a subject.
+    """Turn a block back into one row per subject.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def deinterleave(block: ByteArray) -> ByteArray:
     Returns
     -------
     ndarray, shape (64, n_columns), uint8
-        C-contiguous; behind a subject's end stands `PAD`.
+        C-contiguous; after a subject's end stands `PAD`.
     """
     return np.ascontiguousarray(block.T)
 

@@ -1,6 +1,6 @@
 """The errors that swsearch raises; each knows the exit code that the command line ends with.
 
-Codes 0 to 6 and 255 are BLAST+'s; 7 is ours. A message says what was wrong, where, what was expected and
+Codes 0 to 6 and 255 are those of BLAST+; 7 is ours. A message says what was wrong, where, what was expected and
 what to do about it.
 """
 

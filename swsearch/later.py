@@ -16,7 +16,7 @@ class Later(Generic[T]):
     Parameters
     ----------
     source : callable
-        Finds the value; may hold what it takes to find several at a time.
+        Finds the value; may hold what is needed to find several values at a time.
     """
 
     __slots__ = ("_found", "source")

@@ -21,11 +21,11 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.errors import InputError, OptionError
 
 Mask = Literal["none", "lower", "tantan"]
-"""What is masked."""
+"""What of a sequence is masked."""
 
 MASKS: tuple[Mask, ...] = get_args(Mask)
 
-Runs = Iterable[tuple[int, int]]
+MaskedRuns = Iterable[tuple[int, int]]
 """Stretches of a sequence, 0-based and half-open."""
 
 MASKED = PROTEIN.letters.index("X")
@@ -41,7 +41,7 @@ def check_mask(name: str, value: str, more: tuple[str, ...] = ()) -> None:
 
 
 def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
-    """Return what finds the stretches of low complexity of a protein's codes.
+    """Return what finds the stretches of low complexity of a protein's codes, shape (n,), uint8.
 
     Raises
     ------
@@ -65,20 +65,20 @@ def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
 
 
 def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the stretches where a flag is set."""
+    """Return the stretches where a flag is set, of flags of shape (n,), bool; 0-based and half-open."""
     edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def masked_codes(codes: ByteArray, runs: Runs) -> ByteArray:
-    """Return codes with X in stretches."""
+def masked_codes(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
+    """Return codes with X in stretches; both of shape (n,), uint8."""
     masked = codes.copy()
     for start, end in runs:
         masked[start:end] = MASKED
     return masked
 
 
-def shown_letters(codes: ByteArray, runs: Runs) -> ByteArray:
+def shown_letters(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
     """Return the ASCII letters of codes, lower case in stretches; shape (n,), uint8."""
     letters: ByteArray = PROTEIN.decode_table[codes]
     for start, end in runs:

@@ -79,20 +79,20 @@ def check_output(target: Path) -> None:
 
 
 class _Target:
-    """Something to write to; this one is written in place, as a device or a pipe is, which has no temporary name."""
+    """Something to write to. This one is written in place: a device or a pipe can have no temporary name."""
 
     def __init__(self, stream: IO[Any]) -> None:
         self.stream = stream
 
     def complete(self) -> None:
-        """All was written."""
+        """Take note that all was written."""
         self.stream.close()
 
     def publish(self) -> None:
-        """All of all targets was written."""
+        """Take note that all targets are complete."""
 
     def discard(self) -> None:
-        """Leave nothing but what was published; called last."""
+        """Remove what was not published; called last."""
         with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
             self.stream.close()
 

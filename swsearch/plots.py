@@ -23,12 +23,12 @@ CLASS_LIMITS = (40, 50, 80, 200)
 """Bits between BLAST's five classes of hits."""
 
 CLASS_COLOURS = ("#8c8c8c", "#d0702a", "#c23b6b", "#7d2a8c", "#2b145c")
-"""Ever darker, so that they keep their order for every kind of colour vision and in grey; as in the HTML report."""
+"""From light to dark, so that the order is seen in grey and by the colour-blind; as in the HTML report."""
 
 BARS, HITS, CURVE = "#8aa0b4", "#b3371e", "#17212b"
 
 DOT_PIXELS = 800
-"""Most dots that a dot plot has on a side; longer sequences share them."""
+"""Most dots on a side of a dot plot; in longer sequences several residues share a dot."""
 
 DOT_ROWS = 1 << 22
 """Cells of a dot plot that are worked out at a time, so that memory is bounded."""
@@ -195,7 +195,7 @@ def _compress(axes: Axes, low: int, end: int, high: int) -> None:
 
 
 def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
-    """Draw where the hits lie along the query, a line a hit, best on top, coloured by score as BLAST does.
+    """Draw where the hits lie along the query, one line per hit, best on top, coloured by score as BLAST does.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, thresh
     window : int, optional
         Pairs of residues along a diagonal whose scores are added.
     threshold : int, optional
-        Least sum of a dot, matrix units; by default two a pair.
+        Least sum of a dot, matrix units; by default two per pair of residues.
 
     Returns
     -------

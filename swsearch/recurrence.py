@@ -1,7 +1,7 @@
 """Which recurrence is computed: matrix and gap costs, and which ends of an alignment are free.
 
-What follows from these together has its home here, and so have their checks: a `Recurrence` that exists is one that
-can be computed. How the cells are filled, `swsearch.reference` states.
+What follows from these together has its home here, and so have their checks: every `Recurrence` that exists can be
+computed. `swsearch.reference` states how the cells are filled.
 """
 
 from __future__ import annotations

@@ -43,7 +43,18 @@ def tables(
     ends: Ends | None = None,
     forbidden: Pairs = frozenset(),
 ) -> tuple[Table, Table, Table]:
-    """Fill the three matrices, each (len(query) + 1) by (len(subject) + 1)."""
+    """Fill the three matrices; the parameters are those of `align`.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+
+    Returns
+    -------
+    H, E, F : list of lists of int
+        Each of len(query) + 1 rows and len(subject) + 1 columns, matrix units.
+    """
     ends = check_ends(mode, ends)
     m, n = len(query), len(subject)
     open_, extend = scoring.gap_open, scoring.gap_extend
@@ -60,10 +71,10 @@ def tables(
         for j in range(1, n + 1):
             E[i][j] = max(E[i][j - 1], H[i][j - 1] - open_) - extend
             F[i][j] = max(F[i - 1][j], H[i - 1][j] - open_) - extend
-            pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
             if (i - 1, j - 1) in forbidden:
-                pair = NEG
-            H[i][j] = max(pair, E[i][j], F[i][j])
+                paired = NEG
+            H[i][j] = max(paired, E[i][j], F[i][j])
             if mode == "local":
                 H[i][j] = max(H[i][j], 0)
     return H, E, F
@@ -116,7 +127,16 @@ def align(
     ends: Ends | None = None,
     forbidden: Pairs = frozenset(),
 ) -> tuple[int, int, int, Cigar]:
-    """Align a pair of encoded sequences; the parameters are those of `score`, and pairs that may not be used.
+    """Align a pair of encoded sequences.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet; may be empty.
+    scoring, mode, ends
+        As for `score`.
+    forbidden : set of (int, int)
+        Residues of query and subject, counted from 0, that may not be paired.
 
     Returns
     -------
@@ -140,10 +160,10 @@ def align(
             free = (i == 0 and ends.subject_start) or (j == 0 and ends.query_start)
             if (mode == "local" and H[i][j] == 0) or free or i == j == 0:
                 break
-            pair = NEG
+            paired = NEG
             if i and j and (i - 1, j - 1) not in forbidden:
-                pair = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
-            if pair == H[i][j]:
+                paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            if paired == H[i][j]:
                 steps.append("M")
                 i, j = i - 1, j - 1
             else:
@@ -171,10 +191,27 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
     return pairs
 
 
-def align_several(
+def align_with_further(
     query: ByteArray, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
-    """Return the best local alignment, the best without its pairs, and so on: ``most`` that score ``least``."""
+    """Return the best local alignment, the best without its pairs of residues, and so on.
+
+    Parameters
+    ----------
+    query, subject : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet.
+    scoring : Scoring
+        Matrix and gap costs.
+    most : int
+        How many to find, the best included.
+    least : int, optional
+        The least score of one, matrix units.
+
+    Returns
+    -------
+    list of (int, int, int, Cigar)
+        As `align` returns them; scores descend.
+    """
     found: list[tuple[int, int, int, Cigar]] = []
     used: set[tuple[int, int]] = set()
     while len(found) < most:

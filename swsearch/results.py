@@ -1,4 +1,4 @@
-"""What a search gives back: one result a query, with its hits."""
+"""What a search gives back: one result per query, with its hits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Hit:
     query_id, subject_id : str
         Identifiers.
     subject_description : str
-        The header behind the identifier.
+        The header after the identifier.
     subject_index : int
         The subject's place in the database's input, counted from 0.
     query_length, subject_length : int
@@ -237,7 +237,7 @@ class SearchResult:
         return plot_coverage(self, ax, max_hits=max_hits)
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return the hits as columns, one entry an alignment; coordinates are 0-based half-open."""
+        """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open."""
         rows: dict[str, Callable[[Hit], Any]] = {
             "query_id": lambda hit: hit.query_id,
             "subject_id": lambda hit: hit.subject_id,
@@ -270,14 +270,14 @@ class SearchResult:
         }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the hits as a pandas DataFrame, one row an alignment; see `to_columns`."""
+        """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
         import pandas
 
         frame = pandas.DataFrame(self.to_columns())
         return frame.astype(dict.fromkeys(("bit_score", "evalue", "z_score", "evalue_published"), "float64"))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the hits as a pyarrow Table, one row an alignment; see `to_columns`."""
+        """Return the hits as a pyarrow Table, one row per alignment; see `to_columns`."""
         import pyarrow
 
         integers = pyarrow.int64()

@@ -14,7 +14,7 @@ from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 Asked = dict[str, int | float | str]
-"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, several alignments."""
+"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
 
 PYTHON = "swsearch.search() from Python"
 """What stands for a command line where there was none."""

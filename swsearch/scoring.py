@@ -2,8 +2,8 @@
 
 Matrices come from three places. The eight that blastp supports are shipped as blastp scores them, ambiguous
 letters included (X is -1 with everything, U scores as C, O as X). Every other name is looked up in Biopython's
-``substitution_matrices`` and completed by the same rule. A file is read in NCBI's format and is right as it
-stands; only letters it lacks are completed.
+``substitution_matrices`` and completed by the same rule. A file is read in NCBI's format and
+taken as it is; only letters that it lacks are completed.
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ class Matrix:
         n = len(self.alphabet.letters)
         return int(self.scores[:n, :n].min())
 
-    def __getitem__(self, pair: tuple[str, str]) -> int:
+    def __getitem__(self, letters: tuple[str, str]) -> int:
         """Score of two letters, such as ``matrix["A", "R"]``."""
-        a, b = (self.alphabet.letters.index(letter.upper()) for letter in pair)
+        a, b = (self.alphabet.letters.index(letter.upper()) for letter in letters)
         return int(self.scores[a, b])
 
 
@@ -225,7 +225,7 @@ class Scoring:
                 raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
 
     def gap_cost(self, length: int) -> int:
-        """Return the cost of a gap of ``length`` residues; 0 for none. THE gap formula."""
+        """Return the cost of a gap of ``length`` residues; 0 for none. The only home of the gap formula."""
         return self.gap_open + length * self.gap_extend if length > 0 else 0
 
     @property

@@ -15,17 +15,17 @@ from swsearch.cli.options import (
     RUN,
     SCORING,
     AlphabetName,
-    Device,
-    Engine,
+    DeviceOption,
     EngineName,
-    GapExtend,
-    GpuMemory,
-    Mode,
+    EngineOption,
+    GapExtendOption,
+    GpuMemoryOption,
     ModeName,
-    Output,
-    Quiet,
-    Threads,
-    Verbose,
+    ModeOption,
+    OutputOption,
+    QuietOption,
+    ThreadsOption,
+    VerboseOption,
 )
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from swsearch.report.pair_writers import PairRun, PairWriter
     from swsearch.scoring import Scoring
 
-Matrix = Annotated[
+PairMatrixOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE",
@@ -47,9 +47,11 @@ Matrix = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
-Match = Annotated[int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)]
-Mismatch = Annotated[int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)]
-PairGapOpen = Annotated[
+MatchOption = Annotated[int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)]
+MismatchOption = Annotated[
+    int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)
+]
+PairGapOpenOption = Annotated[
     int | None,
     typer.Option(
         help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
@@ -61,7 +63,7 @@ AlphabetOption = Annotated[
     AlphabetName,
     typer.Option(help="What the letters are; dna takes the IUPAC codes.", rich_help_panel=SCORING),
 ]
-FreeEnds = Annotated[
+FreeEndsOption = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
@@ -71,7 +73,7 @@ FreeEnds = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
-PairMemory = Annotated[
+PairMemoryOption = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
 ]
 
@@ -86,14 +88,14 @@ def align_command(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Align the first of A with the first of B, and so on, not all with all.")
     ] = False,
-    mode: Mode = ModeName.global_,
-    free_ends: FreeEnds = None,
+    mode: ModeOption = ModeName.global_,
+    free_ends: FreeEndsOption = None,
     alphabet: AlphabetOption = AlphabetName.protein,
-    matrix: Matrix = None,
-    match: Match = None,
-    mismatch: Mismatch = None,
-    gap_open: PairGapOpen = None,
-    gap_extend: GapExtend = 1,
+    matrix: PairMatrixOption = None,
+    match: MatchOption = None,
+    mismatch: MismatchOption = None,
+    gap_open: PairGapOpenOption = None,
+    gap_extend: GapExtendOption = 1,
     outfmt: Annotated[
         str | None,
         typer.Option(
@@ -108,14 +110,14 @@ def align_command(
         bool,
         typer.Option("--score-only", help="Find no alignment, print scores: --outfmt score.", rich_help_panel=OUTPUT),
     ] = False,
-    output: Output = None,
-    engine: Engine = EngineName.auto,
-    device: Device = None,
-    gpu_memory: GpuMemory = None,
-    threads: Threads = None,
-    memory: PairMemory = "256M",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: OutputOption = None,
+    engine: EngineOption = EngineName.auto,
+    device: DeviceOption = None,
+    gpu_memory: GpuMemoryOption = None,
+    threads: ThreadsOption = None,
+    memory: PairMemoryOption = "256M",
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Align every sequence of A with every sequence of B, or pair by pair.
 
@@ -197,7 +199,7 @@ def _write(writer: PairWriter, aligner: PairAligner, output: str | None, quiet: 
         found = _found(aligner, run, writer.needs_alignment)
         for (query, subject), one in zip(run.pairs(), found, strict=True):
             stream.write(head + writer.write(one, query, subject))
-            head = ""  # written with the first pair, so that nothing is where that fails
+            head = ""  # written with the first pair, so that nothing is written where that fails
             if time.monotonic() - flushed > FLUSH_AFTER:
                 stream.flush()
                 flushed = time.monotonic()

@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from swsearch.cli.align import AlphabetOption, PairMemory, pair_scoring
+from swsearch.cli.align import AlphabetOption, PairMemoryOption, pair_scoring
 from swsearch.cli.console import command, parse_size, say
-from swsearch.cli.options import AlphabetName, Device, Engine, EngineName, GpuMemory, Mode, ModeName, Threads
+from swsearch.cli.options import (
+    AlphabetName,
+    DeviceOption,
+    EngineName,
+    EngineOption,
+    GpuMemoryOption,
+    ModeName,
+    ModeOption,
+    ThreadsOption,
+)
 from swsearch.errors import OptionError
 
 
@@ -27,15 +36,15 @@ def bench_align(
             "substitutions, insertions and deletions; or unrelated.",
         ),
     ] = "0.9",
-    mode: Mode = ModeName.global_,
+    mode: ModeOption = ModeName.global_,
     score_only: Annotated[bool, typer.Option("--score-only", help="Find no alignment.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same pair.")] = 1,
-    engine: Engine = EngineName.auto,
-    device: Device = None,
-    gpu_memory: GpuMemory = None,
-    threads: Threads = None,
-    memory: PairMemory = "256M",
+    engine: EngineOption = EngineName.auto,
+    device: DeviceOption = None,
+    gpu_memory: GpuMemoryOption = None,
+    threads: ThreadsOption = None,
+    memory: PairMemoryOption = "256M",
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FOLDER", help="Write the pair too, as a.fasta and b.fasta.")
     ] = None,

@@ -71,7 +71,7 @@ def terminate(number: int, frame: object) -> None:
 def finish(error: SwsearchError) -> int:
     """Print an error the way the command line does, and return its exit code."""
     if isinstance(error, PipeClosed):
-        # python flushes stdout once more on its way out, which would complain
+        # python flushes stdout once more when it ends, which would print an error
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif not isinstance(error, Interrupted):
@@ -91,7 +91,7 @@ def parse_size(text: str, option: str) -> int:
     Raises
     ------
     OptionError
-        If it is none.
+        If it is no size.
     """
     trimmed = text.strip().upper().removesuffix("B").removesuffix("I")
     unit = trimmed[-1:] if trimmed[-1:] in SIZE_UNITS else ""
@@ -126,7 +126,7 @@ class ProgressBar:
         self._task: Any = None
 
     def advance(self, amount: float) -> None:
-        """Say that so much more is done."""
+        """Add to the work that is done."""
         self._done += amount
         if not self._wanted:
             return

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from swsearch.cli.console import ProgressBar, command, parse_size, say
-from swsearch.cli.options import MaskName, Memory, Output, Quiet
+from swsearch.cli.options import MaskName, MemoryOption, OutputOption, QuietOption
 from swsearch.errors import InputError
 from swsearch.output_files import open_output
 
 db_app = typer.Typer(help="Build and look after database files.", no_args_is_help=True)
 
-DatabaseFile = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
+DatabaseArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
 
 
 @db_app.command("build")
@@ -32,8 +32,8 @@ def db_build(
             "complexity (tantan). No letter is lost."
         ),
     ] = MaskName.none,
-    memory: Memory = "512M",
-    quiet: Quiet = False,
+    memory: MemoryOption = "512M",
+    quiet: QuietOption = False,
 ) -> None:
     """Build a database from FASTA."""
     from swsearch.db import Database
@@ -60,7 +60,7 @@ def _warn_of_empty(info: dict[str, object], path: str) -> None:
 @db_app.command("info")
 @command
 def db_info(
-    database: DatabaseFile,
+    database: DatabaseArgument,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show what a database holds and where it came from."""
@@ -91,8 +91,8 @@ def _show(key: str, value: object) -> None:
 @db_app.command("verify")
 @command
 def db_verify(
-    database: DatabaseFile,
-    quiet: Quiet = False,
+    database: DatabaseArgument,
+    quiet: QuietOption = False,
 ) -> None:
     """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
     from swsearch.db import verify_database
@@ -105,10 +105,10 @@ def db_verify(
 @db_app.command("append")
 @command
 def db_append(
-    database: DatabaseFile,
+    database: DatabaseArgument,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
-    memory: Memory = "512M",
-    quiet: Quiet = False,
+    memory: MemoryOption = "512M",
+    quiet: QuietOption = False,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
     from swsearch.db import Database, append_database
@@ -124,9 +124,9 @@ def db_append(
 @db_app.command("fetch")
 @command
 def db_fetch(
-    database: DatabaseFile,
+    database: DatabaseArgument,
     identifiers: Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers; all entries of that name.")],
-    output: Output = None,
+    output: OutputOption = None,
 ) -> None:
     """Write entries of a database as FASTA, as they came in."""
     from swsearch.db import Database

@@ -36,7 +36,7 @@ class Finding:
 def examine() -> Iterator[Finding]:
     """Yield findings, the most general first; one that is not good means that searching would fail.
 
-    A machine without a usable GPU is in good health: ``auto`` takes the CPU there.
+    A machine without a usable GPU is fine: ``auto`` takes the CPU there.
     """
     from swsearch.version import version
 

@@ -62,20 +62,20 @@ class StatisticsName(StrEnum):
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 
-Mode = Annotated[
+ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
 ]
-MatrixName = Annotated[
+MatrixOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
 ]
-GapOpen = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
-GapExtend = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
-Engine = Annotated[
+GapOpenOption = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
+GapExtendOption = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
+EngineOption = Annotated[
     EngineName,
     typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
 ]
-Device = Annotated[
+DeviceOption = Annotated[
     int | None,
     typer.Option(
         metavar="N",
@@ -84,7 +84,7 @@ Device = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-GpuMemory = Annotated[
+GpuMemoryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
@@ -93,16 +93,16 @@ GpuMemory = Annotated[
         rich_help_panel=RUN,
     ),
 ]
-Threads = Annotated[
+ThreadsOption = Annotated[
     int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
 ]
-Output = Annotated[
+OutputOption = Annotated[
     str | None,
     typer.Option(
         "--output", "-o", metavar="FILE", help="Where to write.", show_default="stdout", rich_help_panel=OUTPUT
     ),
 ]
-Outputs = Annotated[
+OutputsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--output",
@@ -113,7 +113,7 @@ Outputs = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-OutputFormats = Annotated[
+OutputFormatsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FMT",
@@ -124,9 +124,13 @@ OutputFormats = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)]
-Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)
+]
+MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
 
 
 def _percentage(text: str, *names: str) -> Any:
@@ -134,17 +138,17 @@ def _percentage(text: str, *names: str) -> Any:
     return typer.Option(*names, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
 
 
-MinIdentity = Annotated[
+MinIdentityOption = Annotated[
     float | None,
     _percentage(
         "Least identity of the alignment. This and coverage align candidates, the best first, until enough pass; "
         "memory: 16 bytes for each subject that reaches the E-value threshold."
     ),
 ]
-MinQueryCoverage = Annotated[
+MinQueryCoverageOption = Annotated[
     float | None,
     _percentage(
         "Least part of the query from first to last aligned residue.", "--min-query-coverage", "--min-coverage"
     ),
 ]
-MinSubjectCoverage = Annotated[float | None, _percentage("The same of the subject.")]
+MinSubjectCoverageOption = Annotated[float | None, _percentage("The same of the subject.")]

@@ -16,26 +16,26 @@ from swsearch.cli.options import (
     FILTERS,
     SCORING,
     STATISTICS,
-    Device,
-    Engine,
+    DeviceOption,
     EngineName,
-    GapExtend,
-    GapOpen,
-    GpuMemory,
+    EngineOption,
+    GapExtendOption,
+    GapOpenOption,
+    GpuMemoryOption,
     MaskName,
-    MatrixName,
-    MinIdentity,
-    MinQueryCoverage,
-    MinSubjectCoverage,
-    Mode,
+    MatrixOption,
+    MinIdentityOption,
+    MinQueryCoverageOption,
+    MinSubjectCoverageOption,
     ModeName,
-    OutputFormats,
-    Outputs,
-    Quiet,
+    ModeOption,
+    OutputFormatsOption,
+    OutputsOption,
+    QuietOption,
     StatisticsName,
     SubjectMaskName,
-    Threads,
-    Verbose,
+    ThreadsOption,
+    VerboseOption,
 )
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError
@@ -55,12 +55,12 @@ def search_command(
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
-    output: Outputs = None,
-    outfmt: OutputFormats = None,
-    mode: Mode = ModeName.local,
-    matrix: MatrixName = "BLOSUM62",
-    gap_open: GapOpen = 11,
-    gap_extend: GapExtend = 1,
+    output: OutputsOption = None,
+    outfmt: OutputFormatsOption = None,
+    mode: ModeOption = ModeName.local,
+    matrix: MatrixOption = "BLOSUM62",
+    gap_open: GapOpenOption = 11,
+    gap_extend: GapExtendOption = 1,
     evalue: Annotated[
         float | None,
         typer.Option(
@@ -95,9 +95,9 @@ def search_command(
     min_score: Annotated[
         int | None, typer.Option(help="Least raw score of a hit.", show_default="none", rich_help_panel=FILTERS)
     ] = None,
-    min_identity: MinIdentity = None,
-    min_query_coverage: MinQueryCoverage = None,
-    min_subject_coverage: MinSubjectCoverage = None,
+    min_identity: MinIdentityOption = None,
+    min_query_coverage: MinQueryCoverageOption = None,
+    min_subject_coverage: MinSubjectCoverageOption = None,
     include_ids: Annotated[
         str | None,
         typer.Option(
@@ -136,12 +136,12 @@ def search_command(
             rich_help_panel=SCORING,
         ),
     ] = SubjectMaskName.database,
-    engine: Engine = EngineName.auto,
-    device: Device = None,
-    gpu_memory: GpuMemory = None,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    engine: EngineOption = EngineName.auto,
+    device: DeviceOption = None,
+    gpu_memory: GpuMemoryOption = None,
+    threads: ThreadsOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
     if engine in (EngineName.auto, EngineName.gpu):

@@ -39,7 +39,7 @@ class QueryGroup:
     recurrence : Recurrence
         What is computed, with the usual ends of its mode.
     handle : object
-        What the engine made of them; its own business.
+        What the engine made of them, for its own use.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class ChunkPlan:
     in_flight : int
         How many results of `Engine.find` may be waited for at a time.
     note : str
-        What the engine will allocate, for people.
+        What the engine will allocate, as text for people.
     """
 
     chunk_bytes: int = 64 << 20
@@ -128,7 +128,22 @@ class Thresholds:
         return self.by_length[query] is None and self.least[query] is None
 
     def select(self, query: int, lengths: npt.NDArray[np.int32], scores: ScoreArray) -> IntArray:
-        """Return the places, in ascending order, whose score is a hit of a query."""
+        """Choose the scores that are hits of a query.
+
+        Parameters
+        ----------
+        query : int
+            The query's place in the group.
+        lengths : ndarray, shape (n,), int32
+            Residues of each subject.
+        scores : ndarray, shape (n,), int32
+            Exact scores, matrix units.
+
+        Returns
+        -------
+        ndarray, shape (n_hits,), int64
+            Places of the hits, ascending.
+        """
         good = np.ones(len(scores), dtype=np.bool_)
         table, least = self.by_length[query], self.least[query]
         if table is not None:
@@ -270,7 +285,7 @@ class Engine(ABC):
         """Let go of a chunk; it may not be scored again."""
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
-        """Make what aligns the hits of a search that this engine scored, to be closed by who asks for it.
+        """Make what aligns the hits of a search that this engine scored, to be closed by the caller.
 
         Parameters
         ----------

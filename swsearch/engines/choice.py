@@ -46,7 +46,7 @@ def create_engine(
         For the GPU engine: bytes of the device's memory that may be used; by default nearly all that is free.
     notice : callable, optional
         Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
-        given, there is nothing to tell: such a machine is meant to use the CPU.
+        given, nothing is told: such a machine is meant to use the CPU.
 
     Raises
     ------
@@ -89,10 +89,10 @@ def create_pair_aligner(
     threads, memory : int, optional
         For the CPU: pairs at a time, and bytes that tables may take.
     device, gpu_memory, notice
-        As for `create_engine`; with ``auto``, a GPU option means that the GPU is worth it.
+        As for `create_engine`; with ``auto``, a GPU option means that the GPU is wanted.
     cells, pairs : int, optional
-        Size of the work: query length times subject length over all pairs, and their number, which is only told.
-        Unknown work is worth a GPU.
+        Size of the work: query length times subject length over all pairs, and their number, which is only
+        reported. Work of unknown size is worth a GPU.
 
     Raises
     ------

@@ -18,7 +18,7 @@ Pair = tuple[ByteArray, ByteArray]
 
 
 class PairAligner(ABC):
-    """Aligns or scores one pair after the other; a context manager.
+    """Aligns or scores pairs, one after the other; a context manager.
 
     Of several equal alignments every engine returns the one that `swsearch.reference` states.
     """
@@ -54,7 +54,20 @@ class PairAligner(ABC):
 
     @abstractmethod
     def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
-        """Score two encoded sequences without their alignment, in memory linear in their lengths; as `align`."""
+        """Score two encoded sequences without their alignment, in memory linear in their lengths.
+
+        Parameters
+        ----------
+        query, subject : ndarray, shape (n,), uint8
+            As for `align`.
+        recurrence : Recurrence
+            What is computed.
+
+        Returns
+        -------
+        int
+            Matrix units.
+        """
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """Align (query, subject) pairs, in order; they are drawn as results are taken."""

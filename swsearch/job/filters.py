@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database
 
 NAMED = 3
-"""Unknown identifiers that a message names."""
+"""Most unknown identifiers that a message names."""
 
 Allowed = npt.NDArray[np.bool_]
 
@@ -61,11 +61,11 @@ class HitFilters:
 
     @property
     def needs_alignments(self) -> bool:
-        """Whether it takes a hit's alignment to tell if it passes."""
+        """Whether a hit must be aligned to tell if it passes."""
         return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
 
     def passes(self, pair: PairAlignment) -> bool:
-        """Say whether an alignment is as identical, and covers as much, as is asked for; and scores so."""
+        """Say whether an alignment has the identity, coverage and score that are asked for."""
         covered = pair.query_end - pair.query_start, pair.subject_end - pair.subject_start
         return (
             100 * pair.identities >= (self.min_identity or 0) * pair.length
@@ -85,7 +85,7 @@ class HitFilters:
 
 
 def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[str, ...] | None:
-    """Return identifiers, each once, from a file that has one a line, or from any iterable.
+    """Return identifiers, each once, from a file with one per line, or from any iterable.
 
     Parameters
     ----------

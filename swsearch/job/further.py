@@ -1,9 +1,9 @@
 """More than one alignment of a hit, in local mode: each the best that shares no pair of residues with those before.
 
-As Waterman and Eggert define them (J. Mol. Biol. 197:723, 1987); BLAST's several HSPs, exactly. Each has the E-value
-of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
+They are those of Waterman and Eggert (J. Mol. Biol. 197:723, 1987), as BLAST's several HSPs of a subject but exact.
+Each has the E-value of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
 
-A further alignment costs one to two times the cells of the pair, computed one after the other
+A further alignment costs one to two times the cells of the pair. Those of one hit are computed one after the other
 (``cpu/pairs/further.cpp``); hits are worked on side by side.
 """
 
@@ -40,7 +40,7 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
     first : PairAlignment
         The best, local.
     most : int
-        How many to find.
+        Most to find.
     least : int, optional
         The least score of one, at least 1.
 
@@ -65,14 +65,14 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
 
 @dataclass(frozen=True)
 class Further:
-    """Finds what a hit's `hsps` hold after its best alignment.
+    """Finds the further alignments of a hit: what its `hsps` hold after the best one.
 
     Parameters
     ----------
     most : int
         Alignments of a hit, the best included.
     least : int
-        Scores below do not reach the E-value threshold or ``min_score``.
+        Least score of one: lower ones miss the E-value threshold or ``min_score``.
     threshold : float or None
         Largest E-value.
     filters : HitFilters
@@ -88,7 +88,7 @@ class Further:
     numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
 
     def find(self, best: Later[PairAlignment], subject_length: int) -> list[Hsp]:
-        """Find those of a hit, from its best alignment and its subject's length in residues."""
+        """Find the further alignments of a hit, from its best alignment and its subject's length in residues."""
         found = further_alignments(best.get(), self.most - 1, self.least)
         numbers = self.numbers([pair.score for pair in found], np.full(len(found), subject_length))
         return [

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from swsearch.engines.pair_base import PairAligner
 
 ALIGNMENT_MEMORY = 32 << 20
-"""Bytes for the tables of each hit that is being aligned; two titins fit, in little more time than with more. Hits of
+"""Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
 more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
 
-BATCH_RESIDUES = 16 << 20
-"""Subject residues, of hits that are aligned in one call of the extension; about 40,000 hits."""
+HIT_BATCH_RESIDUES = 16 << 20
+"""Subject residues of the hits that are aligned in one call of the extension; about 40,000 hits."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     results : sequence of SearchResult
         From a search job.
     threads : int
-        Hits that are aligned side by side on the CPU, the longest first, so that the threads end together; the tables
-        of each take at most `ALIGNMENT_MEMORY`.
+        Hits that are aligned side by side on the CPU, the longest first, so that all threads end at about the same
+        time; the tables of each take at most `ALIGNMENT_MEMORY`.
     aligner : PairAligner, optional
-        What aligns instead; where it fails the CPU goes on. The alignments are the same.
+        What aligns instead of the CPU, which goes on where it fails. The alignments are the same.
     """
     everything = [hit for result in results for hit in result.hits]
     hits = [hit for hit in everything if not hit.is_aligned]
@@ -136,7 +136,7 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
         needed = tracing.enough_memory(hit.query_length, hit.subject_length)
         if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
             continue
-        if batch and (residues > BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
+        if batch and (residues > HIT_BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
             yield batch
             batch, residues = [], 0
         batch.append((hit, sequences))

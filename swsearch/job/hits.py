@@ -1,4 +1,4 @@
-"""From a selection to hits: with statistics, alignments to be found, and filters that take these."""
+"""From a selection to hits: with statistics, alignments to be found, and filters that need them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from swsearch.statistics.choice import HitNumbers, numbers_of
 from swsearch.statistics.karlin_altschul import Statistics
 
 FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
-"""Candidates that are aligned at a time until enough have passed the filters: some for each thread, few in vain, and
-no more than memory holds."""
+"""Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
+and no more than memory holds."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class HitMaker:
     options : SearchOptions
         What is asked for.
     least : LeastScores
-        What further alignments must reach.
+        Least scores of further alignments.
     threads : int
         Hits that are aligned at a time, where filters take alignments.
     """

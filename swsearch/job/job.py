@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
-the time that scoring this many takes; more would only keep more hits in memory."""
+the time of scoring this many; larger groups would only keep more hits in memory."""
 
 FIT_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
@@ -76,7 +76,7 @@ class SearchJob:
     Raises
     ------
     InputError
-        If the filters name a subject that the database has not, or leave none, or it has not the mask.
+        If the filters name a subject that the database lacks, or leave no subject, or the database lacks the mask.
     """
 
     def __init__(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import IntArray
 from swsearch.job.options import SearchOptions
 from swsearch.statistics.fitted import FittedStatistics
-from swsearch.statistics.karlin_altschul import KarlinAltschul, MinimumScores, Statistics, statistics_for
+from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, Statistics, statistics_for
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-
-LongArray = npt.NDArray[np.int64]
 
 
 class LeastScores:
@@ -36,11 +35,11 @@ class LeastScores:
 
     @cached_property
     def published(self) -> KarlinAltschul | None:
-        """What is reported beside fitted E-values, where it exists."""
+        """Published statistics, which are reported beside fitted E-values where they exist."""
         options = self.options
         return statistics_for(options.scoring, options.mode) if options.is_fitted else None
 
-    def of(self, query_length: int) -> LongArray:
+    def of(self, query_length: int) -> IntArray:
         """Tabulate the least score of a hit, exactly where statistics are published; fitted ones are not known yet.
 
         Returns
@@ -52,14 +51,20 @@ class LeastScores:
         longest = int(lengths[-1]) if len(lengths) else 0
         least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
         if statistics is not None and threshold is not None and query_length:
-            assert self._minimum_scores is not None
-            least[lengths] = self._minimum_scores.of(threshold, query_length)
+            assert self._least_by_length is not None
+            least[lengths] = self._least_by_length.of(threshold, query_length)
         if self.options.filters.min_score is not None:
             np.maximum(least, self.options.filters.min_score, out=least)
         return least
 
-    def of_further(self, query_length: int, statistics: Statistics | None) -> LongArray:
-        """Tabulate the least score of a further alignment, or less: its E-value has the last word; as `of`."""
+    def of_further(self, query_length: int, statistics: Statistics | None) -> IntArray:
+        """Tabulate the least score of a further alignment, or a little less: its E-value is checked afterwards.
+
+        Returns
+        -------
+        ndarray, shape (longest subject + 1,), int64
+            By subject length, matrix units.
+        """
         least, threshold = self.of(query_length), self.options.threshold
         if isinstance(statistics, FittedStatistics) and threshold is not None:
             fitted = statistics.least_scores(threshold, len(least) - 1, self.effective_residues)
@@ -75,6 +80,6 @@ class LeastScores:
         return lengths
 
     @cached_property
-    def _minimum_scores(self) -> MinimumScores | None:
+    def _least_by_length(self) -> LeastByLength | None:
         statistics = self.options.statistics
-        return MinimumScores(statistics, self._lengths, self.effective_residues) if statistics else None
+        return LeastByLength(statistics, self._lengths, self.effective_residues) if statistics else None

@@ -37,7 +37,7 @@ class SearchOptions:
     statistics_method : {"auto", "published", "fitted", "none"}
         What E-values come from; see `swsearch.statistics.choice`.
     filters : HitFilters
-        What a hit must be like besides; `max_hits` counts those that are so.
+        What else a hit must be like; `max_hits` counts those that pass.
     max_alignments : int
         Most alignments of a hit, in local mode.
     query_mask : {"none", "lower", "tantan"}
@@ -101,5 +101,5 @@ class SearchOptions:
 
     @property
     def max_candidates(self) -> int:
-        """Subjects that may be needed for `max_hits` hits: more, where some turn out to be none when aligned."""
+        """Subjects that may be needed for `max_hits` hits: more, where filters may refuse some after alignment."""
         return sys.maxsize if self.filters.needs_alignments else self.max_hits

@@ -1,4 +1,4 @@
-"""Which subjects are a query's best: the one order of hits, and what keeps the best in it.
+"""The order of hits, and what keeps a query's best subjects by it.
 
 The order is score descending, then the subject's place in the input ascending. No two subjects are equal in it, so
 that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import IntArray
+
 if TYPE_CHECKING:
     from swsearch.blocks import Chunk
     from swsearch.engines.base import Candidates, ScoreArray
     from swsearch.statistics.fitted import FittedStatistics
-
-LongArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Ranked:
         Each subject's place in the input.
     """
 
-    scores: LongArray
-    subjects: LongArray
+    scores: IntArray
+    subjects: IntArray
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -50,7 +50,7 @@ class Ranked:
 
 
 def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int) -> Ranked:
-    """Return the best of some subjects, at most so many.
+    """Return the best of some subjects, at most ``limit``.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class TopHits:
         Which subjects may be hits, in input order; by default all.
     """
 
-    def __init__(self, by_length: LongArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, by_length: IntArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
         self.by_length, self._limit, self._allowed = by_length, limit, allowed
         self.ranked = rank([], [], limit)
 
@@ -108,7 +108,7 @@ def best_by_fit(
     statistics: FittedStatistics,
     evalue: float,
     database_residues: int,
-) -> LongArray:
+) -> IntArray:
     """Return the subjects whose E-value is at most ``evalue``, ascending.
 
     Parameters
@@ -129,7 +129,7 @@ def best_by_fit(
     ndarray, shape (n,), int64
         Places in the input.
     """
-    # few reach a score that may do, and only theirs are looked at twice
+    # only the few scores that may be good enough get an E-value
     least = statistics.least_scores(evalue, int(lengths.max(initial=0)), database_residues)
     likely = np.flatnonzero(scores >= least[lengths])
     evalues = statistics.evalues(scores[likely], statistics.query_length, lengths[likely], database_residues)

@@ -101,7 +101,8 @@ class SearchResults:
         Parameters
         ----------
         aligned : bool
-            Whether the hits of each are aligned, together; so they are where a hit may have several alignments.
+            Whether to align the hits, all of a batch together; this is always done where hits may have further
+            alignments.
         """
         threads = self._threads or available_processors()
         while batch := self._next_batch():

@@ -30,11 +30,11 @@ class Selection:
     candidates : Ranked
         The best subjects that reach the threshold and that the filters by score and identifier let pass.
     limit : int
-        How many candidates are kept: the best so many.
+        Most candidates that are kept.
     statistics : Statistics or None
         What bit scores and E-values come from.
     reason : str
-        Why there are none, where that is not plain from scoring and mode.
+        Why there are no statistics, where scoring and mode do not say it already.
     distribution : ScoreCounts or None
         How many subjects have which score, where that was asked for.
     """

@@ -1,4 +1,4 @@
-"""One writer a format, and the table of them: what each goes by, and which file names mean it.
+"""One writer per format, and the table of them: what each goes by, and which file names mean it.
 
 A format is added by writing a `Writer` in a module of its own and by a line in `KINDS`.
 """

@@ -18,8 +18,8 @@ from swsearch.run_info import RunInfo
 if TYPE_CHECKING:
     import pyarrow
 
-GROUP_ROWS = 65_536
-"""Rows that are written together; a file of more is read in parts."""
+ROWS_TOGETHER = 65_536
+"""Rows that are written together; a file that has more can be read in parts."""
 
 METADATA_KEY = "swsearch"
 """Where the schema's metadata has what `swsearch.report.provenance` says, as JSON."""
@@ -60,7 +60,7 @@ def _text(text: str) -> str:
     return headers.encodable(text)
 
 
-COLUMNS: dict[str, TypedColumn] = {
+ARROW_COLUMNS: dict[str, TypedColumn] = {
     column.name: column
     for column in (
         TypedColumn("query_index", "int64", lambda place, hit, hsp: place.query, False),
@@ -102,7 +102,7 @@ ASKED_FOR = ("query_row", "subject_row")
 
 
 class ArrowWriter(BinaryWriter):
-    """Base of the formats with types: a row an alignment, coordinates 0-based half-open.
+    """Base of the formats with types: one row per alignment, coordinates 0-based half-open.
 
     Numbers that are not there (bit scores, E-values, z-scores) are null. Headers are as they were, merged ones (0x01)
     included; bytes that were not UTF-8 are U+FFFD. The schema's metadata has the run's provenance, as JSON under
@@ -120,7 +120,7 @@ class ArrowWriter(BinaryWriter):
         _check_pyarrow()
         super().__init__(stream)
         self._sink = _Counting(stream)
-        self._columns = columns or [column for column in COLUMNS.values() if column.name not in ASKED_FOR]
+        self._columns = columns or [column for column in ARROW_COLUMNS.values() if column.name not in ASKED_FOR]
         self.needs_alignments = any(column.needs_alignment for column in self._columns)
         self._rows: list[tuple[Any, ...]] = []
         self._queries = 0
@@ -150,9 +150,9 @@ class ArrowWriter(BinaryWriter):
                 at = Place(result, self._queries, number, place)
                 self._rows.append(tuple(value(at, hit, hsp) for value in values))
         self._queries += 1
-        while len(self._rows) >= GROUP_ROWS:
-            self._write_group(self._rows[:GROUP_ROWS])
-            del self._rows[:GROUP_ROWS]
+        while len(self._rows) >= ROWS_TOGETHER:
+            self._write_group(self._rows[:ROWS_TOGETHER])
+            del self._rows[:ROWS_TOGETHER]
 
     def end(self) -> None:
         """Write the last rows, and what closes the file."""
@@ -162,7 +162,7 @@ class ArrowWriter(BinaryWriter):
         self._close()
 
     def discard(self) -> None:
-        """Close what pyarrow holds; nothing that it still wants to write is wanted."""
+        """Close what pyarrow holds, and ignore what it still writes."""
         self._sink.deaf = True
         self._close()
 
@@ -198,7 +198,7 @@ class ParquetWriter(ArrowWriter):
         return parquet.ParquetWriter(self._sink, schema, compression="zstd")
 
     def _write(self, batch: pyarrow.RecordBatch) -> None:
-        self._file.write_batch(batch, row_group_size=GROUP_ROWS)
+        self._file.write_batch(batch, row_group_size=ROWS_TOGETHER)
 
 
 class ArrowFileWriter(ArrowWriter):
@@ -217,10 +217,10 @@ def _choose(names: list[str], outfmt: str) -> list[TypedColumn]:
     """Find columns by name; none at all means all but `ASKED_FOR`."""
     chosen: dict[str, TypedColumn] = {}
     for name in names:
-        if name not in COLUMNS:
-            remedy = did_you_mean(name.lower(), COLUMNS, 3)
-            raise OptionError("outfmt", outfmt, f"columns out of {', '.join(COLUMNS)}, not {name!r}", remedy)
-        chosen.setdefault(name, COLUMNS[name])
+        if name not in ARROW_COLUMNS:
+            remedy = did_you_mean(name.lower(), ARROW_COLUMNS, 3)
+            raise OptionError("outfmt", outfmt, f"columns out of {', '.join(ARROW_COLUMNS)}, not {name!r}", remedy)
+        chosen.setdefault(name, ARROW_COLUMNS[name])
     return list(chosen.values())
 
 
@@ -235,7 +235,7 @@ def _check_pyarrow() -> None:
 
 
 class _Counting:
-    """A stream that pyarrow can ask for its place, which a pipe does not know, and that can go deaf."""
+    """A stream that counts its own place, since a pipe knows none, and that can be told to ignore what is written."""
 
     closed = False
 

@@ -23,7 +23,7 @@ class Writer(ABC):
     Attributes
     ----------
     needs_alignments : bool
-        False when nothing of what is written asks for the hits' alignments, so that a job need not find them.
+        False when what is written takes no alignments, so that a job need not find them.
     needs_distribution : bool
         True when results are to keep how the whole database scores (`SearchOptions.distribution`).
     needs_checksums : bool
@@ -42,7 +42,7 @@ class Writer(ABC):
 
     @classmethod
     def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> Writer:
-        """Make a writer as ``--outfmt`` asks for it; ``columns`` is what stands behind its name.
+        """Make a writer as ``--outfmt`` asks for it; ``columns`` is what follows its name.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Writer(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Write what stands behind the last result."""
+        """Write what follows the last result."""
 
     def discard(self) -> None:  # noqa: B027  # most writers hold nothing
         """Let go of what is held besides the stream; called last, after a failure too."""

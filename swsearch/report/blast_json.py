@@ -13,7 +13,7 @@ from swsearch.run_info import RunInfo
 
 
 class BlastJsonWriter(Writer):
-    """One object whose list BlastOutput2 has a report a query, each on a line of its own, streamed.
+    """One object whose list BlastOutput2 has one report per query, each on a line of its own, streamed.
 
     Coordinates count from 1 and include the end. What `swsearch.report.blast_terms` says holds; headers that were
     merged into one are several entries of a hit's ``description``. A number that is not there (bit scores and

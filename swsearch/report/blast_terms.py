@@ -1,4 +1,4 @@
-"""What BLAST's XML (5) and JSON (15) say alike: program, parameters, statistics and messages.
+"""What BLAST's XML (5) and JSON (15) have in common: program, parameters, statistics and messages.
 
 Identifiers are those that blastp prints with a database made with ``-parse_seqids``, and that diamond prints: queries
 are ``Query_1``, ``Query_2`` ... with their whole header as the title, hits have their identifier, and the rest of the
@@ -78,7 +78,7 @@ def search_statistics(result: SearchResult) -> SearchStatistics:
 
 
 def message(result: SearchResult) -> str:
-    """Return what is to be said of a query's result; mostly nothing."""
+    """Return the message of a query's result; mostly empty."""
     parts = []
     if not result.query_length:
         parts.append("Sequence contains no data")

@@ -19,7 +19,7 @@ _HEAD = """<?xml version="1.0"?>
 _NEVER = re.compile("[\ufffe\uffff]")
 """What no XML 1.0 document may hold (section 2.2), beside the controls and surrogates that `headers` replaces."""
 
-NO_NUMBER = "NaN"
+XML_NO_NUMBER = "NaN"
 """What stands for an E-value, threshold or bit score where there is none: XML Schema's word, which every reader of
 floats takes. The elements may not be left out."""
 
@@ -27,7 +27,7 @@ Value = str | int | float | None
 
 
 class BlastXmlWriter(Writer):
-    """BLAST XML: an Iteration a query, streamed; coordinates count from 1 and include the end.
+    """BLAST XML: one Iteration per query, streamed; coordinates count from 1 and include the end.
 
     What `swsearch.report.blast_terms` says holds. Headers that were merged into one are joined by `` >`` in Hit_def,
     as blastp does it, and Biopython's SearchIO takes them apart again. All is ASCII, other characters by reference.
@@ -41,7 +41,7 @@ class BlastXmlWriter(Writer):
         self._run = run
 
     def write(self, result: SearchResult) -> None:
-        """Write the Iteration of one query, behind the first lines if it is the first."""
+        """Write the Iteration of one query, after the first lines if it is the first."""
         if not self._queries:
             self._write_head(blast_terms.query_title(result), result.query_length)
         self._queries += 1
@@ -158,7 +158,7 @@ def _hsp_lines(number: int, hsp: Hsp) -> list[str]:
 
 def _element(indent: str, name: str, value: Value) -> str:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        text = NO_NUMBER
+        text = XML_NO_NUMBER
     elif isinstance(value, float):
         text = f"{value:g}"
     else:

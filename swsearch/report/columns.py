@@ -24,7 +24,7 @@ STANDARD = (
 
 
 class Row:
-    """A line of a table as the columns see it: what several columns need is found once, what none needs is not found.
+    """A line of a table as the columns see it: what several columns need is worked out once, what none needs is not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Identifiers and headers made fit to print: whatever a FASTA header holds, it stays on its line and in its cell."""
+"""Identifiers and headers made fit to print: whatever a FASTA header holds, it fills one cell of one line."""
 
 from __future__ import annotations
 

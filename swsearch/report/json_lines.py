@@ -1,4 +1,4 @@
-"""JSON lines: an object a query on a line of its own, for programs."""
+"""JSON lines: one object per query, each on a line of its own, for programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swsearch.statistics.fitted import FittedStatistics
 
 
 class JsonLinesWriter(Writer):
-    """One JSON object a query, one line an object.
+    """One JSON object per query, one line per object.
 
     An object holds ``query`` (id, description, length), ``database`` (name, subjects, residues), ``parameters``
     (matrix, gap_open, gap_extend, mode, statistics, effective_residues; filters, masks and the like where they were
@@ -24,8 +24,8 @@ class JsonLinesWriter(Writer):
     ``parameters`` has ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores
     at the lengths between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and
     ``evalue_published`` where there are published statistics too; bit scores are null outside local mode. Where there
-    are no statistics, ``no_statistics`` says why. Where several alignments a hit were asked for,
-    ``further_alignments`` of a hit holds those behind the best, which is the hit's own, with the same keys. Headers
+    are no statistics, ``no_statistics`` says why. Where several alignments per hit were asked for,
+    ``further_alignments`` of a hit holds those after the best, which is the hit's own, with the same keys. Headers
     are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 

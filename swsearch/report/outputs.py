@@ -159,7 +159,7 @@ def _check_places(outputs: Sequence[Output]) -> None:
 
 
 def _check_extension(output: Output) -> None:
-    """Refuse one format under another's extension: it would be read wrongly, or not at all."""
+    """Refuse one format under another's extension: programs would read it wrongly, or not at all."""
     if output.path is None or is_stdout(output.path) or not _is_regular(output.path):
         return
     meant, kind = report.kind_of_file(output.path), report.kind_of(output.outfmt)
@@ -201,7 +201,7 @@ class Reports:
             writer.write(result)
 
     def end(self) -> None:
-        """Write what stands behind the last result."""
+        """Write what follows the last result."""
         for writer in self._writers:
             writer.end()
 
@@ -223,7 +223,7 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
 
 
 TOGETHER = 64
-"""Results that are aligned together where they come from no search that is still to run."""
+"""Results that are aligned together, where they are not taken from a running search."""
 
 
 def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) -> None:

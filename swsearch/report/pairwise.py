@@ -13,8 +13,8 @@ from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
-BLOCK = 60
-"""Alignment columns a line."""
+LETTERS_PER_LINE = 60
+"""Alignment columns per line."""
 
 TITLE_WIDTH = 68
 """Characters of a title in the list of hits, and of a line of a wrapped title, as in blastp's report."""
@@ -24,7 +24,7 @@ class PairwiseWriter(Writer):
     """A report for reading; coordinates count from 1 and include the end.
 
     Fitted statistics of global and semi-global alignment have no bits, so raw scores stand in their place; a note
-    with each query says what was fitted. Without statistics (none asked for, databases too small for a fit) raw
+    with each query says what was fitted. Without statistics (none asked for, or a database too small for a fit) raw
     scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns shows the
     number of the residue before it.
     """
@@ -152,8 +152,8 @@ def _blocks(rows: tuple[str, str, str], query_at: int, subject_at: int, largest:
     top, middle, bottom = rows
     width = len(str(largest))
     indent = " " * (len("Query  ") + width + 2)
-    for start in range(0, len(top), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(top), LETTERS_PER_LINE):
+        part = slice(start, start + LETTERS_PER_LINE)
         query_line, query_at = _side("Query", top[part], query_at, width)
         subject_line, subject_at = _side("Sbjct", bottom[part], subject_at, width)
         yield query_line

@@ -1,6 +1,6 @@
 """What a file says of the search that it came from: everything that decides its content, and nothing else.
 
-No time, host, engine or number of threads: output is the same bytes for all of these.
+No time, host, engine or number of threads: the output has the same bytes whatever these are.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from swsearch.statistics.fitted import FittedStatistics
 
 
 class TabularWriter(Writer):
-    """A line an alignment, columns separated by tabs; coordinates count from 1 and include the end.
+    """One line per alignment, columns separated by tabs; coordinates count from 1 and include the end.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class TabularWriter(Writer):
 
 
 class CommaSeparatedWriter(TabularWriter):
-    """A line an alignment, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
+    """One line per alignment, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
 
     def write(self, result: SearchResult) -> None:
         """Write the hits of one query."""

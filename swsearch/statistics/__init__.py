@@ -1,1 +1,1 @@
-"""Where E-values come from."""
+"""Where E-values come from: published constants, or a fit to each query's scores."""

@@ -29,7 +29,7 @@ def statistics_in_force(
 
 
 def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None) -> None:
-    """Raise unless there is such a method, it has an answer here, and the options that need E-values get some.
+    """Raise unless the method exists, can be used here, and gives E-values where an option needs them.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def why_none(problem: str = "", published: bool = False) -> str:
     Parameters
     ----------
     problem : str
-        What kept the fit from being made; by default, none was asked for.
+        Why the fit could not be made; empty where none was asked for.
     published : bool
         Whether published statistics would have had an answer.
     """

@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from swsearch.blocks import FloatArray
 
 EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
 _SERIES_FROM = 2.0
-"""Student's t from which its tail is summed as a series: nearer 0 that converges slowly, further out the closed form
+"""Value of t above which the tail is summed as a series. Below, the series converges slowly; above, the closed form
 loses all digits to cancellation."""
 
 
@@ -28,7 +28,7 @@ class Distribution(Protocol):
         """As the output names it."""
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
-        """Return the probability of a value of at least ``z``, to a small relative error far out too."""
+        """Return the probability of a value of at least ``z``, of any shape; precise far out too."""
 
     def upper(self, probability: float) -> float:
         """Return the value above which this probability lies; at most a half."""
@@ -115,7 +115,7 @@ def _bisected(distribution: StudentT, probability: float) -> float:
     low, high = 0.0, 1.0
     while distribution.survival(high) > probability:
         high *= 2
-    for _ in range(80):  # halves what is left to nothing
+    for _ in range(80):  # each turn halves the interval
         middle = (low + high) / 2
         low, high = (middle, high) if distribution.survival(middle) > probability else (low, middle)
     return high

@@ -32,20 +32,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.scoring import Mode
 from swsearch.statistics.distributions import EULER, Distribution, Gumbel, StudentT
 from swsearch.statistics.regression import BrokenLine, Lengths, Sample
-
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 
 DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT(31), "semiglobal": Gumbel()}
 """What z-scores are held to."""
 
 STEPS: dict[Mode, float] = {"local": 0.5, "global": 0.15, "semiglobal": 0.5}
-"""Distance of the broken line's knots, in log length. Around the query's length, where a knot is sure to be, the mean
-of global scores turns within a few tenths; that of semi-global scores hardly depends on length, and that of local
-scores is straight, so that knots are those of the variance."""
+"""Distance of the broken line's knots, in log length. The mean of global scores turns within a few tenths of the
+query's length, where there always is a knot. That of semi-global scores hardly depends on length and that of local
+scores is straight, so there the knots serve the variance."""
 
 LEAST_SUBJECTS = 500
 """Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
@@ -56,13 +54,13 @@ LEAST_BETWEEN = 50
 """Subjects between two knots; with fewer, knots are left out."""
 
 OUTLIER = 0.1
-"""A subject is left out of the fit if so few or fewer of its score, on its side, are expected in the database."""
+"""A subject is left out of the fit if at most so many scores as extreme as its own are expected in the database."""
 
 MOST_OUTLIERS = 0.2
-"""Share of outliers above which a fit would describe nobody."""
+"""Share of outliers above which there is no fit."""
 
 LEAST_VARIANCE = 1 / 12
-"""Variance that rounding to whole numbers makes; below, scores are equal but for rounding."""
+"""Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
 
 _ROUNDS = 20
 """Most rounds of leaving out; usually four to eight are enough."""
@@ -81,7 +79,7 @@ class Fit:
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     gap_extend : int
-        What each residue that one side has more costs at least, in global mode.
+        In global mode, the least cost of each residue by which one sequence is longer.
     n_subjects, residues : int
         The database.
     """
@@ -101,13 +99,26 @@ class Fit:
         """As the output names it."""
         return f"{self.distribution.name} fitted to this database's {self.n_subjects:,} scores by log length"
 
-    def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> LongArray:
-        """Take out what is known of a score beforehand: in global mode, the cost of the difference in length."""
+    def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> IntArray:
+        """Take out what is known of a score beforehand: in global mode, the cost of the difference in length.
+
+        Parameters
+        ----------
+        scores, lengths : array_like, shape (n,), integer
+            Matrix units, and residues of the subjects.
+        query_length : int
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            Matrix units.
+        """
         values = np.asarray(scores, dtype=np.int64)
         if self.mode != "global" or not self.gap_extend:
             return values
         difference = np.abs(np.asarray(lengths, dtype=np.int64) - query_length)
-        adjusted: LongArray = values + self.gap_extend * difference
+        adjusted: IntArray = values + self.gap_extend * difference
         return adjusted
 
 
@@ -122,7 +133,7 @@ class FittedStatistics:
     query_length : int
         Residues.
     n_fitted, n_outliers : int
-        Subjects that were described, and subjects that were left out as relatives or oddities.
+        Subjects that were fitted, and subjects that were left out as outliers.
     log_lengths, means, variances : tuple of float
         The broken lines' knots: of scores, in global mode after `Fit.adjust`, matrix units.
     """
@@ -137,7 +148,7 @@ class FittedStatistics:
 
     @property
     def name(self) -> str:
-        """Named so in the output."""
+        """As the output names it."""
         return self.fit.name
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
@@ -145,6 +156,18 @@ class FittedStatistics:
 
         They are (lambda * score - ln K) / ln 2 with `karlin_altschul`'s lambda and K for the subject's length: where
         the E-value is small, it is the number of subjects times the lengths of query and subject times 2**-bits.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n,)
+            Raw scores, matrix units.
+        subject_lengths : array_like, shape (n,)
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64, or None
+            Bits.
         """
         if self.fit.mode != "local":
             return None
@@ -170,7 +193,7 @@ class FittedStatistics:
         Returns
         -------
         ndarray, shape (n,), float64
-            Minus infinity for an empty subject, which the fit knows nothing of.
+            Minus infinity for an empty subject, about which the fit says nothing.
         """
         lengths = np.asarray(subject_lengths, dtype=np.int64)
         mean, variance = self._at(lengths)
@@ -200,13 +223,13 @@ class FittedStatistics:
         survival = self.fit.distribution.survival(self.z_scores(scores, lengths) - half_unit)
         return self._subjects(database_residues) * survival
 
-    def least_scores(self, evalue: float, longest: int, database_residues: int) -> LongArray:
+    def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
         """Bound from below the scores that have an E-value of at most ``evalue``, by subject length.
 
         Returns
         -------
         ndarray, shape (longest + 1,), int64
-            At most two less than the least such score: `evalues` has the last word.
+            At most two less than the least such score, so that `evalues` has to be asked too.
         """
         probability = max(evalue / self._subjects(database_residues), 1e-300)
         if probability >= 0.5:  # everything better than average
@@ -215,11 +238,11 @@ class FittedStatistics:
         mean, variance = self._at(lengths)
         known = self.fit.adjust(np.zeros(longest + 1), lengths, self.query_length)
         z = self.fit.distribution.upper(probability)
-        least: LongArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
+        least: IntArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
         return least
 
     def parameters(self) -> dict[str, Any]:
-        """Return what was fitted, as plain values: what `mean` and `standard_deviation` are at some lengths."""
+        """Return what was fitted, as plain values: what ``mean`` and ``standard_deviation`` are at some lengths."""
         knots = [
             {"length": round(math.exp(x)), "mean": mean - self._known(x), "standard_deviation": math.sqrt(variance)}
             for x, mean, variance in zip(self.log_lengths, self.means, self.variances, strict=True)
@@ -247,7 +270,7 @@ class FittedStatistics:
             f"length, by log length at {len(self.log_lengths)} knots; {self.n_outliers:,} outliers left out"
         )
 
-    def _lambda_log_k(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
+    def _lambda_log_k(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return lambda and log K by subject length; like E-values, they take a score half a unit below it."""
         mean, variance = self._at(lengths)
         lambda_ = math.pi / np.sqrt(6 * variance)
@@ -261,7 +284,7 @@ class FittedStatistics:
         """Return the number of subjects that a database of so many residues amounts to."""
         return (self.n_fitted + self.n_outliers) * (database_residues / self.fit.residues)
 
-    def _at(self, lengths: LongArray) -> tuple[FloatArray, FloatArray]:
+    def _at(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
         x = np.log(np.maximum(lengths, 1))
         return np.interp(x, self.log_lengths, self.means), np.interp(x, self.log_lengths, self.variances)
 
@@ -276,7 +299,7 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
     query_length : int
         Residues.
     lengths : Lengths
-        The subjects'; empty subjects are left aside.
+        The subjects'; empty subjects take no part.
     scores : array_like, shape (n_subjects,), int32
         Exact scores, matrix units, in input order.
 

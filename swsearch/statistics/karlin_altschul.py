@@ -18,9 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray
 from swsearch.scoring import Mode, Scoring
-
-FloatArray = npt.NDArray[np.float64]
 
 DEFAULT_EVALUE = 10.0
 """Hits with a larger E-value are not reported, as BLAST, SWIPE, FASTA and HMMER have it."""
@@ -57,7 +56,20 @@ class Statistics(Protocol):
         """As the output names it."""
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
-        """Normalise raw scores, in bits; None where bits have no basis."""
+        """Normalise raw scores; None where bits have no basis.
+
+        Parameters
+        ----------
+        scores : array_like, shape (n,)
+            Raw scores, matrix units.
+        subject_lengths : array_like, shape (n,)
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64, or None
+            Bits.
+        """
 
     def evalues(
         self,
@@ -66,7 +78,7 @@ class Statistics(Protocol):
         subject_lengths: npt.ArrayLike,
         database_residues: int,
     ) -> FloatArray:
-        """Compute the expected number of chance hits at least as good; see `KarlinAltschul.evalues`."""
+        """See `KarlinAltschul.evalues`."""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain values, by name."""
@@ -99,7 +111,7 @@ class KarlinAltschul:
     gap_first: int
 
     name = "Karlin-Altschul, BLAST's constants and finite-size correction"
-    """Named so in the output."""
+    """As the output names it."""
 
     def parameters(self) -> dict[str, Any]:
         """See `Statistics.parameters`."""
@@ -152,7 +164,21 @@ class KarlinAltschul:
         subject: tuple[FloatArray, FloatArray],
         subjects: FloatArray,
     ) -> FloatArray:
-        """Compute E-values from both sides' `finite_size` and the number of subjects that the database amounts to."""
+        """Compute E-values from what both sides leave room for.
+
+        Parameters
+        ----------
+        y : ndarray, shape (n,), float64, or float
+            Raw scores, matrix units.
+        query, subject : tuple of ndarray, shape (n,), float64
+            What `finite_size` returns for them.
+        subjects : ndarray, shape (n,), float64
+            Number of such subjects that the database amounts to.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+        """
         (p_query, above_query), (p_subject, above_subject) = query, subject
         tau = 2 * self.gap_first * (self.alpha_ungapped - self.sigma)
         covariance = np.maximum(2 * self.sigma / self.lambda_, self.sigma * y + tau)
@@ -163,7 +189,20 @@ class KarlinAltschul:
     def finite_size(
         self, y: FloatArray | np.float64, length: FloatArray | np.float64
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the expected room for an alignment of score y, and the probability that there is room."""
+        """Compute how much room a sequence leaves for an alignment.
+
+        Parameters
+        ----------
+        y : ndarray, shape (n,), float64, or float
+            Raw scores, matrix units.
+        length : ndarray, shape (n,), float64, or float
+            Residues.
+
+        Returns
+        -------
+        room, probability : ndarray, shape (n,), float64
+            The expected room for an alignment of this score, in residues, and the probability that there is room.
+        """
         b = 2 * self.gap_first * (self.a_ungapped - self.a)
         beta = 2 * self.gap_first * (self.alpha_ungapped - self.alpha)
         room = length - (self.a * y + b)
@@ -173,10 +212,10 @@ class KarlinAltschul:
         return room * probability + deviation / math.sqrt(2 * math.pi) * np.exp(-0.5 * ratio**2), probability
 
 
-class MinimumScores:
-    """The smallest scores that are hits, by subject length, for any number of queries.
+class LeastByLength:
+    """The least scores that are hits, by subject length, for any number of queries.
 
-    What depends on the subjects alone is computed once a score, and serves every query.
+    What depends on the subjects alone is computed once per score, and serves every query.
 
     Parameters
     ----------
@@ -197,7 +236,7 @@ class MinimumScores:
         self._sides: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def of(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
-        """Find for each subject length the smallest score whose E-value is at most ``evalue``.
+        """Find for each subject length the least score whose E-value is at most ``evalue``.
 
         Returns
         -------
@@ -209,8 +248,8 @@ class MinimumScores:
         all_good = 64
         while all_good < 1 << 24 and not self._good(all_good, evalue, query_length).all():
             all_good *= 2
-        none_good = 0  # too small, or the answer is 1
-        while all_good - none_good > 1:  # the smallest score that is enough for all
+        none_good = 0  # too low, or the answer is 1
+        while all_good - none_good > 1:  # the least score that is enough for all
             middle = (none_good + all_good) // 2
             if self._good(middle, evalue, query_length).all():
                 all_good = middle

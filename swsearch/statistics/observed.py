@@ -1,4 +1,4 @@
-"""How the whole database scores with one query, and how many subjects should score so by chance.
+"""How the whole database scores with one query, and how many subjects should have each score by chance.
 
 A search that scores every subject exactly knows this distribution; one that looks for candidates first never sees it.
 It is what shows whether E-values can be believed: counts that follow the expected curve up to where the hits begin.
@@ -12,31 +12,30 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.regression import Lengths
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
 AtLeast = Callable[[int], float]
-"""Subjects that are expected to score so much or more."""
+"""From a score to the number of subjects that are expected to reach it."""
 
 MOST_BINS = 160
 """Bins up to where the curve ends; scores that spread wider are binned by more than one unit."""
 
 CURVE_END = 0.01
-"""Expected subjects of a score or more below which the curve ends."""
+"""The curve ends where fewer subjects than this are expected to score as much or more."""
 
 STRAY_SHARE = 0.001
 """Share of the subjects on either side that may lie outside the bins: in global mode a few very long subjects, which
 score -30,000, would leave no room for the others."""
 
 REACH = 4.0
-"""Bins begin at the lowest score, but not further below the median than so many times the 5th percentile is."""
+"""Bins begin at the lowest score, but at most this many times as far below the median as the 5th percentile is."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """How many subjects have which score with one query; of parts of a database, they add up.
+    """How many subjects have which score with one query; those of a database's parts can be added.
 
     Parameters
     ----------
@@ -46,8 +45,8 @@ class ScoreCounts:
         Subjects of each score.
     """
 
-    scores: LongArray
-    counts: LongArray
+    scores: IntArray
+    counts: IntArray
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         scores, place = np.unique(np.concatenate((self.scores, other.scores)), return_inverse=True)
@@ -97,9 +96,9 @@ class ScoreDistribution:
         Subjects that are expected in each bin by chance; None where there are no statistics.
     """
 
-    scores: LongArray
-    counts: LongArray
-    edges: LongArray
+    scores: IntArray
+    counts: IntArray
+    edges: IntArray
     expected: FloatArray | None
 
     @property
@@ -109,7 +108,7 @@ class ScoreDistribution:
 
     @property
     def width(self) -> int:
-        """Matrix units a bin."""
+        """Matrix units per bin."""
         return int(self.edges[1] - self.edges[0])
 
     @property
@@ -117,7 +116,7 @@ class ScoreDistribution:
         """Subjects that score less than the first bin."""
         return int(self.counts[self.scores < self.edges[0]].sum())
 
-    def histogram(self) -> tuple[LongArray, LongArray]:
+    def histogram(self) -> tuple[IntArray, IntArray]:
         """Count the subjects by bin, going on in steps of the same width beyond the last.
 
         Returns
@@ -144,7 +143,7 @@ class ScoreDistribution:
 def distribution_of(
     counted: ScoreCounts, query_length: int, lengths: Lengths, statistics: Statistics | None, database_residues: int
 ) -> ScoreDistribution | None:
-    """Put beside a query's scores what was to be expected.
+    """Compare a query's scores with what is expected by chance.
 
     Parameters
     ----------
@@ -201,8 +200,8 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
     return of_fit
 
 
-def _edges(scores: LongArray, counts: LongArray, at_least: AtLeast | None) -> LongArray:
-    """Choose bins of equal width over what is to be seen of chance scores."""
+def _edges(scores: IntArray, counts: IntArray, at_least: AtLeast | None) -> IntArray:
+    """Choose bins of equal width over the range of chance scores."""
     ranks = np.cumsum(counts)
 
     def quantile(share: float) -> int:

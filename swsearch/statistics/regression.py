@@ -1,4 +1,4 @@
-"""Least squares for a broken line over log subject length, from sums by length: a fit's arithmetic.
+"""The arithmetic of a fit: least squares for a broken line over log subject length, from sums by length.
 
 Subjects of equal length are summed once, as whole numbers; a round of a fit then takes away the few subjects that it
 leaves out. The equations of a broken line are tridiagonal and are solved here, in one order of operations, so that no
@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-LongArray = npt.NDArray[np.int64]
+from swsearch.blocks import FloatArray, IntArray
+
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 """Number, sum and sum of squares at each distinct length."""
 
@@ -21,7 +21,7 @@ _START_BINS = 1024
 """Bins of scores in which the first medians and quartiles are looked up."""
 
 _START_SAMPLE = 10_000
-"""Subjects, evenly spread over the input, that say between which scores those bins lie."""
+"""Subjects, evenly spread over the input, from whose scores the range of those bins is chosen."""
 
 IQR = 1.349
 """Interquartile range of a normal distribution, in standard deviations."""
@@ -37,11 +37,11 @@ class Lengths:
     """
 
     def __init__(self, lengths: npt.NDArray[np.integer]) -> None:
-        self.all: LongArray = np.asarray(lengths, dtype=np.int64)
+        self.all: IntArray = np.asarray(lengths, dtype=np.int64)
         counted = np.bincount(self.all, minlength=1)
         counted[0] = 0
-        self.distinct: LongArray = np.flatnonzero(counted)
-        self.counts: LongArray = counted[self.distinct]
+        self.distinct: IntArray = np.flatnonzero(counted)
+        self.counts: IntArray = counted[self.distinct]
         self._filled = None if self.all.all() else np.flatnonzero(self.all)
         place = np.zeros(len(counted), dtype=np.int32)
         place[self.distinct] = np.arange(len(self.distinct))
@@ -54,12 +54,12 @@ class Lengths:
 
     @cached_property
     def log(self) -> FloatArray:
-        """Natural logarithms of the distinct lengths, ascending."""
+        """Natural logarithms of the distinct lengths, ascending; shape (n_lengths,), float64."""
         logs: FloatArray = np.log(self.distinct)
         return logs
 
-    def filled(self, values: LongArray) -> LongArray:
-        """Pick the values of subjects with residues."""
+    def filled(self, values: IntArray) -> IntArray:
+        """Pick from values, shape (n_subjects,), int64, those of subjects with residues, shape (n,)."""
         return values if self._filled is None else values[self._filled]
 
     def knots(self, step: float, least: int, turn: float | None = None) -> FloatArray:
@@ -72,7 +72,7 @@ class Lengths:
         least : int
             Subjects that each interval holds at least, if there are so many.
         turn : float, optional
-            Log length where a bend is sure to be: neighbours make room for it.
+            Log length where there must be a knot; others keep a distance from it.
 
         Returns
         -------
@@ -103,12 +103,12 @@ class Sample:
         The subjects'.
     """
 
-    def __init__(self, values: LongArray, lengths: Lengths) -> None:
+    def __init__(self, values: IntArray, lengths: Lengths) -> None:
         self.lengths = lengths
         self.values = lengths.filled(values)
         self._sums = self._by_length(lengths.place, self.values)
 
-    def _by_length(self, place: npt.NDArray[np.int32], values: LongArray) -> Sums:
+    def _by_length(self, place: npt.NDArray[np.int32], values: IntArray) -> Sums:
         """Count, sum and sum squares; exact, as whole numbers are up to 2**53."""
         real = values.astype(np.float64)
         counts, sums, squares = (self._summed(place, each) for each in (np.ones_like(real), real, real * real))
@@ -117,22 +117,49 @@ class Sample:
     def _summed(self, place: npt.NDArray[np.int32], values: FloatArray) -> FloatArray:
         return np.bincount(place, values, len(self.lengths.distinct)).astype(np.float64, copy=False)
 
-    def without(self, left_out: LongArray) -> Sums:
-        """Return number, sum and sum of squares of the scores at each distinct length, some subjects left out."""
+    def without(self, left_out: IntArray) -> Sums:
+        """Sum the scores at each distinct length, some subjects left out.
+
+        Parameters
+        ----------
+        left_out : ndarray, shape (n,), int64
+            Places of these subjects among those with residues.
+
+        Returns
+        -------
+        counts, sums, squares : ndarray, shape (n_lengths,), float64
+            Number of scores, their sum and the sum of their squares.
+        """
         minus = self._by_length(self.lengths.place[left_out], self.values[left_out])
         counts, sums, squares = (whole - part for whole, part in zip(self._sums, minus, strict=True))
         return counts, sums, squares
 
-    def outside(self, means: FloatArray, variances: FloatArray, deviations: float) -> LongArray:
-        """Return the places of scores that are further from the mean than so many standard deviations."""
+    def outside(self, means: FloatArray, variances: FloatArray, deviations: float) -> IntArray:
+        """Find the scores that are far from the mean.
+
+        Parameters
+        ----------
+        means, variances : ndarray, shape (n_lengths,), float64
+            At each distinct length.
+        deviations : float
+            How far is too far, in standard deviations.
+
+        Returns
+        -------
+        ndarray, shape (n,), int64
+            Their places among subjects with residues, ascending.
+        """
         reach = deviations * np.sqrt(variances)
         low, high = np.ceil(means - reach).astype(np.int64), np.floor(means + reach).astype(np.int64)
         place = self.lengths.place
-        outside: LongArray = np.flatnonzero((self.values < low[place]) | (self.values > high[place]))
+        outside: IntArray = np.flatnonzero((self.values < low[place]) | (self.values > high[place]))
         return outside
 
     def start(self, line: BrokenLine) -> tuple[FloatArray, FloatArray]:
-        """Return a first mean and variance at each distinct length: between two knots, median and quartiles there."""
+        """Return a first mean and variance at each distinct length, two of shape (n_lengths,), float64.
+
+        Between two knots these come from the median and the quartiles there.
+        """
         some = np.sort(self.values[:: max(1, len(self.values) // _START_SAMPLE)])
         at_5, at_50 = int(some[len(some) // 20]), int(some[len(some) // 2])
         # the lower half, which holds no relatives, says how far apart scores lie
@@ -144,7 +171,7 @@ class Sample:
         quarter, median, three = ((table >= part * table[:, -1:]).argmax(axis=1) for part in (0.25, 0.5, 0.75))
         half = np.where(median > quarter, 2 * (median - quarter), three - quarter)
         spread = np.maximum(half * width / IQR, 0.5 * width) ** 2
-        # what lies outside the bins is unknown, so nothing is left out there at first
+        # scores outside the bins are unknown, so none is left out there at first
         unknown = (quarter == 0) | (median == _START_BINS - 1)
         spread[unknown] = float(high - low) ** 2
         means = low + (median - 0.5) * width
@@ -165,7 +192,7 @@ class BrokenLine:
     def __init__(self, x: FloatArray, knots: FloatArray) -> None:
         self.n_intervals = max(len(knots) - 1, 1)
         self._n_knots = len(knots)
-        self.interval: LongArray = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, self.n_intervals - 1)
+        self.interval: IntArray = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, self.n_intervals - 1)
         if len(knots) > 1:
             left, right = knots[self.interval], knots[self.interval + 1]
             self._share: FloatArray = (x - left) / (right - left)
@@ -173,7 +200,7 @@ class BrokenLine:
             self._share = np.zeros(len(x))
 
     def at(self, values: FloatArray) -> FloatArray:
-        """Return the line's values at every ``x``, given those at the knots."""
+        """Return the line's values at every ``x``, shape (n,), given those at the knots, shape (n_knots,)."""
         right = np.minimum(self.interval + 1, self._n_knots - 1)
         line: FloatArray = values[self.interval] * (1 - self._share) + values[right] * self._share
         return line
@@ -185,12 +212,16 @@ class BrokenLine:
         ----------
         weights, weighted : ndarray, shape (n,), float64
             At each ``x``: the sum of the weights of what was measured there, and that of weight times value.
+
+        Returns
+        -------
+        ndarray, shape (n_knots,), float64
         """
         left, right, n = 1 - self._share, self._share, self._n_knots
         diagonal = self._per_knot(weights * left**2, weights * right**2)
         beside = np.bincount(self.interval, weights * left * right, n)
         target = self._per_knot(weighted * left, weighted * right)
-        # an interval that lost all its subjects is held, weakly, at the overall mean
+        # an interval that has no subjects left is tied weakly to the overall mean
         weak = 1e-9 * float(diagonal.max())
         diagonal += weak
         target += weak * float(weighted.sum() / weights.sum())
@@ -212,10 +243,20 @@ class BrokenLine:
         return knots
 
     def box_means(self, counts: FloatArray, sums: FloatArray) -> FloatArray:
-        """Return, at each knot, the mean of what lies in the intervals on both sides."""
-        pair = [np.bincount(self.interval, each, self.n_intervals) for each in (counts, sums)]
+        """Return, at each knot, the mean of what lies in the intervals on both sides.
+
+        Parameters
+        ----------
+        counts, sums : ndarray, shape (n,), float64
+            At each ``x``: how many values there are, and their sum.
+
+        Returns
+        -------
+        ndarray, shape (n_knots,), float64
+        """
+        both = [np.bincount(self.interval, each, self.n_intervals) for each in (counts, sums)]
         if self._n_knots > 1:
-            pair = [np.append(each, 0.0) + np.insert(each, 0, 0.0) for each in pair]
+            both = [np.append(each, 0.0) + np.insert(each, 0, 0.0) for each in both]
         overall = float(sums.sum() / counts.sum())
-        means: FloatArray = np.where(pair[0] > 0, pair[1] / np.maximum(pair[0], 1.0), overall)
+        means: FloatArray = np.where(both[0] > 0, both[1] / np.maximum(both[0], 1.0), overall)
         return means

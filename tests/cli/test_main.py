@@ -381,7 +381,7 @@ def test_database_commands(tmp_path, queries, fasta, database):
     )
     assert ">P69905 hemoglobin subunit alpha, human\n" in fetched
     assert "sound" in run("db", "verify", path).stderr
-    # appended subjects are found like the others, behind those that came first
+    # appended subjects are found like the others, after those that came first
     hits = run("search", queries, path, "--max-hits", 2, "--outfmt", "6 qseqid sseqid").stdout.splitlines()
     assert hits[-2:] == ["P04637\tP04637", "P04637\tP04637"]
 

@@ -232,7 +232,7 @@ class TestRecords:
             assert [db.sequence(0), db.sequence(1)] == [HBA, HBB.lower() + "AC"]
 
     def test_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("swsearch.db.records.BATCH_RESIDUES", 1000)
+        monkeypatch.setattr("swsearch.db.records.RECORD_BATCH_RESIDUES", 1000)
         entries = some_entries(200)
         with Database.from_records(entries) as db:
             check(db, entries)

@@ -33,7 +33,7 @@ def fasta(draw: st.DrawFn) -> bytes:
         text += b">" + header + draw(LINE_ENDS)
         for line in draw(st.lists(SEQUENCE_LINE, max_size=4)):
             text += line + draw(LINE_ENDS)
-    # a '>' behind blanks is no header but an illegal byte, so the text ends its lines itself
+    # a '>' after blanks is no header but an illegal byte, so the text ends its lines itself
     return text.rstrip(b"\r\n") if draw(st.booleans()) else text
 
 

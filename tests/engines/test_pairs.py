@@ -12,7 +12,7 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines import choice
 from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
-from swsearch.engines.cpu.pairs import ALONE_CELLS, BATCH_CELLS, BATCH_PAIRS, CpuPairAligner
+from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.recurrence import Recurrence
@@ -188,7 +188,7 @@ def test_pairs_are_drawn_as_results_are_taken():
         assert drawn == []
         for _ in range(3):
             assert next(found).score == 20
-        assert len(drawn) <= BATCH_PAIRS + 1
+        assert len(drawn) <= PAIRS_PER_CALL + 1
         found.close()
 
 
@@ -214,10 +214,10 @@ def calls(monkeypatch):
 def test_short_pairs_go_together_and_share_the_memory(calls):
     query = np.zeros(100, dtype=np.uint8)
     with CpuPairAligner(memory=8 << 20, threads=4) as aligner:
-        found = list(aligner.align_many([(query, query)] * (BATCH_PAIRS + 5), Recurrence(Scoring(), "global")))
+        found = list(aligner.align_many([(query, query)] * (PAIRS_PER_CALL + 5), Recurrence(Scoring(), "global")))
     assert {pair.score for pair in found} == {400}
-    assert len(found) == BATCH_PAIRS + 5
-    assert calls == [("many", BATCH_PAIRS, 2 << 20), ("many", 5, 2 << 20)]
+    assert len(found) == PAIRS_PER_CALL + 5
+    assert calls == [("many", PAIRS_PER_CALL, 2 << 20), ("many", 5, 2 << 20)]
 
 
 def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
@@ -240,7 +240,7 @@ def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
 
 def test_a_call_is_bounded_by_its_cells(calls):
     query = np.zeros(7_000, dtype=np.uint8)
-    assert len(query) ** 2 < ALONE_CELLS < BATCH_CELLS
+    assert len(query) ** 2 < ALONE_CELLS < CELLS_PER_CALL
     with CpuPairAligner(threads=1) as aligner:
         assert len(list(aligner.align_many([(query, query)] * 10, Recurrence(Scoring(), "global")))) == 10
     assert [count for _, count, _ in calls] == [6, 4]

@@ -27,7 +27,7 @@ Build = Callable[[str, str], HostKernel]
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """Return a function that makes a kernel `test` of a signature and a body, with `out` as its first argument."""
+    """Return a function that makes a kernel ``test`` of a signature and a body; its first argument is ``out``."""
 
     def make(parameters: str, body: str) -> HostKernel:
         source = tmp_path / "test.cu"

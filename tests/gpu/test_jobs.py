@@ -122,7 +122,7 @@ def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
     ],
 )
 def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tight):
-    # one query a group: a chunk's scores are few, but those of all chunks together are more
+    # one query per group: a chunk's scores are few, but those of all chunks together are more
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
     monkeypatch.setattr(memory, "CHUNK_BYTES", 16 << 10)
     monkeypatch.setattr(memory, "LEAST_CHUNK_BYTES", 8 << 10)

@@ -76,7 +76,7 @@ CASES = pytest.mark.parametrize(
 def kernels(architecture: str) -> list[Kernel]:
     """Every variant with DPX; elsewhere the lowest, and the highest that the engine chooses.
 
-    Compiling is all that takes time here: half a second a kernel with nvcc.
+    Compiling is all that takes time here: half a second per kernel with nvcc.
     """
     batch, wavefront, pair, pairs = batch_variants(), wavefront_variants(), pair_variants(), pairs_variants()
     if architecture != DPX:

@@ -37,7 +37,7 @@ def numbers(pairs):
 @random_cases(150)
 @given(any_codes(30), any_codes(30), scorings, st.integers(1, 6), st.integers(1, 40))
 def test_they_are_the_references(query, subject, scoring, most, least):
-    expected = reference.align_several(query, subject, scoring, most, least)
+    expected = reference.align_with_further(query, subject, scoring, most, least)
     best = align_codes(query, subject, Recurrence(scoring))
     if best.score >= least:
         found = [best, *further_alignments(best, most - 1, least)]

@@ -49,7 +49,7 @@ def read(outfmt: str, *results: SearchResult) -> Any:
 def test_a_row_an_alignment_with_types(outfmt: str) -> None:
     results = [with_two_alignments(make_result(subjects=TWO)), NOTHING, make_result(("q3", "", QUERY), TWO)]
     table = read(outfmt, *results)
-    assert table.schema.names == [name for name in arrow.COLUMNS if name not in arrow.ASKED_FOR]
+    assert table.schema.names == [name for name in arrow.ARROW_COLUMNS if name not in arrow.ASKED_FOR]
     assert {str(field.type) for field in table.schema} == {"int64", "double", "string"}
     rows = table.to_pylist()
     assert [(row["query_index"], row["hit_index"], row["alignment_index"]) for row in rows] == [
@@ -124,7 +124,7 @@ def test_chosen_columns(outfmt: str) -> None:
 
 @FORMATS
 def test_many_rows_are_written_in_groups(outfmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "GROUP_ROWS", 7)
+    monkeypatch.setattr(arrow, "ROWS_TOGETHER", 7)
     generator = random.Random(3)
     subjects = [(f"s{n}", "", mutated(QUERY, 0.2, generator)) for n in range(10)]
     results = [make_result((f"q{n}", "", QUERY), subjects) for n in range(3)]

@@ -17,7 +17,7 @@ TABLE_EVALUES = [
     (1095.1911463614297, "1095"), (127434955.41084, "127434955"),
 ]  # fmt: skip
 
-# The same command with -outfmt 0 and -dbsize 100 or 1e6: what stands behind "Expect =".
+# The same command with -outfmt 0 and -dbsize 100 or 1e6: what stands after "Expect =".
 TEXT_EVALUES = [
     (3.958500948756451e-218, "0.0"), (2.1274572312387175e-104, "2e-104"), (1.5185874587822449e-06, "2e-06"),
     (0.0005162802424172912, "5e-04"), (0.0008575318838392154, "9e-04"), (0.0009208875719329521, "0.001"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swsearch.report.numbers import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import (
-    MinimumScores,
+    LeastByLength,
     statistics_for,
     supported_gap_costs,
     supported_matrices,
@@ -48,7 +48,7 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
     name, gap_open, gap_extend = supported
     statistics = statistics_for(Scoring(load_matrix(name), gap_open, gap_extend), "local")
     lengths = np.array([1, 2, 10, 100, 1_000, 35_213])
-    table = MinimumScores(statistics, lengths, residues)
+    table = LeastByLength(statistics, lengths, residues)
     assert np.array_equal(table.of(evalue, 1), table.of(evalue, 1))  # what one query left behind changes nothing
     least = table.of(evalue, query_length)
     assert (least >= 1).all()

@@ -6,9 +6,9 @@ and nothing of speed.
 
 What a kernel must keep to:
 
-- ``__shared__`` variables stand in functions, one a declaration; ``extern __shared__`` arrays have no bounds.
-- Waiting means polling by `load_acquire`, an atomic, ``__nanosleep``, or an empty loop, ``while (...) {}``, that this
-  module gives a body. Any other loop that polls memory never ends: threads run until a scheduling point.
+- ``__shared__`` variables stand in functions, one per declaration; ``extern __shared__`` arrays have no bounds.
+- Waiting means polling by ``load_acquire``, an atomic, ``__nanosleep``, or an empty loop, ``while (...) {}``, to
+  which this module gives a body. Any other loop that polls memory never ends: threads run until a scheduling point.
 - Blocks are whole warps, in one dimension; a mask names lanes that have not returned.
 """
 

@@ -4,7 +4,7 @@ A forward pass keeps H and F of a few rows (checkpoints); the path is then follo
 of rows at a time, each filled again from the checkpoint above it. A strip that does not fit is checkpointed
 again in the same way, so that memory stays within the budget for any number of rows. Within a row the
 horizontal gap E is a running maximum: it may be opened from max(pair, F) alone, since opening a gap right
-behind a gap never gains (gap_open >= 0). Which of several equal alignments is reported is stated, and proved
+after a gap never gains (gap_open >= 0). Which of several equal alignments is reported is stated, and proved
 against, in `swsearch.reference`.
 """
 

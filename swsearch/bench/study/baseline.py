@@ -84,7 +84,17 @@ def _program(mode: str) -> str:
 
 
 def cpu_database(query: ByteArray, subjects: Sequence[ByteArray], scoring: Scoring) -> CpuTime:
-    """Time a sample of a database, the first `SAMPLE` subjects, local, and scale it to all residues."""
+    """Time a sample of a database, the first `SAMPLE` subjects, local, and scale it to all residues.
+
+    Parameters
+    ----------
+    query : ndarray, shape (n,), uint8
+        Codes of the scoring's alphabet.
+    subjects : sequence of ndarray, each of shape (n,), uint8
+        The database.
+    scoring : Scoring
+        Matrix and gap costs.
+    """
     sample = subjects[:SAMPLE]
     taken = _time(PROTEIN.decode(query), [PROTEIN.decode(one) for one in sample], scoring, "local")
     scale = sum(map(len, subjects)) / sum(map(len, sample))

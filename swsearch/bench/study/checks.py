@@ -14,7 +14,7 @@ import numpy.typing as npt
 from swsearch import reference
 from swsearch.alphabet import ByteArray
 from swsearch.bench.study.diagonals import MatrixRun
-from swsearch.bench.study.expected import ByteTable, Table, expected_directions, expected_tables
+from swsearch.bench.study.expected import ByteTable, CellTable, expected_directions, expected_tables
 from swsearch.bench.study.inter_task import DatabaseOnDevice, InterTaskRun
 from swsearch.bench.study.machine import Machine
 from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
@@ -28,7 +28,7 @@ from swsearch.scoring import Mode
 SMALL = ((70, 90), (1, 1), (33, 31), (5, 140))
 """Rows and columns around the borders of tiles; filled by the reference."""
 
-MEDIUM = (2_100, 2_300)
+LARGER = (2_100, 2_300)
 """Long enough for launches of whole grids, several strips, and a barrier of many blocks; filled by numpy."""
 
 CHECK_SEED = 7
@@ -66,11 +66,23 @@ class MismatchError(EngineError):
 @lru_cache(maxsize=16)
 def known(
     rows: int, columns: int, mode: Mode, gaps: str, protein: bool
-) -> tuple[Problem, Table, ByteTable, tuple[int, reference.Cigar | None]]:
-    """Return a made-up pair, its H, its directions, and score with, for a small one, the reference's CIGAR."""
+) -> tuple[Problem, CellTable, ByteTable, tuple[int, reference.Cigar | None]]:
+    """Make up a pair and return what the reference fills.
+
+    Returns
+    -------
+    problem : Problem
+        The pair.
+    h : ndarray, shape (rows + 1, columns + 1), int64
+        Matrix units.
+    directions : ndarray, shape (rows + 1, columns + 1), uint8
+        As `expected_directions` returns them.
+    alignment : tuple
+        The score and, of a small pair, the reference's CIGAR.
+    """
     problem = random_problem(rows, columns, mode, gaps, protein=protein)
     tables = expected_tables(problem)
-    if (rows, columns) == MEDIUM:
+    if (rows, columns) == LARGER:
         score, cigar = int(tables.h.max() if mode == "local" else tables.h[-1, -1]), None
     else:
         score, _, _, cigar = reference.align(
@@ -80,7 +92,7 @@ def known(
 
 
 def check_variant(
-    machine: Machine, variant: Variant, gaps: str, shapes: tuple[tuple[int, int], ...] = (*SMALL, MEDIUM)
+    machine: Machine, variant: Variant, gaps: str, shapes: tuple[tuple[int, int], ...] = (*SMALL, LARGER)
 ) -> int:
     """Fill matrices of several sizes and compare every cell; return how many cells were compared.
 
@@ -133,8 +145,18 @@ def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, colu
 
 
 @lru_cache(maxsize=16)
-def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], list[Table]]:
-    """Return a made-up query, subjects, and H of each without row 0 and column 0."""
+def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], list[CellTable]]:
+    """Make up a query and subjects, and return what the reference fills.
+
+    Returns
+    -------
+    query : ndarray, shape (length,), uint8
+        Codes of amino acids.
+    subjects : list of ndarray, each of shape (n,), uint8
+        The same.
+    tables : list of ndarray, each of shape (length, n), int64
+        H of the query and each subject without row 0 and column 0, matrix units.
+    """
     generator = np.random.default_rng([CHECK_SEED, length])
     scoring = protein_scoring(gaps)
     query = generator.integers(0, 20, length, dtype=np.uint8)

@@ -17,17 +17,17 @@ from swsearch.bench.study.problem import Problem
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
 
-PAIR = "PPiiiiiiI"
+DIAGONAL_ARGUMENTS = "PPiiiiiiI"
 """Parameters that every kernel of a pair begins with, as `struct` has them."""
 
 SIGNATURES = {
-    "study_boundary": PAIR + "PPPP",
-    "study_diagonal_blocks": PAIR + "PPPii",
-    "study_warp": PAIR + "PPPii",
-    "study_block": PAIR + "PPPii",
-    "study_grid": PAIR + "PPPi",
-    "study_launch": PAIR + "PPPPi",
-    "study_barrier": PAIR + "PPPPiiP",
+    "study_boundary": DIAGONAL_ARGUMENTS + "PPPP",
+    "study_diagonal_blocks": DIAGONAL_ARGUMENTS + "PPPii",
+    "study_warp": DIAGONAL_ARGUMENTS + "PPPii",
+    "study_block": DIAGONAL_ARGUMENTS + "PPPii",
+    "study_grid": DIAGONAL_ARGUMENTS + "PPPi",
+    "study_launch": DIAGONAL_ARGUMENTS + "PPPPi",
+    "study_barrier": DIAGONAL_ARGUMENTS + "PPPPiiP",
 }
 
 WARP, BLOCK = 32, 1024

@@ -1,7 +1,7 @@
 """What a filled matrix must hold: all of H, E and F, row by row in numpy, and the directions that follow from them.
 
-`swsearch.reference` is what it is proved against (tests/bench/study/test_expected.py); it takes a second where the
-reference takes minutes. The only trick is E, which runs along a row: since opening a gap never costs less than
+`swsearch.reference` is what it is proved against (tests/bench/study/test_expected.py); numpy takes a second where
+the reference takes minutes. The only trick is E, which runs along a row: since opening a gap never costs less than
 nothing, E of a cell comes from a cell to the left whose H is not itself an E, so that a running maximum gives the
 whole row.
 """
@@ -20,12 +20,12 @@ STOP, PAIR, UP, LEFT = 0, 1, 2, 3
 EXTENDS_E, EXTENDS_F = 4, 8
 """A cell's direction, as ``cuda/study/study.cuh`` has it: where H came from, and which gaps leave it extended."""
 
-NEG = -(1 << 40)
+NO_PATH = -(1 << 40)
 
 REFERENCE_CELLS = 20_000
 """Matrices up to here are filled by `swsearch.reference`."""
 
-Table = npt.NDArray[np.int64]
+CellTable = npt.NDArray[np.int64]
 ByteTable = npt.NDArray[np.uint8]
 
 
@@ -33,16 +33,16 @@ ByteTable = npt.NDArray[np.uint8]
 class Tables:
     """The three matrices of a pair, each of shape (rows + 1, columns + 1), int64, matrix units."""
 
-    h: Table
-    e: Table
-    f: Table
+    h: CellTable
+    e: CellTable
+    f: CellTable
 
 
 def expected_tables(problem: Problem) -> Tables:
     """Fill a pair's matrices: small ones by the reference, others by numpy."""
     if problem.cells <= REFERENCE_CELLS:
         filled = reference.tables(problem.query, problem.subject, problem.recurrence.scoring, problem.recurrence.mode)
-        return Tables(*(np.maximum(np.array(one, dtype=np.int64), NEG) for one in filled))
+        return Tables(*(np.maximum(np.array(one, dtype=np.int64), NO_PATH) for one in filled))
     return rows_in_numpy(problem)
 
 
@@ -53,7 +53,7 @@ def rows_in_numpy(problem: Problem) -> Tables:
     first, extend = scoring.gap_first, scoring.gap_extend
     scores = scoring.matrix.scores.astype(np.int64)
     h = np.zeros((m + 1, n + 1), dtype=np.int64)
-    e, f = np.full_like(h, NEG), np.full_like(h, NEG)
+    e, f = np.full_like(h, NO_PATH), np.full_like(h, NO_PATH)
     steps = np.arange(n + 1)
     if not local:
         costs = -(scoring.gap_open + steps * extend)

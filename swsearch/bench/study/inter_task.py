@@ -14,7 +14,7 @@ from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
 from swsearch.scoring import PAD_SCORE, Scoring
 
-LANES, SIDE = 32, 4
+WARP_LANES, SIDE = 32, 4
 """Subjects of a group; residues in a word, rows and columns of a tile."""
 
 INTER_TASK = "PPPiPiiiIPPPi"
@@ -23,7 +23,7 @@ INTER_TASK = "PPPiPiiiIPPPi"
 LARGEST_SCORE = (1 << 15) - 1
 """What the packed buffer between tiles holds."""
 
-SEED = 2014
+DATABASE_SEED = 2014
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class Interleaved:
 
 
 def interleave(subjects: list[ByteArray]) -> Interleaved:
-    """Lay subjects out for the kernels, shortest first."""
+    """Lay out subjects, each of shape (n,), uint8, for the kernels, shortest first."""
     order = np.argsort([len(one) for one in subjects], kind="stable")
     pieces, begins, lengths, at = [], [], [], 0
-    for start in range(0, len(order), LANES):
-        group = [subjects[place] for place in order[start : start + LANES]]
+    for start in range(0, len(order), WARP_LANES):
+        group = [subjects[place] for place in order[start : start + WARP_LANES]]
         words = -(-len(group[-1]) // SIDE)
-        residues = np.full((LANES, words * SIDE), PAD, dtype=np.uint8)
+        residues = np.full((WARP_LANES, words * SIDE), PAD, dtype=np.uint8)
         for lane, one in enumerate(group):
             residues[lane, : len(one)] = one
         pieces.append(np.ascontiguousarray(residues).view(np.uint32).T.ravel())
         begins.append(at)
         lengths.append(words)
-        at += words * LANES
+        at += words * WARP_LANES
     return Interleaved(
         np.concatenate(pieces), np.array(begins, np.uint64), np.array(lengths, np.int32), order,
         sum(map(len, subjects)),
@@ -72,8 +72,8 @@ def interleave(subjects: list[ByteArray]) -> Interleaved:
 
 
 def random_subjects(count: int, longest: int = 3072) -> list[ByteArray]:
-    """Make subjects of protein-like lengths up."""
-    generator = np.random.default_rng(SEED)
+    """Make up subjects of protein-like lengths, each of shape (n,), uint8."""
+    generator = np.random.default_rng(DATABASE_SEED)
     lengths = generator.lognormal(5.7, 0.65, count).astype(int).clip(30, longest)
     residues = generator.integers(0, 20, int(lengths.sum()), dtype=np.uint8)
     return np.split(residues, np.cumsum(lengths)[:-1])
@@ -131,7 +131,7 @@ class InterTaskRun:
         self._buffer = None if shared else machine.allocate(4 * rows * threads)
         self._profile = machine.upload(profile)
         groups = database.layout
-        self._scores = machine.allocate(4 * LANES * len(groups.lengths))
+        self._scores = machine.allocate(4 * WARP_LANES * len(groups.lengths))
         self._matrix = machine.allocate(4 * SIDE * len(groups.words) * len(query)) if keep else None
         self._arguments = (
             *database.addresses, len(groups.lengths), self._profile.address, len(profile), scoring.gap_open,
@@ -155,7 +155,7 @@ class InterTaskRun:
     def scores(self) -> npt.NDArray[np.int32]:
         """Return each subject's score, shape (n_subjects,), int32, in input order."""
         layout = self.database.layout
-        stored = self.machine.download(self._scores, np.int32, (LANES * len(layout.lengths),))
+        stored = self.machine.download(self._scores, np.int32, (WARP_LANES * len(layout.lengths),))
         scores = np.empty(len(layout.order), np.int32)
         scores[layout.order] = stored[: len(layout.order)]
         return scores
@@ -168,9 +168,9 @@ class InterTaskRun:
         cells = self.machine.download(self._matrix, np.int32, shape)
         found: list[IntTable] = [np.empty((0, 0), np.int32)] * len(layout.order)
         for place, subject in enumerate(layout.order):
-            group, lane = divmod(place, LANES)
+            group, lane = divmod(place, WARP_LANES)
             begin = int(layout.begins[group])
-            words = slice(begin + lane, begin + int(layout.lengths[group]) * LANES, LANES)
+            words = slice(begin + lane, begin + int(layout.lengths[group]) * WARP_LANES, WARP_LANES)
             found[subject] = cells[words].reshape(-1, self._n_rows)[: self.database.lengths[subject]].T
         return found
 

@@ -44,19 +44,19 @@ class Machine(Protocol):
         """Allocate memory that holds `POISON`; it lives as long as the buffer."""
 
     def upload(self, data: Array) -> Buffer:
-        """Allocate memory that holds an array."""
+        """Allocate memory that holds an array of any shape and type."""
 
     def fill(self, buffer: Buffer, word: int) -> None:
         """Set every 32-bit word of a buffer, on the main stream."""
 
     def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Wait for the main stream and copy a buffer to the host."""
+        """Wait for the main stream and copy a buffer to the host, as an array of this shape and type."""
 
     def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Allocate page-locked memory of the host."""
+        """Allocate page-locked memory of the host, as an array of this shape and type."""
 
     def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
-        """Copy from a buffer's beginning to page-locked memory, after what a stream holds."""
+        """Copy from a buffer's beginning to page-locked memory of any shape, after what a stream holds."""
 
     def compile(self, codes: Sequence[Kernel]) -> None:
         """Compile kernels beforehand, several at a time."""
@@ -142,7 +142,7 @@ class GpuMachine:
         return buffer
 
     def upload(self, data: Array) -> GpuBuffer:
-        """Allocate memory that holds an array."""
+        """See `Machine.upload`."""
         buffer = GpuBuffer(self._device, data.nbytes)
         self._device.upload(buffer.address, data, self._main)
         return buffer
@@ -152,21 +152,21 @@ class GpuMachine:
         driver().memset_d32_async(buffer.address, word, -(-buffer.n_bytes // 4), self._main)
 
     def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Copy a buffer to the host."""
+        """See `Machine.download`."""
         data = np.empty(shape, dtype)
         self._main.synchronize()
         self._device.download(data, buffer.address)
         return data
 
     def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Allocate page-locked memory."""
+        """See `Machine.host_array`."""
         n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         with self._device.active(f"page-locked memory of {n_bytes:,} bytes"):
             pinned = self._device.pinned(n_bytes)
         return pinned.view(dtype)[: int(np.prod(shape))].reshape(shape)
 
     def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
-        """Copy to page-locked memory."""
+        """See `Machine.copy_out`."""
         self._device.download_async(target, buffer.address, stream)
 
     def compile(self, codes: Sequence[Kernel]) -> None:

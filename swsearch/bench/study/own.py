@@ -12,7 +12,7 @@ from typing import Any
 
 from swsearch.alphabet import PROTEIN
 from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
-from swsearch.bench.study.timing import QUERIES, RUNS, Measurement, Timer, inter_task_query
+from swsearch.bench.study.timing import QUERIES, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.db import Database
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
@@ -46,7 +46,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
         loaded = LoadedDatabase(engine, database, job.plan)
         try:
             for query in queries:
-                runs = [_kernel_seconds(engine, job, query, loaded) for _ in range(RUNS + 1)][1:]
+                runs = [_kernel_seconds(engine, job, query, loaded) for _ in range(TIMED_RUNS + 1)][1:]
                 length = len(query.codes)
                 cpu = timer.database_cpu(gaps, length)
                 yield Measurement(
@@ -77,7 +77,7 @@ def pair_times(
                 cpu = timer.cpu_pair(problem, gaps, protein)
                 for name, task in (("swsearch's own, score", _score), ("swsearch's own, alignment", _align)):
                     runs = []
-                    for _ in range(RUNS + 1):
+                    for _ in range(TIMED_RUNS + 1):
                         before = aligner.usage.kernel_seconds
                         score = task(aligner, problem)
                         runs.append(aligner.usage.kernel_seconds - before)

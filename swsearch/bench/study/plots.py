@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = dict[str, Any]
+ResultRow = dict[str, Any]
 
 COLOURS = ("#0b5cad", "#c8511b", "#3a7d44", "#8a3d8f", "#8a6d3b", "#444444", "#c2185b", "#00838f")
 MARKERS = "os^Dvp*X"
@@ -30,7 +30,7 @@ def check_matplotlib() -> None:
 
 
 def _lines(
-    axes: Axes, rows: Iterable[Row], x: str, y: str, label: Callable[[Row], str], *, log: bool = False
+    axes: Axes, rows: Iterable[ResultRow], x: str, y: str, label: Callable[[ResultRow], str], *, log: bool = False
 ) -> None:
     """Draw one line per label over an axis of powers of two."""
     series: dict[str, list[tuple[float, float]]] = {}
@@ -56,25 +56,25 @@ def _lines(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _by_size(rows: list[Row]) -> list[Row]:
+def _by_size(rows: list[ResultRow]) -> list[ResultRow]:
     pairs = [row for row in rows if row["approach"] != "inter-task" and not row["sweep"]]
     gaps = pairs[0]["gaps"] if pairs else ""
     return [row for row in pairs if row["gaps"] == gaps]
 
 
-def _name(row: Row) -> str:
+def _name(row: ResultRow) -> str:
     short = row["variant"].split(", 256 threads")[0].replace(" of 1024 rows", "").replace(" at a time", "")
     if _is_ours(row):
         return f"{row['variant']} ({'protein' if row['approach'] == 'strips' else 'DNA'})"
     return f"{row['approach']}: {short}"
 
 
-def _is_ours(row: Row) -> bool:
+def _is_ours(row: ResultRow) -> bool:
     return bool(row["paper"] == "this project")
 
 
-def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
-    def draw(axes: Axes, rows: list[Row]) -> None:
+def _sized(quantity: str, caption: str) -> Callable[[Axes, list[ResultRow]], None]:
+    def draw(axes: Axes, rows: list[ResultRow]) -> None:
         chosen = _by_size(rows)
         # the best form of each approach and memory, or the legend hides the plot
         _lines(axes, _best_of_each(chosen), "rows", quantity, _name, log=True)
@@ -84,7 +84,7 @@ def _sized(quantity: str, caption: str) -> Callable[[Axes, list[Row]], None]:
     return draw
 
 
-def _best_of_each(rows: list[Row]) -> list[Row]:
+def _best_of_each(rows: list[ResultRow]) -> list[ResultRow]:
     best: dict[str, tuple[float, str]] = {}
     ours = [row for row in rows if _is_ours(row) and row["mode"] == "global"]
     for row in (row for row in rows if not _is_ours(row)):
@@ -95,7 +95,7 @@ def _best_of_each(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["variant"] in names] + ours
 
 
-def _tiles(axes: Axes, rows: list[Row]) -> None:
+def _tiles(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in rows if row["approach"] == "diagonal-blocks" and not _is_ours(row)]
     size = max((row["rows"] for row in chosen if row["sweep"]), default=0)
     gaps = chosen[0]["gaps"] if chosen else ""
@@ -113,7 +113,7 @@ def _tiles(axes: Axes, rows: list[Row]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _at_sweep(rows: list[Row], approach: str) -> list[Row]:
+def _at_sweep(rows: list[ResultRow], approach: str) -> list[ResultRow]:
     """Return the rows of a sweep, with those of the same size and gaps that are timed at every size."""
     chosen = [row for row in rows if row["approach"] == approach]
     swept = [row for row in chosen if row["sweep"]]
@@ -123,18 +123,18 @@ def _at_sweep(rows: list[Row], approach: str) -> list[Row]:
     return [row for row in chosen if (row["rows"], row["gaps"]) == (size, gaps)]
 
 
-def _threads(axes: Axes, rows: list[Row]) -> None:
+def _threads(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in _at_sweep(rows, "skewed") if "storage" not in row["variant"]]
     _lines(axes, chosen, "threads", "gcups", lambda row: row["variant"].rsplit(",", 1)[0])
     axes.set_xlabel(f"threads of a block, pair of {chosen[0]['rows'] if chosen else 0:,}")
     axes.set_ylabel("GCUPS")
 
 
-def _kernels(axes: Axes, rows: list[Row]) -> None:
+def _kernels(axes: Axes, rows: list[ResultRow]) -> None:
     swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global" and "concurrent" in row["extra"]]
     chosen = [{**row, "concurrent": row["extra"]["concurrent"]} for row in swept]
 
-    def label(row: Row) -> str:
+    def label(row: ResultRow) -> str:
         return f"{row['threads']:,} rows, {row['variant'].rsplit(', ', 1)[1]}"
 
     _lines(axes, chosen, "concurrent", "gcups", label)
@@ -142,14 +142,14 @@ def _kernels(axes: Axes, rows: list[Row]) -> None:
     axes.set_ylabel("GCUPS")
 
 
-def _queries(axes: Axes, rows: list[Row]) -> None:
+def _queries(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in rows if row["approach"] == "inter-task" and not row["sweep"] and row["gaps"] == "affine"]
     _lines(axes, chosen, "rows", "gcups", lambda row: row["variant"].split(",")[0], log=True)
     axes.set_xlabel("query length, inter-task")
     axes.set_ylabel("GCUPS")
 
 
-def _grids(axes: Axes, rows: list[Row]) -> None:
+def _grids(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = _at_sweep(rows, "inter-task")
     grids = list(dict.fromkeys((row["blocks"], row["threads"]) for row in chosen if row["blocks"]))
     for number, buffers in enumerate(("global", "shared")):
@@ -166,7 +166,7 @@ def _grids(axes: Axes, rows: list[Row]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-PANELS: dict[str, Callable[[Axes, list[Row]], None]] = {
+PANELS: dict[str, Callable[[Axes, list[ResultRow]], None]] = {
     "time": _sized("seconds", "seconds on the GPU"),
     "gcups": _sized("gcups", "GCUPS"),
     "speedup": _sized("speedup", "times one CPU thread (parasail nw/sw)"),
@@ -185,7 +185,7 @@ def save_plots(results: dict[str, Any], folder: Path) -> list[Path]:
     Parameters
     ----------
     results : dict
-        As `Results.as_json` returns them.
+        As `StudyResults.as_json` returns them.
     folder : Path
         Made if it is not there.
     """
@@ -204,7 +204,7 @@ def save_overview(results: dict[str, Any], path: Path) -> None:
 
 
 def _figure(
-    results: dict[str, Any], panels: dict[str, Callable[[Axes, list[Row]], None]], width: int,
+    results: dict[str, Any], panels: dict[str, Callable[[Axes, list[ResultRow]], None]], width: int,
     size: tuple[float, float],
 ) -> Figure:  # fmt: skip
     from matplotlib import rc_context

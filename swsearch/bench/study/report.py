@@ -9,7 +9,7 @@ from swsearch.bench.study.runner import StudyResults
 from swsearch.bench.study.timing import Measurement
 from swsearch.bench.study.variants import APPROACHES
 
-COLUMNS = (
+HEADINGS = (
     "variant", "gaps", "query x subject", "matrix checked, cells", "launches", f"{NAMES[0]}, s", f"{NAMES[1]}, s",
     "GPU, s", "GCUPS", "speed-up", "GPU memory, MiB",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def report(results: StudyResults) -> list[str]:
     for approach in APPROACHES:
         rows = [row for row in results.rows if row.approach == approach]
         if rows:
-            lines += ["", f"## {approach} ({rows[0].paper})", "", *table(COLUMNS, map(_cells, rows)), *_walks(rows)]
+            lines += ["", f"## {approach} ({rows[0].paper})", "", *table(HEADINGS, map(_cells, rows)), *_walks(rows)]
         for batch in results.batches if approach == "strips" else []:
             lines += [
                 "",

@@ -11,11 +11,11 @@ from swsearch.bench.study.diagonals import IntTable
 from swsearch.bench.study.expected import ByteTable
 from swsearch.bench.study.machine import POISON, Machine
 from swsearch.bench.study.problem import Problem
-from swsearch.bench.study.traceback import Words, packed_bits, packed_direction, unpack, walk_back
+from swsearch.bench.study.traceback import DirectionWords, packed_bits, packed_direction, unpack, walk_back
 from swsearch.bench.study.variants import Variant
 from swsearch.reference import Cigar
 
-STRIP = "PPPiiiiiiIPPPPPPP"
+STRIP_ARGUMENTS = "PPPiiiiiiIPPPPPPP"
 """Arguments of ``study_strip``, as `struct` has them."""
 
 
@@ -55,9 +55,9 @@ class StripRun:
         self._strip_buffers = [machine.allocate(4 * words * self._height) for _ in self._streams]
         self._best = [machine.allocate(4 * m) for _ in "sc"]
         self._scores = machine.allocate(4 * m * n) if keep else None
-        self.words: Words = machine.host_array(np.uint32, (m, words))
+        self.words: DirectionWords = machine.host_array(np.uint32, (m, words))
         shared = 4 * (4 * self._height + 32 * 32)
-        self._launch = machine.kernel(variant.kernel(gaps, keep=keep), "study_strip", STRIP, shared)
+        self._launch = machine.kernel(variant.kernel(gaps, keep=keep), "study_strip", STRIP_ARGUMENTS, shared)
         self.launches = self._n_strips
 
     @property

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.bench.study.baseline import CpuTime, cpu_database, cpu_pair, last_row
 from swsearch.bench.study.diagonals import MatrixRun
-from swsearch.bench.study.inter_task import SEED, DatabaseOnDevice, InterTaskRun, random_subjects
+from swsearch.bench.study.inter_task import DATABASE_SEED, DatabaseOnDevice, InterTaskRun, random_subjects
 from swsearch.bench.study.machine import Machine
 from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
 from swsearch.bench.study.strips import StripRun, align_batch
 from swsearch.bench.study.variants import SZAFARCZYK, Variant, variants_of
 from swsearch.errors import EngineError
 
-RUNS, SLOW_RUNS = 3, 1
+TIMED_RUNS, SLOW_RUNS = 3, 1
 SLOW = 0.15
 """Timed runs after one that is not counted; fewer if that one took longer than this, in seconds."""
 
@@ -36,7 +36,7 @@ QUERIES = (8, 16, 32, 64, 128, 256, 512)
 SWEEP_QUERY = 128
 """Database and queries of the inter-task kernels."""
 
-BATCH_PAIRS, BATCH_LENGTH = 8, 8_192
+STUDY_PAIRS, BATCH_LENGTH = 8, 8_192
 """Szafarczyk's batches: pairs of this length."""
 
 
@@ -202,7 +202,7 @@ class Timer:
         """Align a batch with the traceback after each pair, and with it beside the next pair's matrix."""
         variant = next(one for one in variants_of("strips") if one.mode == "global" and one.constant("CHUNK") == 32)
         pairs = [
-            random_problem(BATCH_LENGTH, BATCH_LENGTH - k, "global", gaps, protein=True) for k in range(BATCH_PAIRS)
+            random_problem(BATCH_LENGTH, BATCH_LENGTH - k, "global", gaps, protein=True) for k in range(STUDY_PAIRS)
         ]
         runs = [StripRun(self.machine, variant, problem, gaps) for problem in pairs]
         self.machine.seconds(runs[0].enqueue)  # compiled and loaded
@@ -214,13 +214,13 @@ class Timer:
         if found["in turn"] != found["overlapped"]:
             raise EngineError(f"{variant}: a batch with overlapped traceback gives other alignments")
         return {
-            "approach": "strips", "variant": variant.name, "paper": SZAFARCZYK, "gaps": gaps, "pairs": BATCH_PAIRS,
+            "approach": "strips", "variant": variant.name, "paper": SZAFARCZYK, "gaps": gaps, "pairs": STUDY_PAIRS,
             "length": BATCH_LENGTH, "seconds": seconds["in turn"], "overlapped_seconds": seconds["overlapped"],
         }  # fmt: skip
 
     @cached_property
     def subjects(self) -> list[ByteArray]:
-        """Return the made-up database."""
+        """Return the made-up database: subjects, each of shape (n,), uint8."""
         return random_subjects(SUBJECTS)
 
     @cached_property
@@ -244,12 +244,12 @@ class Timer:
 
     def _times(self, run: MatrixRun | StripRun | InterTaskRun) -> list[float]:
         first = self.machine.seconds(run.enqueue)
-        return [self.machine.seconds(run.enqueue) for _ in range(SLOW_RUNS if first > SLOW else RUNS)]
+        return [self.machine.seconds(run.enqueue) for _ in range(SLOW_RUNS if first > SLOW else TIMED_RUNS)]
 
 
 def inter_task_query(length: int) -> ByteArray:
-    """Make a query up."""
-    return np.random.default_rng([SEED, length]).integers(0, 20, length, dtype=np.uint8)
+    """Make up a query, shape (length,), uint8."""
+    return np.random.default_rng([DATABASE_SEED, length]).integers(0, 20, length, dtype=np.uint8)
 
 
 def _measurement(

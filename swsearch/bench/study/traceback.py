@@ -17,7 +17,7 @@ from swsearch.bench.study.problem import Problem
 from swsearch.reference import Cigar
 from swsearch.scoring import Scoring
 
-Words = npt.NDArray[np.uint32]
+DirectionWords = npt.NDArray[np.uint32]
 Direction = Callable[[int, int], int]
 """Row and column, counted from 1, to a cell's direction."""
 
@@ -27,7 +27,7 @@ def packed_bits(linear: bool) -> int:
     return 2 if linear else 4
 
 
-def unpack(words: Words, columns: int, linear: bool) -> ByteTable:
+def unpack(words: DirectionWords, columns: int, linear: bool) -> ByteTable:
     """Return the directions in packed rows of shape (rows, words), uint32, as shape (rows, columns), uint8."""
     bits = packed_bits(linear)
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
@@ -35,7 +35,7 @@ def unpack(words: Words, columns: int, linear: bool) -> ByteTable:
     return cells.reshape(len(words), -1)[:, :columns].astype(np.uint8)
 
 
-def packed_direction(words: Words, linear: bool) -> Direction:
+def packed_direction(words: DirectionWords, linear: bool) -> Direction:
     """Return a reader of packed rows that unpacks only what is asked for."""
     bits = packed_bits(linear)
     cells, mask = 32 // bits, (1 << bits) - 1

@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swsearch.engines.gpu.compiler import Kernel
+from swsearch.engines.gpu.variants import MODE_NUMBERS
 from swsearch.scoring import Mode
 
 HUYNH = "Huynh et al."
 PATEL = "Patel et al."
 SZAFARCZYK = "Szafarczyk"
 CUDASW = "CUDASW++ for short queries"
-
-MODE_NUMBERS: dict[Mode, int] = {"local": 0, "global": 1}
-"""`Mode` in ``cuda/recurrence.cuh``."""
 
 APPROACHES = ("diagonal-blocks", "element-diagonals", "skewed", "strips", "inter-task")
 """Names of the approaches, in the order of the report."""
@@ -29,7 +27,7 @@ MATRIX_APPROACHES = APPROACHES[:3]
 TILES = ((8, 8), (16, 16), (32, 32), (8, 128), (16, 64))
 """Rows and columns of a block of Huynh et al."""
 
-THREADS = (128, 256, 512, 1024)
+SKEWED_THREADS = (128, 256, 512, 1024)
 """Threads of a block of Patel et al."""
 
 CONCURRENT = {1024: (1, 2, 4, 8), 256: (1, 2, 4, 8, 16, 32, 64)}
@@ -157,7 +155,7 @@ def _skewed() -> list[Variant]:
             launches=launches, sweep="" if threads == 256 else "threads", largest=32_768,
         )
         for name, launches, shared, free, storage in forms
-        for threads in THREADS
+        for threads in SKEWED_THREADS
         if threads == 256 or not storage
     ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The CPU engine: the extension's scan, one subject per SIMD lane, over threads.
 
-Its C++ is in ``cpu/``: `scan_kernel.hpp` holds the recurrence, `search.cpp` the threads. The chunk is read as it
-lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension scores again in
-wider ones before a call returns.
+Its C++ is in ``cpu/search/``: ``scan_kernel.hpp`` holds the recurrence, ``search.cpp`` the threads. The chunk is
+read as it lies in the database, a block of 64 subjects at a time. What saturates in narrow lanes the extension
+scores again in wider ones before a call returns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WAYS = ("chosen", "lanes", "striped")
 """How lanes are used: `Way` in ``cpu/search/search.hpp``, in its order."""
 
 _LONGEST = 1 << 20
-"""Longer subjects than lanes of 16 bits hold in any global or semi-global alignment that scores at all."""
+"""Lengths from here on are not tried: hardly any scoring system would fit lanes of 16 bits there."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class CpuEngine(Engine):
 
     name = "cpu"
     way = WAYS[0]
-    """How lanes are used; tests and benchmarks choose, and the scores are the same."""
+    """How lanes are used; tests and benchmarks set it, and the scores are the same."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -122,7 +122,7 @@ class CpuEngine(Engine):
                 group.recurrence.lane_bits(len(profile), int(chunk.lengths[0]))  # raises where 32 are not enough
             values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group.recurrence)
         queries: _Queries = group.handle
-        # every query has a row of its own in the result: without empty ones, the extension writes where it stays
+        # where no query is empty, the extension writes straight into the result
         whole = len(queries.places) == len(group.profiles)
         found = values if whole else values[queries.places]
         self._search(group, queries, chunk, found, progress)

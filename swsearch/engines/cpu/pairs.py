@@ -12,10 +12,10 @@ from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 
 ALONE_CELLS = 64_000_000
-"""Cells from which all threads work on one pair, about 15 ms of one; smaller ones are done side by side."""
+"""Cells from which all threads work on one pair, about 15 ms of one thread; smaller pairs are done side by side."""
 
-BATCH_CELLS, BATCH_PAIRS = 250_000_000, 4_096
-"""Cells for each thread, a tenth of a second, and pairs that are done in one call at most, so that results flow."""
+CELLS_PER_CALL, PAIRS_PER_CALL = 250_000_000, 4_096
+"""Most cells for each thread, a tenth of a second, and most pairs in one call, so that results come steadily."""
 
 
 def align_codes(
@@ -23,7 +23,7 @@ def align_codes(
     subject: ByteArray,
     recurrence: Recurrence,
     *,
-    memory: int = tracing.DEFAULT_MEMORY,
+    memory: int = tracing.TABLE_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
     """Align two encoded sequences.
@@ -70,7 +70,7 @@ class CpuPairAligner(PairAligner):
     name = "cpu"
 
     def __init__(self, memory: int | None = None, threads: int | None = None) -> None:
-        self.memory = tracing.DEFAULT_MEMORY if memory is None else memory
+        self.memory = tracing.TABLE_MEMORY if memory is None else memory
         self.threads = threads or available_processors()
 
     @property
@@ -120,7 +120,7 @@ class CpuPairAligner(PairAligner):
         cells = 0
         for pair in pairs:
             alone = self._is_alone(pair)
-            if batch and (alone or cells >= BATCH_CELLS * self.threads or len(batch) >= BATCH_PAIRS):
+            if batch and (alone or cells >= CELLS_PER_CALL * self.threads or len(batch) >= PAIRS_PER_CALL):
                 yield batch
                 batch, cells = [], 0
             if alone:

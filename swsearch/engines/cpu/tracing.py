@@ -1,7 +1,7 @@
 """Alignment of pairs by the compiled extension `swsearch.engines.cpu._simd`, whose sources are in ``cpu/``.
 
 It finds the alignment that `swsearch.reference` states, in bounded memory, with SIMD lanes and threads.
-Of similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
+In similar pairs it leaves out the tiles that no alignment as good as one already found can pass.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ Counted = tuple[int, int, int, Cigar, int, int]
 
 ScoreBytes = npt.NDArray[np.int8]
 
-DEFAULT_MEMORY = 256 << 20
+TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
 
 BEAM = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
-bases in DNA (5, -4, 10, 1), with 350 of 500, and takes a fifth of the time where 1 % of the bases differ."""
+bases in DNA (5, -4, 10, 1), with 350 those of 500. Where 1 % of the bases differ, it saves
+four fifths of the time."""
 
 REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
@@ -54,7 +55,7 @@ def trace(
     query: ByteArray,
     subject: ByteArray,
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     tile: int = 0,
@@ -98,13 +99,13 @@ def score(
     query: ByteArray,
     subject: ByteArray,
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     tile: int = 0,
     beam: int = BEAM,
 ) -> int:
-    """Score a pair; parameters and errors as for `trace`."""
+    """Score two encoded sequences, each of shape (n,), uint8; parameters and errors as for `trace`."""
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
@@ -145,7 +146,7 @@ class ManyFound:
 def find_many(
     pairs: Sequence[Pair],
     recurrence: Recurrence,
-    memory: int = DEFAULT_MEMORY,
+    memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
     known: Sequence[int] | None = None,

@@ -8,7 +8,7 @@ import pytest
 from swsearch import reference
 from swsearch.bench.study.baseline import cpu_pair, last_row
 from swsearch.bench.study.expected import expected_directions, expected_tables, rows_in_numpy
-from swsearch.bench.study.inter_task import LANES, SIDE, interleave, packed_profile
+from swsearch.bench.study.inter_task import SIDE, WARP_LANES, interleave, packed_profile
 from swsearch.bench.study.problem import GAPS, Problem, protein_scoring, random_problem
 from swsearch.bench.study.traceback import packed_bits, packed_direction, score_of, unpack, walk_back
 from swsearch.scoring import Mode
@@ -77,9 +77,9 @@ def test_the_interleaved_database() -> None:
     assert layout.n_residues == sum(map(len, subjects))
     assert (np.diff([len(subjects[place]) for place in layout.order]) >= 0).all()
     for place, subject in enumerate(layout.order):
-        group, lane = divmod(place, LANES)
+        group, lane = divmod(place, WARP_LANES)
         begin = int(layout.begins[group]) + lane
-        words = layout.words[begin : int(layout.begins[group]) + LANES * int(layout.lengths[group]) : LANES]
+        words = layout.words[begin : int(layout.begins[group]) + WARP_LANES * int(layout.lengths[group]) : WARP_LANES]
         residues = np.ascontiguousarray(words).view(np.uint8)
         assert residues[: len(subjects[subject])].tolist() == subjects[subject].tolist()
         assert (residues[len(subjects[subject]) :] == 31).all()

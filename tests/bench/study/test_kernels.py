@@ -17,7 +17,7 @@ from support.host_cuda import HostLaunchError
 from support.host_machine import HostMachine
 from support.samples import first_of_each, sample
 from swsearch.bench.study import diagonals
-from swsearch.bench.study.checks import MEDIUM, SMALL, MismatchError, check_variant
+from swsearch.bench.study.checks import LARGER, SMALL, MismatchError, check_variant
 from swsearch.bench.study.machine import STUDY_SOURCES, StudyCompiler, StudyLaunch, open_machine, study_compiler
 from swsearch.bench.study.problem import GAPS
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
@@ -88,7 +88,7 @@ def test_hand_over_under_shuffled_schedules(variant: Variant, seed: int) -> None
 
 
 def test_sizes_that_are_checked_reach_every_kernel_of_element_diagonals() -> None:
-    assert min(MEDIUM) > diagonals.BLOCK
+    assert min(LARGER) > diagonals.BLOCK
 
 
 class SkippingMachine(HostMachine):

@@ -50,7 +50,7 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "QUERIES", (4, 9))
     monkeypatch.setattr(runner, "SWEEP_QUERY", 9)
     monkeypatch.setattr(timing, "BATCH_LENGTH", 40)
-    monkeypatch.setattr(timing, "BATCH_PAIRS", 3)
+    monkeypatch.setattr(timing, "STUDY_PAIRS", 3)
     monkeypatch.setattr(own, "search_times", lambda *_: iter(()))
     monkeypatch.setattr(own, "pair_times", lambda *_: iter(()))
     monkeypatch.setattr(timing, "LAUNCHES", 2)
@@ -239,7 +239,7 @@ def test_our_own_search_stands_beside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("swsearch.engines.gpu.engine.GpuEngine", lambda device: engine)
         rows = list(own.search_times(Timer(HostMachine()), "affine", None))
     assert [row.rows for row in rows] == [5, 9]
-    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.RUNS for row in rows)
+    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.TIMED_RUNS for row in rows)
 
 
 def test_our_own_pair_kernels_stand_beside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,4 +251,4 @@ def test_our_own_pair_kernels_stand_beside(monkeypatch: pytest.MonkeyPatch) -> N
     assert [(row.rows, row.mode) for row in rows[::2]] == [
         (40, "global"), (70, "global"), (40, "local"), (70, "local"), (40, "global"),
     ]  # fmt: skip
-    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.RUNS for row in rows)
+    assert all(row.cpu_seconds > 0 and len(row.runs) == timing.TIMED_RUNS for row in rows)
