@@ -37,7 +37,7 @@ NAME = re.compile(r"(?<![`\w])`([A-Za-z_][\w.]*\w)(?:\(\))?`(?!`)")
 PATH = re.compile(r"(?<![\w/.])((?:cpu|cuda|db|swsearch|tests|benchmarks|docs|examples)/[\w./-]*\w)")
 """A file or folder of the checkout."""
 
-OTHERS = {"Bio", "bz2", "struct", "recurrence"}
+OTHERS = {"Bio", "bz2", "pytest", "recurrence", "struct", "subprocess"}
 """What `Names` does not hold: other people's modules, and a header of ``cuda/`` by its name alone."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
