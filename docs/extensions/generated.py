@@ -39,7 +39,8 @@ def page_of_the_checkout(name: str) -> str:
     text = (ROOT / name).read_text(encoding="utf-8")
     text = text.replace("](CONTRIBUTING.md", "](contributing.md").replace("](README.md", "](index.md")
     text = re.sub(r"\]\((?!\w+:|#|docs/|contributing\.md|index\.md)", "](../", text)
-    text = re.sub(r"\[([^]]+)\]\((\.\./[^)]+\.md)\)", r"{download}`\1 <\2>`", text)  # a page, but none of the site's
+    # what is a page, but none of the site's, is a file to be had, without a place in it
+    text = re.sub(r"\[([^]]+)\]\((\.\./[^)#]+\.md)(?:#[^)]*)?\)", r"{download}`\1 <\2>`", text)
     return text.replace("](docs/", "](")
 
 

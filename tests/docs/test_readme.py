@@ -23,7 +23,7 @@ def run(line):
 
 
 def test_the_quick_starts_output_is_what_it_prints():
-    command = block_after("<!-- ci:install -->").strip().removeprefix("pip install . && ")
+    command = block_after("<!-- ci:install -->").strip().splitlines()[-1]
     shown = block_after("It prints tab-separated hits").splitlines()
     assert shown[-1] == "..."
     assert len(shown) > 5
