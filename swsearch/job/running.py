@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,32 @@ from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
     from swsearch.results import SearchResult
+
+
+class _Search:
+    """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
+
+    def __init__(
+        self, open_job: Callable[[SearchOptions], SearchJob], options: SearchOptions, close: Callable[[], None]
+    ) -> None:
+        self._open_job, self.options, self.close = open_job, options, close
+        self.opened: SearchJob | None = None
+        self.unfitted: list[str] = []
+
+    def job(self) -> SearchJob:
+        """Return the job, opened when it is first asked for."""
+        if self.opened is None:
+            self.opened = self._open_job(self.options)
+        return self.opened
+
+    def batches(self) -> Generator[list[SearchResult]]:
+        """Yield the results of queries that were scored together; close what was made for the search in the end."""
+        try:
+            for batch in self.job().batches():
+                self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
+                yield batch
+        finally:
+            self.close()
 
 
 class SearchResults:
@@ -45,11 +70,6 @@ class SearchResults:
         For alignments; one for each processor by default.
     origin : Origin, optional
         Where the queries and the command come from, for reports.
-
-    Attributes
-    ----------
-    unfitted : list of str
-        Why some of the queries so far have no E-values.
     """
 
     def __init__(
@@ -64,36 +84,39 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        self._queries, self._subjects, self._options, self._engine = queries, subjects, options, engine
-        self._owns_engine, self._progress, self._threads, self._origin = owns_engine, progress, threads, origin
-        self._found = self._search()
-        self._waiting: list[SearchResult] = []
-        self.unfitted: list[str] = []
-        self._opened: SearchJob | None = None
+        def open_job(options: SearchOptions) -> SearchJob:
+            database = open_subjects(subjects, options.subject_mask)
+            try:
+                return SearchJob(queries, database, engine, options, progress, threads, origin)
+            except BaseException:
+                if database is not subjects:
+                    database.close()
+                raise
 
-    @cached_property
+        self._subjects, self._engine, self._threads = subjects, engine, threads
+        self._search = _Search(open_job, options, engine.close if owns_engine else lambda: None)
+        self._found = self._search.batches()
+        self._waiting: list[SearchResult] = []
+
+    @property
     def job(self) -> SearchJob:
         """The job, whose database is opened now."""
-        database = open_subjects(self._subjects, self._options.subject_mask)
-        try:
-            self._opened = SearchJob(
-                self._queries, database, self._engine, self._options, self._progress, self._threads, self._origin
-            )
-        except BaseException:
-            if database is not self._subjects:
-                database.close()
-            raise
-        return self._opened
+        return self._search.job()
 
     @property
     def run(self) -> RunInfo:
         """What reports say of the search as a whole; opens the database."""
         return self.job.run
 
+    @property
+    def unfitted(self) -> list[str]:
+        """Why some of the queries so far have no E-values."""
+        return self._search.unfitted
+
     def keep_distribution(self) -> None:
         """Let results keep how the whole database scores, if the search has not begun."""
-        if self._opened is None:
-            self._options = replace(self._options, distribution=True)
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, distribution=True)
 
     def batches(self, aligned: bool = False) -> Iterator[list[SearchResult]]:
         """Yield what is left, the results of queries that were scored together at a time.
@@ -106,7 +129,7 @@ class SearchResults:
         """
         threads = self._threads or available_processors()
         while batch := self._next_batch():
-            if aligned or self._options.max_alignments > 1:
+            if aligned or self._search.options.max_alignments > 1:
                 aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))
                 with aligner or nullcontext():
                     align_hits(batch, threads, aligner)
@@ -116,14 +139,6 @@ class SearchResults:
         """Return what was found and not yet taken, or else the next results; nothing after the last."""
         waiting, self._waiting = self._waiting, []
         return waiting or next(self._found, [])
-
-    def _search(self) -> Generator[list[SearchResult]]:
-        try:
-            for batch in self.job.batches():
-                self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                yield batch
-        finally:
-            self._close_engine()
 
     def __iter__(self) -> SearchResults:
         return self
@@ -135,15 +150,11 @@ class SearchResults:
             raise StopIteration
         return self._waiting.pop(0)
 
-    def _close_engine(self) -> None:
-        if self._owns_engine:
-            self._engine.close()
-
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""
         self._found.close()
         self._waiting = []
-        self._close_engine()
+        self._search.close()
 
     def __enter__(self) -> SearchResults:
         return self
@@ -152,5 +163,6 @@ class SearchResults:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        if self._opened is not None and self._opened.database is not self._subjects:
-            self._opened.database.close()
+        opened = self._search.opened
+        if opened is not None and opened.database is not self._subjects:
+            opened.database.close()

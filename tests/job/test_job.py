@@ -20,6 +20,7 @@ from swsearch.inputs import read_queries
 from swsearch.job import job
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.options import SearchOptions
+from swsearch.job.running import SearchResults
 from swsearch.scoring import MODES, Scoring, load_matrix
 
 SUBJECTS = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("c", "MKVLAAGIVGWW"), ("d", ""), ("e", "MKVAAGIVGW")]
@@ -270,3 +271,34 @@ def test_progress_counts_every_cell(database):
     seen: list[int] = []
     list(swsearch.search(["MKV", "WWPPWW"], database, progress=seen.append))
     assert sum(seen) == 9 * database.n_residues
+
+
+class Closing:
+    """An engine that says when it was closed."""
+
+    def __init__(self, engine):
+        self._engine, self.closed = engine, 0
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2])
+def test_an_engine_that_a_search_made_is_closed_as_soon_as_its_results_are_dropped(database, taken):
+    queries = read_queries(["MKVLAAGIVGWW", "WWPPWW"])
+    with create_engine("cpu", threads=1) as engine:
+        made = Closing(engine)
+        results = SearchResults(queries, database, SearchOptions(Scoring(), evalue=1e9), made, owns_engine=True)
+        for _ in range(taken):
+            next(results)
+        assert not made.closed
+        results.close()
+        assert made.closed
+        again = Closing(engine)
+        results = SearchResults(queries, database, SearchOptions(Scoring(), evalue=1e9), again, owns_engine=True)
+        next(results)
+        del results
+        assert again.closed, "no cycle of references keeps it open"
