@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+
 ROOT = Path(__file__).resolve().parents[2]
 
 COLOURS = 256
@@ -21,9 +23,16 @@ COLOURS = 256
 SIZE = {"width": 1280, "height": 1130, "deviceScaleFactor": 1, "mobile": False}
 
 
+def reduced(picture: Image.Image) -> Image.Image:
+    """Return a picture in its most frequent colours, which looks the same and takes half the bytes."""
+    by_count = sorted(picture.getcolors(picture.width * picture.height) or [], reverse=True)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in by_count[:COLOURS] for part in colour])
+    return picture.quantize(palette=palette, dither=Image.Dither.NONE)
+
+
 def main() -> None:
     """Search, open the report, and take its picture."""
-    from PIL import Image
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -44,10 +53,8 @@ def main() -> None:
             driver.execute_script("document.querySelectorAll('.open-hit')[2].click()")
             shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     target = Path(__file__).with_name("report.png")
-    # a palette of so many colours looks the same and makes the file half as large
-    Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB").quantize(COLOURS).save(
-        target, optimize=True
-    )
+    picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    reduced(picture).save(target, optimize=True)
     print(f"{target.name}: {target.stat().st_size / 1e3:.0f} kB")
 
 
