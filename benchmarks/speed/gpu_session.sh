@@ -12,7 +12,7 @@ set -uo pipefail
 part=${1:?tests, speed or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
-export SWSEARCH_CACHE=${SWSEARCH_CACHE:-/tmp/swsearch-cache}
+export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
 mkdir -p "$out"
 
 case $part in
@@ -20,20 +20,20 @@ tests)
     python3 -m pytest -q -p no:cacheprovider -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
     ;;
 speed)
-    python3 -m swsearch db build "$data/sprot.fasta" -o /tmp/sp.h5 || exit 1
-    python3 -m benchmarks.speed.gpu /tmp/sp.h5 "$data/queries20.fasta" --out "$out/gpu.txt" > "$out/gpu.log" 2>&1
+    python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -m benchmarks.speed.gpu "$data/sp.h5" "$data/queries20.fasta" --out "$out/gpu.txt" > "$out/gpu.log" 2>&1
     python3 -m benchmarks.speed.pairs_gpu "$data" --out "$out/pairs_gpu.txt" > "$out/pairs.log" 2>&1
     tail -n 45 "$out/gpu.txt"
     tail -n 22 "$out/pairs_gpu.txt"
     ;;
 turns)
-    [ -f /tmp/sp.h5 ] || python3 -m swsearch db build "$data/sprot.fasta" -o /tmp/sp.h5 || exit 1
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
     here=$PWD site=${PYTHONPATH%%:*}
     for turn in 1 2 3; do
         for side in old new; do
             folder=$here script=-mbenchmarks.speed.gpu
             if [ $side = old ]; then folder=$old script=benchmarks/gpu.py; fi
-            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" /tmp/sp.h5 "$data/queries20.fasta" \
+            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" "$data/sp.h5" "$data/queries20.fasta" \
                 --only singles,batch,command --out "$out/turn-$side-$turn.txt") > /dev/null 2>> "$out/turns.log"
         done
     done
