@@ -151,3 +151,17 @@ def test_a_search_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(swsearch.SwsearchError, match=r"missing\.h5"):
         swsearch.write(results, tmp_path / "hits.tsv")
     assert not list(tmp_path.iterdir())
+
+
+class EmptyAtFirst(io.StringIO):
+    """A stream that counts what it holds, and so is false while it holds nothing."""
+
+    def __len__(self):
+        return len(self.getvalue())
+
+
+def test_a_stream_that_is_false_is_written_to(queries, database, written):
+    stream = EmptyAtFirst()
+    assert not stream
+    swsearch.write(search(queries, database), stream, "6")
+    assert stream.getvalue().encode() == written["6"]

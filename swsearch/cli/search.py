@@ -150,7 +150,7 @@ def search_command(
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
-    from swsearch.report.outputs import pair_outputs, write_reports
+    from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
     from swsearch.run_info import Origin
 
     begun = time.monotonic()
@@ -169,8 +169,7 @@ def search_command(
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
-        if any(output.needs_distribution for output in outputs):
-            results.keep_distribution()
+        keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it
         _say_beforehand(results.job, verbose, quiet)
         with ProgressBar("searching", float(results.job.cells) or None, quiet) as bar:
             results.job.progress = bar.advance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -96,7 +97,7 @@ class SearchResults:
         self._subjects, self._engine, self._threads = subjects, engine, threads
         self._search = _Search(open_job, options, engine.close if owns_engine else lambda: None)
         self._found = self._search.batches()
-        self._waiting: list[SearchResult] = []
+        self._waiting: deque[SearchResult] = deque()
 
     @property
     def job(self) -> SearchJob:
@@ -137,7 +138,7 @@ class SearchResults:
 
     def _next_batch(self) -> list[SearchResult]:
         """Return what was found and not yet taken, or else the next results; nothing after the last."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = list(self._waiting), deque()
         return waiting or next(self._found, [])
 
     def __iter__(self) -> SearchResults:
@@ -145,15 +146,15 @@ class SearchResults:
 
     def __next__(self) -> SearchResult:
         if not self._waiting:
-            self._waiting = self._next_batch()
+            self._waiting = deque(self._next_batch())
         if not self._waiting:
             raise StopIteration
-        return self._waiting.pop(0)
+        return self._waiting.popleft()
 
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""
         self._found.close()
-        self._waiting = []
+        self._waiting.clear()
         self._search.close()
 
     def __enter__(self) -> SearchResults:

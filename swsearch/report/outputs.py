@@ -44,11 +44,6 @@ class Output:
     outfmt: str
     stream: IO[Any] | None = None
 
-    @property
-    def needs_distribution(self) -> bool:
-        """Whether results are to keep how the whole database scores."""
-        return report.kind_of(self.outfmt).writer.needs_distribution
-
 
 def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
     """Find the format of each output, and check all that can be checked before a search.
@@ -187,7 +182,6 @@ class Reports:
     def __init__(self, writers: Sequence[report.Writer]) -> None:
         self._writers = writers
         self.needs_alignments = any(writer.needs_alignments for writer in writers)
-        self.needs_distribution = any(writer.needs_distribution for writer in writers)
         self.needs_checksums = any(writer.needs_checksums for writer in writers)
 
     def begin(self, run: RunInfo) -> None:
@@ -215,7 +209,8 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
         writers: list[report.Writer] = []
         try:
             for output in outputs:
-                writers.append(report.create_writer(output.outfmt, output.stream or next(opened)))
+                stream = next(opened) if output.stream is None else output.stream
+                writers.append(report.create_writer(output.outfmt, stream))
             yield Reports(writers)
         finally:
             for writer in writers:
@@ -224,6 +219,12 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
 
 TOGETHER = 64
 """Results that are aligned together, where they are not taken from a running search."""
+
+
+def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
+    """Let a search that has not begun keep how the whole database scores, if an output shows it."""
+    if any(report.kind_of(output.outfmt).writer.needs_distribution for output in outputs):
+        results.keep_distribution()
 
 
 def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) -> None:
@@ -238,8 +239,7 @@ def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) ->
     """
     with open_reports(outputs) as reports:
         if isinstance(results, SearchResults):
-            if reports.needs_distribution:
-                results.keep_distribution()
+            keep_what_is_shown(results, outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)
