@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import create_pair_aligner
+from swsearch.engines.choice import checked, create_pair_aligner
 from swsearch.errors import InputError
 from swsearch.inputs import SequenceLike, Sequences, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
@@ -147,6 +148,8 @@ def search(
         named_ids(include_ids, "include_ids"),
         named_ids(exclude_ids, "exclude_ids"),
     )
+    for doubt in filters.doubts():
+        warnings.warn(doubt, stacklevel=2)
     options = SearchOptions(
         scoring or Scoring(),
         mode,
@@ -160,6 +163,7 @@ def search(
         subject_mask,
         distribution,
     )
+    threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet)
     made = _make_engine(engine, threads, device, gpu_memory)
     return SearchResults(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
@@ -47,13 +48,19 @@ PairMatrixOption = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
-MatchOption = Annotated[int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)]
+MatchOption = Annotated[
+    int | None,
+    typer.Option(parser=whole(), metavar="N", help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING),
+]
 MismatchOption = Annotated[
-    int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)
+    int | None,
+    typer.Option(parser=whole(), metavar="N", help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING),
 ]
 PairGapOpenOption = Annotated[
     int | None,
     typer.Option(
+        parser=whole(),
+        metavar="N",
         help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
         show_default="11; for DNA 10",
         rich_help_panel=SCORING,

@@ -7,6 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from swsearch.cli.numbers import percentage, whole
+
+RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
+"""Parser of --runs of what measures: more would run for days."""
+
 
 class ModeName(StrEnum):
     """Values of --mode."""
@@ -69,8 +74,14 @@ ModeOption = Annotated[
 MatrixOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
 ]
-GapOpenOption = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
-GapExtendOption = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
+GapOpenOption = Annotated[
+    int,
+    typer.Option(parser=whole(), metavar="N", help="A gap of k costs open + k * extend.", rich_help_panel=SCORING),
+]
+GapExtendOption = Annotated[
+    int,
+    typer.Option(parser=whole(), metavar="N", help="Cost of each residue of a gap.", rich_help_panel=SCORING),
+]
 EngineOption = Annotated[
     EngineName,
     typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
@@ -78,6 +89,7 @@ EngineOption = Annotated[
 DeviceOption = Annotated[
     int | None,
     typer.Option(
+        parser=whole(),
         metavar="N",
         help="Which GPU, as swsearch doctor numbers them.",
         show_default="the one with the most multiprocessors",
@@ -94,7 +106,14 @@ GpuMemoryOption = Annotated[
     ),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
+    int | None,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="Worker threads.",
+        show_default="one a processor",
+        rich_help_panel=RUN,
+    ),
 ]
 OutputOption = Annotated[
     str | None,
@@ -135,7 +154,9 @@ MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, 
 
 def _percentage(text: str, *names: str) -> Any:
     """Make an option for a percentage of alignments."""
-    return typer.Option(*names, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
+    return typer.Option(
+        *names, parser=percentage, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS
+    )
 
 
 MinIdentityOption = Annotated[
