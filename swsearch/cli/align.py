@@ -108,8 +108,8 @@ def align_command(
         typer.Option(
             metavar="FMT",
             help="pairwise (blocks as EMBOSS prints them), cigar (ids, score, from-to of both, CIGAR), sam, paf, "
-            "json (a line a pair), score (ids and score; finds no alignment).",
-            show_default="pairwise",
+            "jsonl (a line of JSON per pair), score (ids and score; finds no alignment).",
+            show_default="by the file's extension, else pairwise",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -135,7 +135,7 @@ def align_command(
         warm_up_gpu(device)
     from swsearch.engines.choice import create_pair_aligner
     from swsearch.recurrence import Recurrence
-    from swsearch.report.pair_formats import check_format, create_pair_writer
+    from swsearch.report.pair_formats import check_format, create_pair_writer, format_of_file
     from swsearch.report.pair_writers import PairRun
     from swsearch.scoring import Ends, check_ends
     from swsearch.version import version
@@ -143,7 +143,8 @@ def align_command(
     begun = time.monotonic()
     if score_only and outfmt not in (None, "score"):
         raise OptionError("outfmt", outfmt, "score with --score-only", "leave one of them out")
-    wanted = "score" if score_only else outfmt or "pairwise"
+    by_name = format_of_file(output)
+    wanted = "score" if score_only else outfmt or by_name
     check_format(wanted)
     if a == b == "-":
         raise InputError("A and B cannot both come from stdin; give one of them as a file")

@@ -105,9 +105,9 @@ def test_dna(tmp_path):
 
 
 def test_stdin(a, b):
-    expected = run("align", a, b, "--outfmt", "json").stdout
+    expected = run("align", a, b, "--outfmt", "jsonl").stdout
     for first, second, source in (("-", b, a), (a, "-", b)):
-        done = run("align", first, second, "--outfmt", "json", input=source.read_text())
+        done = run("align", first, second, "--outfmt", "jsonl", input=source.read_text())
         assert done.stdout == expected
     assert json.loads(expected.splitlines()[0])["query"]["id"] == "one"
 

@@ -210,7 +210,7 @@ def test_pafpy_reads_the_paf(run):
 
 def test_cigar_json_and_score_say_the_same(run):
     lines, pairs = written("cigar", run)
-    records = [json.loads(line) for line in written("json", run)[0].splitlines()]
+    records = [json.loads(line) for line in written("jsonl", run)[0].splitlines()]
     scores = written("score", run)[0].splitlines()
     for line, record, score, pair in zip(lines.splitlines(), records, scores, pairs, strict=True):
         fields = line.split("\t")
@@ -256,7 +256,7 @@ def test_nothing_aligned():
     assert body == ["q1\t4\t*\t0\t255\t*\t*\t0\t0\tMKV\t*\tAS:i:0", "q2\t4\t*\t0\t255\t*\t*\t0\t0\t*\t*\tAS:i:0"]
     assert "# Length: 0\n" in written("pairwise", run)[0]
     assert written("cigar", run)[0].splitlines()[0] == "q1\ts1\t0\t1\t0\t1\t0\t*"
-    records = [json.loads(line) for line in written("json", run)[0].splitlines()]
+    records = [json.loads(line) for line in written("jsonl", run)[0].splitlines()]
     assert [(record["score"], record["cigar"]) for record in records] == [(0, "")] * 2
 
 
