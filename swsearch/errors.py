@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from numbers import Number
+from pathlib import PurePath
 from typing import Any
-
-MOST_SHOWN = 200
-"""Characters of a value that a message shows; a path may be long."""
 
 
 class SwsearchError(Exception):
@@ -25,6 +25,24 @@ class InputError(SwsearchError, ValueError):
     """A bad query, sequence file, option or argument."""
 
     exit_code = 1
+
+
+SHOWN = 80
+"""Most characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: whole if it is short, else a string's beginning or the kind of object."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= SHOWN else f"{value[:SHOWN]!r}..."
+    short = not isinstance(value, (bytes, tuple, list)) or len(value) <= SHOWN
+    if value is None or (short and isinstance(value, (Number, bytes, tuple, list, PurePath))):
+        with suppress(ValueError):  # an integer of thousands of digits
+            text = repr(value)
+            if len(text) <= SHOWN and "\n" not in text:
+                return text
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 class OptionError(InputError):
@@ -45,80 +63,13 @@ class OptionError(InputError):
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
         tail = f"; {remedy}" if remedy else ""
-        shown = repr(value)
-        if len(shown) > MOST_SHOWN:
-            shown = f"{shown[:MOST_SHOWN]}... ({len(shown):,} characters)"
-        super().__init__(f"{name}: got {shown}, expected {expected}{tail}")
+        super().__init__(f"{name}: got {shown(value)}, expected {expected}{tail}")
 
 
-def whole_number(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
-    """Return an option's value as an int.
-
-    Parameters
-    ----------
-    name : str
-        The option.
-    value : int, integer of numpy, or float without a fraction
-        What was given.
-    least, most : int
-        Range, both included.
-    expected : str, optional
-        For the message.
-
-    Raises
-    ------
-    OptionError
-        If it is something else, such as a bool or a string, or not in the range.
-    """
-    number = _as_whole(value)
-    if number is None or not least <= number <= most:
-        shown = f"integer from {least:,} to {most:,}" if number is None or number > most else f"integer >= {least:,}"
-        raise OptionError(name, value, expected or f"an {shown}")
-    return number
-
-
-def real_number(name: str, value: Any, expected: str = "a number") -> float:
-    """Return an option's value as a finite float.
-
-    Parameters
-    ----------
-    name : str
-        The option.
-    value : float, int, or a number of numpy
-        What was given.
-    expected : str, optional
-        For the message.
-
-    Raises
-    ------
-    OptionError
-        If it is something else, such as a bool or a string, or not finite.
-    """
-    try:
-        number = math.nan if _is_no_number(value) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise OptionError(name, value, expected)
-    return number
-
-
-def _is_no_number(value: Any) -> bool:
-    """Say whether a value would pass for a number without being meant as one: a bool, of numpy too, or text."""
-    return isinstance(value, (bool, str, bytes, bytearray)) or type(value).__name__ in ("bool", "bool_", "ndarray")
-
-
-def _as_whole(value: Any) -> int | None:
-    if _is_no_number(value):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        pass
-    try:
-        return int(value) if int(value) == value else None
-    except (TypeError, ValueError, OverflowError):
-        return None
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise `OptionError` unless an option's value is one of the words that it takes."""
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(name, value, f"one of {', '.join(choices)}")
 
 
 class SequenceError(InputError):
@@ -192,3 +143,73 @@ class GpuUnavailableError(EngineError):
     """The GPU was asked for and cannot be used."""
 
     exit_code = 7
+
+
+def whole_number(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
+    """Return an option's value as an int.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : int, integer of numpy, or float without a fraction
+        What was given.
+    least, most : int
+        Range, both included.
+    expected : str, optional
+        For the message.
+
+    Raises
+    ------
+    OptionError
+        If it is something else, such as a bool or a string, or not in the range.
+    """
+    number = _as_whole(value)
+    if number is None or not least <= number <= most:
+        shown = f"integer from {least:,} to {most:,}" if number is None or number > most else f"integer >= {least:,}"
+        raise OptionError(name, value, expected or f"an {shown}")
+    return number
+
+
+def real_number(name: str, value: Any, expected: str = "a number") -> float:
+    """Return an option's value as a finite float.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : float, int, or a number of numpy
+        What was given.
+    expected : str, optional
+        For the message.
+
+    Raises
+    ------
+    OptionError
+        If it is something else, such as a bool or a string, or not finite.
+    """
+    try:
+        number = math.nan if _is_no_number(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise OptionError(name, value, expected)
+    return number
+
+
+def _is_no_number(value: Any) -> bool:
+    """Say whether a value would pass for a number without being meant as one: a bool, of numpy too, or text."""
+    return isinstance(value, (bool, str, bytes, bytearray)) or type(value).__name__ in ("bool", "bool_", "ndarray")
+
+
+def _as_whole(value: Any) -> int | None:
+    if _is_no_number(value):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        return int(value) if int(value) == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -55,8 +55,8 @@ def test_what_is_no_number(value):
 
 def test_a_long_value_is_cut():
     message = str(OptionError("evalue", "1" * 5000, "a number"))
-    assert len(message) < 300
-    assert message.endswith("1... (5,002 characters), expected a number")
+    assert len(message) < 200
+    assert message.endswith("1'..., expected a number")
 
 
 HOSTILE = [True, "5", float("inf"), float("nan"), 10**23, 1e26, -(10**23), [1]]

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from swsearch.cli import foreign
 from swsearch.cli.numbers import Refused
-from swsearch.errors import MOST_SHOWN, InputError, OptionError
+from swsearch.errors import SHOWN, InputError, OptionError
 
 UsageError: Any = typer.BadParameter.__bases__[0]
 """The parser's own error; typer exports only its descendant."""
@@ -227,7 +227,7 @@ class _Line:
 
 def _cut(text: str) -> str:
     """Return the beginning of what was typed, if it is long."""
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _refusal(text: str) -> InputError:

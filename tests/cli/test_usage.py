@@ -49,7 +49,7 @@ FILES = {
 def swsearch(tmp_path, monkeypatch, capsys):
     """Run a command line in this process; returns its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
     Path("q.fasta").write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n")
     for name in ("d.h5", "new.h5"):
         Database.build(["q.fasta"], name).close()
@@ -57,8 +57,7 @@ def swsearch(tmp_path, monkeypatch, capsys):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["swsearch", *words])
         try:
-            main.main()
-            code = 0
+            code = main.main() or 0
         except SystemExit as ended:
             code = ended.code or 0
         return code, *capsys.readouterr()
