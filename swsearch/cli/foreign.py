@@ -51,7 +51,8 @@ _TABLES: dict[str, dict[str, str]] = {
         "--dbsize": "db-size searchsp Z z",
         "--outfmt html": "html",
         _TAXONOMY: "taxids taxidlist negative-taxids negative-taxidlist taxonlist taxon-list taxon-exclude taxon-k "
-        "taxonmap taxonnodes taxonnames organism entrez-query gilist negative-gilist ipglist",
+        "taxonmap taxonnodes taxonnames organism entrez-query gilist negative-gilist ipglist "
+        "negative-ipglist",
         _COMPOSITION: "comp-based-stats comp-bias-corr composition",
         _MASK: "seg masking mask soft-masking lcase-masking mask-lower-case mask-prob db-soft-mask db-hard-mask "
         "hardmask",
@@ -61,6 +62,10 @@ _TABLES: dict[str, dict[str, str]] = {
         "seed-cut algo index-chunks block-size culling-limit best-hit-overhang best-hit-score-edge use-sw-tback "
         "prefilter-mode subject-besthit max-accept max-rejected ungapped",
         "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width",
+        "hits stand in one order; sort the table as you like": "sorthits sorthsps",
+        "cut the sequence beforehand; coordinates then count from the cut": "query-loc subject-loc",
+        "--outfmt jsonl, 7 and html record all parameters": "import-search-strategy export-search-strategy",
+        "it is not needed; the page for users of blastp in the documentation says why": "show-gis parse-deflines mt-mode",
         "both sides are proteins; translate nucleotides beforehand": "strand query-gencode frameshift frame-shift",
         "everything runs on this machine": "remote",
         "databases hold proteins": "dbtype",
@@ -82,9 +87,13 @@ _TABLES: dict[str, dict[str, str]] = {
         "--output": "out db d outfile database",
         "FASTA files are arguments: swsearch db build INPUT... --output DB.h5": "in input i",
         "databases hold proteins": "dbtype",
-        "it is not needed, because db fetch finds the first word of every header": "parse-seqids hash-index",
+        "FASTA is what is read": "input-type",
+        "messages go to stderr": "logfile",
+        "it is not needed, because db fetch finds the first word of every header": "parse-seqids hash-index gi-mask "
+        "gi-mask-name",
         "a database remembers its files and their checksums instead, which swsearch db info shows": "title",
-        "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data masking seg",
+        "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data mask-id mask-desc "
+        "masking seg",
         "a database is one file of any size": "max-file-sz blastdb-version",
         "a database knows no taxonomy": "taxid taxid-map taxonmap taxonnodes taxonnames",
     },
@@ -94,7 +103,13 @@ _TABLES: dict[str, dict[str, str]] = {
         "the database is the first argument: swsearch db fetch DB.h5 ID...": "db d database",
         "identifiers are arguments: swsearch db fetch DB.h5 ID...": "entry id ids seq",
         "swsearch db fetch DB.h5 $(cat FILE) takes identifiers from a file": "entry-batch",
-        "entries are written as FASTA, whole": "outfmt range line-length strand",
+        "entries are written as FASTA, whole and as they went in": "outfmt range line-length strand "
+        "mask-sequence-with target-only get-dups ctrl-a long-seqids",
+        "databases hold proteins": "dbtype",
+        "messages go to stderr": "logfile",
+        "swsearch db info DB.h5 shows what a database holds": "info exact-length list list-outfmt recursive "
+        "remove-redundant-dbs show-blastdb-search-path",
+        "a database knows no taxonomy": "ipg ipg-batch taxids taxidlist tax-info",
     },
     INFO: {"the database is the argument: swsearch db info DB.h5": "db d database"},
     BENCH: {"--threads": _SHARED["--threads"], "--top": "max-hits max-target-seqs k"},
@@ -143,7 +158,7 @@ def names(path: str) -> set[str]:
 
 def advice(path: str, name: str) -> str:
     """Return what to say of an option: the one of ours that it is, or a sentence; empty if there is nothing."""
-    return _advice(path).get(name, "")
+    return _advice(path).get(name, "swsearch --version shows it" if name in ("version", "V") else "")
 
 
 def command(path: str, name: str) -> str:

@@ -135,18 +135,15 @@ class _Line:
         self.helps = self.helps or option.is_eager
         if not _takes_value(option):
             return
+        attached, given = value is not None, ""
         if value is None:
-            shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
-            if not rest:
-                raise _refusal(f"{self.path}: {name} needs a value, expected {shown}")
-            value = rest.pop(0)
+            given = ", got nothing"
+            value = rest.pop(0) if rest else ""
             if value in self._options:
-                raise _refusal(
-                    f"{self.path}: {name} needs a value, got the option {value}; expected {shown}, or {name}={value} "
-                    "where this is the value"
-                    if name.startswith("--")
-                    else f"{self.path}: {name} needs a value, got the option {value}; expected {shown}"
-                )
+                given, value = f", got the option {value}", ""
+        if not value:
+            shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
+            raise _refusal(f"{self.path}: {name} needs a value{'' if attached else given}; expected {shown}")
         self.given[option.opts[0]] = value
 
     def _check_short(self, word: str, rest: list[str]) -> None:

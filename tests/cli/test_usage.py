@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from conftest import ROOT
 
 from swsearch.cli import foreign, main
 from swsearch.db import Database
@@ -113,10 +114,12 @@ def refusal(ended):
         ("--fats", "swsearch search has no option --fats; swsearch search --help lists what there is"),
         ("--quiet=1", "swsearch search: --quiet takes no value, got '1'"),
         ("-q=1", "swsearch search: -q takes no value, got '1'"),
-        ("--evalue", "swsearch search: --evalue needs a value, expected --evalue NUMBER"),
-        ("-o", "swsearch search: -o needs a value, expected --output FILE"),
+        ("--evalue", "swsearch search: --evalue needs a value, got nothing; expected --evalue NUMBER"),
+        ("-o", "swsearch search: -o needs a value, got nothing; expected --output FILE"),
         ("-o -q", "swsearch search: -o needs a value, got the option -q"),
-        ("--output --quiet", "or --output=--quiet where this is the value"),
+        ("--output --quiet", "swsearch search: --output needs a value, got the option --quiet"),
+        ("--output=", "swsearch search: --output needs a value; expected --output FILE"),
+        ("-version", "swsearch --version shows it"),
         ("--mode locl", "--mode: got 'locl', expected one of local, global, semiglobal; did you mean local?"),
         ("--mode LOCAL", "--mode: got 'LOCAL', expected one of local, global, semiglobal; did you mean local?"),
         ("--evalue low", "--evalue: got 'low', expected a number, such as 10, 0.001 or 1e-5"),
@@ -191,6 +194,26 @@ def test_every_option_that_others_have_leads_to_one_of_ours():
             assert f"--{name}" not in ours, f"{name} is our own"
             for word in re.findall(r"--[a-z-]+", advice):
                 assert word in {*ours, "--output", "--statistics", "--include-ids", "--exclude-ids"}, advice
+
+
+SECTIONS = {
+    "Options of blastp": ("search",),
+    "Options of makeblastdb": ("db", "build"),
+    "Options of blastdbcmd": ("db", "fetch"),
+}
+"""Of the page for users of BLAST, and the commands that they are about."""
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_every_option_of_blasts_programs_is_known(title):
+    page = (ROOT / "docs" / "howto" / "coming-from-blastp.md").read_text(encoding="utf-8")
+    section = page.split(f"## {title}\n")[1].split("\n## ")[0]
+    theirs = re.findall(r"`-(\w+)`", "".join(re.findall(r"^\| (`-[^|]*) \|", section, re.MULTILINE)))
+    assert len(theirs) > 15
+    path = SECTIONS[title]
+    known = foreign.names(" ".join(["swsearch", *path])) | {"h", "help", "version"}
+    known |= {spelling.lstrip("-") for option in COMMANDS[path].params for spelling in option.opts}
+    assert {foreign.plain(name) for name in theirs} <= known
 
 
 HOSTILE = ["inf", "1" + "0" * 23, ""]
