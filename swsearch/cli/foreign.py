@@ -65,7 +65,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "hits stand in one order; sort the table as you like": "sorthits sorthsps",
         "cut the sequence beforehand; coordinates then count from the cut": "query-loc subject-loc",
         "--outfmt jsonl, 7 and html record all parameters": "import-search-strategy export-search-strategy",
-        "it is not needed; the page for users of blastp in the documentation says why": "show-gis parse-deflines mt-mode",
+        "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",
         "both sides are proteins; translate nucleotides beforehand": "strand query-gencode frameshift frame-shift",
         "everything runs on this machine": "remote",
         "databases hold proteins": "dbtype",

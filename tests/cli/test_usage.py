@@ -1,8 +1,8 @@
 """What is typed wrongly is told in one sentence of ours, whatever the parser underneath would make of it."""
 
 import re
+import shutil
 import sys
-from pathlib import Path
 
 import pytest
 import typer.main
@@ -46,14 +46,23 @@ FILES = {
 """Words that each command can do with."""
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The folder of what `FILES` names."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "q.fasta").write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n")
+    for name in ("d.h5", "new.h5"):
+        Database.build([folder / "q.fasta"], folder / name).close()
+    return folder
+
+
 @pytest.fixture
-def swsearch(tmp_path, monkeypatch, capsys):
+def swsearch(files, tmp_path, monkeypatch, capsys):
     """Run a command line in this process; returns its exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("signal.signal", lambda *_: None)
-    Path("q.fasta").write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n")
-    for name in ("d.h5", "new.h5"):
-        Database.build(["q.fasta"], name).close()
+    for each in files.iterdir():
+        shutil.copy(each, each.name)
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["swsearch", *words])
