@@ -127,7 +127,7 @@ class PairAlignment:
 
     @property
     def same(self) -> npt.NDArray[np.bool_]:
-        """Which of the columns that hold two residues hold the same letter twice, or U and T of DNA."""
+        """Which columns of two residues hold the same letter twice, or U and T of DNA; shape (n_pairs,)."""
         alphabet = self.scoring.matrix.alphabet
         if self.query_letters is None and self.subject_letters is None:
             a, b = self.paired_codes
