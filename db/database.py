@@ -161,7 +161,8 @@ class Database:
     """A protein database.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
-    place in the input, counted from 0 over all inputs and appends.
+    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name, its lengths and
+    its counts; all else raises `DatabaseError`.
 
     Parameters
     ----------
@@ -173,8 +174,8 @@ class Database:
 
     def __init__(self, file: Any, name: str) -> None:
         self.name = name
-        self._file = file
-        self._attributes, self._segments = load_segments(name, file)
+        self._attributes, segments = load_segments(name, file)
+        self._opened: tuple[Any, list[Segment]] | None = (file, segments)
         self.mask: Mask = mask_of(name, self._attributes)
         """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
@@ -325,6 +326,31 @@ class Database:
             file.close()
             raise
 
+    def check_open(self) -> None:
+        """Raise `DatabaseError` if the database was closed."""
+        _ = self._held
+
+    @property
+    def _held(self) -> tuple[Any, list[Segment]]:
+        if self._opened is None:
+            raise DatabaseError(f"{self.name}: this Database was closed; use it before that, or open it again")
+        return self._opened
+
+    @property
+    def _file(self) -> Any:
+        return self._held[0]
+
+    @property
+    def _segments(self) -> list[Segment]:
+        return self._held[1]
+
+    def shared(self) -> Database:
+        """Return the same open database, to be closed on its own: its file is closed when both are."""
+        self.check_open()
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def _locate(self, index: int) -> tuple[Segment, int]:
         """Return the segment of a subject and its place there."""
         if not 0 <= index < self.n_subjects:
@@ -364,6 +390,7 @@ class Database:
                 runs.append((segment, first, last))
                 first = last
         for segment, first, last in _mixed(runs) if mixed else runs:
+            self.check_open()
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
     def codes(self, index: int) -> ByteArray:
@@ -448,8 +475,12 @@ class Database:
         return sum(int(segment.attributes.get(name, 0)) for segment in self._segments)
 
     def close(self) -> None:
-        """Close the file; chunks that were loaded stay valid."""
-        self._file.close()
+        """Close the database; chunks that were loaded stay valid.
+
+        Hits outlive it: its file is closed with the last of those whose alignments were not asked for yet, and with
+        the `SearchResults` that they came from.
+        """
+        self._opened = None  # h5py closes a file when the last object that belongs to it is gone
 
     def __len__(self) -> int:
         return self.n_subjects
@@ -457,7 +488,11 @@ class Database:
     def __repr__(self) -> str:
         return f"<Database {self.name!r}: {self.n_subjects:,} subjects, {self.n_residues:,} residues>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"{self.name}: a Database cannot be pickled or copied; open its file in each process")
+
     def __enter__(self) -> Database:
+        self.check_open()
         return self
 
     def __exit__(

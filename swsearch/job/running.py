@@ -50,8 +50,8 @@ class _Search:
 class SearchResults:
     """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
 
-    The engine, if the search made it, is closed when the last result was taken. The database stays open, because hits
-    read their subjects from it when their alignments are asked for; as a context manager, a search closes both.
+    The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
+    a database that it opened too. Results stay as they are: hits can be aligned after the database was closed.
 
     Parameters
     ----------
