@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -234,14 +234,14 @@ class Database:
             raise
 
     @classmethod
-    def from_records(cls, records: Iterable[Any], *, name: str = "<memory>", mask: Mask = "none") -> Database:
+    def from_records(cls, records: Any, *, name: str = "<memory>", mask: Mask = "none") -> Database:
         """Make a database in memory from Python objects.
 
         Parameters
         ----------
-        records : iterable
+        records : iterable, mapping or open file
             `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), or strings, which are then called
-            ``subject_1`` and so on.
+            ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
             What messages and reports call the database.
         mask : {"none", "lower", "tantan"}, optional

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -122,12 +122,21 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     return at[chosen], np.append(at[1:], n)[chosen]
 
 
+class ByteSource(Protocol):
+    """What FASTA is read from: an `Input`, or a file that the caller opened."""
+
+    name: str
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
+
+
 class FastaReader:
     """The batches of one input.
 
     Parameters
     ----------
-    source : Input
+    source : Input or another ByteSource
         Open input; it stays the caller's to close.
     alphabet : Alphabet, optional
         Letters that are legal.
@@ -140,7 +149,7 @@ class FastaReader:
         While iterating: names the source, the record, the line and the byte.
     """
 
-    def __init__(self, source: Input, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(self, source: ByteSource, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
         self._source = source
         self._alphabet = alphabet
         self._table = alphabet.encode_table.tobytes()
@@ -364,21 +373,26 @@ def read_fasta(
         If the file cannot be read or a byte is no residue letter.
     """
     with Input(source) as opened:
-        current: _Assembly | None = None
-        for batch in FastaReader(opened, alphabet, buffer_bytes):
-            bounds = [0, *batch.starts.tolist(), len(batch.codes)]
-            cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
-            runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
-            at = 0
-            for index, (start, end) in enumerate(pairwise(bounds)):
-                if index:
-                    if current is not None:
-                        yield current.record()
-                    length = int(batch.header_lengths[index - 1])
-                    current = _Assembly(batch.headers[at : at + length])
-                    at += length
+        yield from records_of(FastaReader(opened, alphabet, buffer_bytes))
+
+
+def records_of(batches: Iterable[RecordBatch]) -> Iterator[Record]:
+    """Put the records of batches together."""
+    current: _Assembly | None = None
+    for batch in batches:
+        bounds = [0, *batch.starts.tolist(), len(batch.codes)]
+        cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
+        runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
+        at = 0
+        for index, (start, end) in enumerate(pairwise(bounds)):
+            if index:
                 if current is not None:
-                    masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
-                    current.add(batch.codes[start:end], masked)
-        if current is not None:
-            yield current.record()
+                    yield current.record()
+                length = int(batch.header_lengths[index - 1])
+                current = _Assembly(batch.headers[at : at + length])
+                at += length
+            if current is not None:
+                masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
+                current.add(batch.codes[start:end], masked)
+    if current is not None:
+        yield current.record()

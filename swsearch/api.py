@@ -10,7 +10,7 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import create_pair_aligner
 from swsearch.errors import InputError
-from swsearch.inputs import SequenceLike, Sequences, open_subjects, path_of, read_queries
+from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
@@ -72,10 +72,11 @@ def search(
 
     Parameters
     ----------
-    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of sequences
-        A FASTA path (``-`` is stdin) or sequences; see `swsearch.inputs.read_queries`.
-    subjects : Database, path, or an iterable of sequences
-        A database, its path, the path of a FASTA file, or sequences.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
+        A FASTA path (``-`` is stdin), an open FASTA file, sequences, or a mapping of names to sequences; see
+        `swsearch.inputs.read_queries`.
+    subjects : Database, or as for ``queries``
+        A database, its path, or whatever stands for sequences.
     scoring : Scoring, optional
         Matrix and gap costs; BLOSUM62, 11, 1 by default.
     mode : {"local", "global", "semiglobal"}
@@ -164,7 +165,8 @@ def search(
         sort,
         distribution,
     )
-    read = read_queries(queries, options.scoring.matrix.alphabet)
+    check_subjects(subjects)
+    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries")
     made = _make_engine(engine, threads, device, gpu_memory)
     return SearchResults(
         read,
@@ -200,7 +202,8 @@ def score(
         Exact scores in matrix units, queries and subjects in input order.
     """
     recurrence = Recurrence(scoring or Scoring(), mode)
-    read = read_queries(queries, recurrence.scoring.matrix.alphabet)
+    check_subjects(subjects)
+    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries")
     made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)
@@ -231,8 +234,8 @@ def align(
 
     Parameters
     ----------
-    a, b : path, str, Bio.SeqRecord or (id, sequence)
-        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
+    a, b : path, open file, str, Bio.SeqRecord, (id, sequence) or mapping
+        The query and the subject; a file must hold one record. See `swsearch.inputs.read_queries` for when a
         string is a path.
     mode : {"global", "local", "semiglobal"}
         Which ends are free: none, all and any part, all four ends.

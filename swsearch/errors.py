@@ -7,6 +7,9 @@ what to do about it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from numbers import Number
+from pathlib import PurePath
 
 
 class SwsearchError(Exception):
@@ -19,6 +22,24 @@ class InputError(SwsearchError, ValueError):
     """A bad query, sequence file, option or argument."""
 
     exit_code = 1
+
+
+SHOWN = 80
+"""Most characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it: whole if it is short, else a string's beginning or the kind of object."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= SHOWN else f"{value[:SHOWN]!r}..."
+    short = not isinstance(value, (bytes, tuple, list)) or len(value) <= SHOWN
+    if value is None or (short and isinstance(value, (Number, bytes, tuple, list, PurePath))):
+        with suppress(ValueError):  # an integer of thousands of digits
+            text = repr(value)
+            if len(text) <= SHOWN and "\n" not in text:
+                return text
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 class OptionError(InputError):
@@ -39,7 +60,7 @@ class OptionError(InputError):
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
         tail = f"; {remedy}" if remedy else ""
-        super().__init__(f"{name}: got {value!r}, expected {expected}{tail}")
+        super().__init__(f"{name}: got {shown(value)}, expected {expected}{tail}")
 
 
 class SequenceError(InputError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import IO, TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -14,15 +15,22 @@ from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
 
 if TYPE_CHECKING:
+    from Bio.Seq import Seq
     from Bio.SeqRecord import SeqRecord
 
-    from swsearch.db import Database
+    from swsearch.db import Database, Record
 
-SequenceLike = Union["SeqRecord", "tuple[str, str]", str]
+ResidueLetters = Union[str, bytes, "Seq"]
+"""Residue letters."""
+
+SequenceLike = Union["SeqRecord", "Record", "tuple[str, ResidueLetters | SeqRecord]", ResidueLetters]
 """One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
 
-Sequences = Union[str, Path, "SeqRecord", Iterable[SequenceLike]]
-"""Sequences: a FASTA path (``-`` is stdin), one sequence, or an iterable of sequences."""
+Sequences = Union[
+    str, "os.PathLike[str]", IO[Any], SequenceLike, Mapping[str, "ResidueLetters | SeqRecord"], Iterable[SequenceLike]
+]
+"""Sequences: a FASTA path (``-`` is stdin), an open FASTA file, one sequence, a mapping of names to sequences, or an
+iterable of sequences."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +64,23 @@ class Query:
         return Query(self.identifier, self.description, masked_codes(self.codes, runs), self.lower, letters)
 
 
-def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query") -> list[Query]:
+def read_queries(
+    queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query", argument: str = ""
+) -> list[Query]:
     """Read sequences from whatever stands for them.
 
     Parameters
     ----------
-    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of these
-        A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash;
-        otherwise it is a sequence.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
+        A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash; it is FASTA
+        itself if it begins with ``>``; otherwise it is a sequence, as are bytes and a ``Bio.Seq``. A mapping is names
+        to sequences. An open file, in text or binary mode, holds FASTA.
     alphabet : Alphabet, optional
         What the letters mean.
     what : str, optional
         Named in error messages and in the identifiers of nameless sequences.
+    argument : str, optional
+        What messages call the whole; ``what`` by default.
 
     Returns
     -------
@@ -79,66 +92,73 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     InputError
         If there is no sequence, or one has a byte that is no residue letter.
     """
-    if path := path_of(queries):
-        from swsearch.db import read_fasta
+    from swsearch.db import Record, read_fasta
+    from swsearch.db.records import is_fasta_text, is_handle, items_of, named, opened, read_handle
 
-        found = [
-            Query(record.identifier, record.description, record.codes, tuple(record.masked))
-            for record in read_fasta(path, alphabet=alphabet)
-        ]
+    check_sequences(queries, argument or what)
+    records: Iterable[Any]
+    if path := path_of(queries):
+        records = read_fasta(path, alphabet=alphabet)
+    elif is_handle(queries) or is_fasta_text(queries):
+        records = read_handle(opened(queries), alphabet)
     else:
-        found = [
-            Query(identifier, description, alphabet.encode(letters, source=what, record=identifier), _lower(letters))
-            for identifier, description, letters in _name_sequences(queries, what)
-        ]
+        records = items_of(queries)
+    found: list[Query] = []
+    for number, item in enumerate(records, 1):
+        if isinstance(item, Record):
+            found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
+        else:
+            one = named(item, number, what, what)
+            codes = alphabet.encode(one.letters, source=what, record=one.identifier)
+            found.append(Query(one.identifier, one.description, codes, _lower(one.letters)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
     return found
 
 
+def check_sequences(given: Any, argument: str) -> None:
+    """Raise `swsearch.errors.OptionError` if an argument cannot stand for sequences, as far as its kind says."""
+    from swsearch.db import records
+
+    if not isinstance(given, (str, os.PathLike)):
+        records.check_sequences(given, argument)
+
+
 def path_of(sequences: Any) -> str:
     """Return the path that sequences are read from, as `read_queries` understands it; empty where it is none."""
-    return str(sequences) if isinstance(sequences, (str, Path)) and _is_path(sequences) else ""
+    is_path = isinstance(sequences, (str, os.PathLike)) and _is_path(sequences)
+    return os.fsdecode(sequences) if is_path else ""
 
 
-def _lower(letters: str) -> tuple[tuple[int, int], ...]:
+def _lower(letters: bytes) -> tuple[tuple[int, int], ...]:
     """Return the runs of lower case; blanks and line ends do not count."""
-    kept = "".join(letters.split())
+    kept = b"".join(letters.split())
     if kept.isupper():
         return ()
-    return tuple(runs_of(np.frombuffer(kept.encode("ascii"), dtype=np.uint8) > ord("Z")))
+    return tuple(runs_of(np.frombuffer(kept, dtype=np.uint8) > ord("Z")))
 
 
-def _is_path(text: str | Path) -> bool:
-    if isinstance(text, Path) or text == "-" or any(c in text for c in "./\\"):
+def _is_path(text: str | os.PathLike[str]) -> bool:
+    if not isinstance(text, str):
+        return True
+    if text.startswith(">"):
+        return False
+    if text == "-" or any(c in text for c in "./\\"):
         return True
     try:
         return Path(text).exists()
-    except OSError:  # a sequence may be longer than a file name can be
+    except (OSError, ValueError):  # a sequence may be longer than a file name can be
         return False
 
 
-def _name_sequences(sequences: Any, what: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (identifier, description, letters)."""
-    if isinstance(sequences, str) or hasattr(sequences, "seq") or _is_pair(sequences):
-        sequences = [sequences]
-    for number, item in enumerate(sequences, 1):
-        if isinstance(item, str):
-            yield f"{what}_{number}", "", item
-        elif _is_pair(item):
-            yield item[0], "", item[1]
-        elif hasattr(item, "seq"):
-            identifier = str(item.id)
-            yield identifier, str(item.description).removeprefix(identifier).strip(), str(item.seq)
-        else:
-            raise InputError(
-                f"{what} {number}: got {type(item).__name__}, expected a Bio.SeqRecord, an (id, sequence) pair or "
-                "a string of residue letters"
-            )
+def check_subjects(subjects: Any) -> None:
+    """Raise if an argument cannot stand for subjects, or is a database that was closed; opens nothing."""
+    from swsearch.db import Database
 
-
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
+    if isinstance(subjects, Database):
+        subjects.check_open()
+    else:
+        check_sequences(subjects, "subjects")
 
 
 def open_subjects(subjects: Any, mask: str = "database") -> Database:
@@ -146,8 +166,8 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
 
     Parameters
     ----------
-    subjects : Database, path, Bio.SeqRecord, (id, sequence), str or an iterable of sequences
-        A path may name a database file or a FASTA file, which is then built in memory.
+    subjects : Database, or as for `read_queries`
+        A path may name a database file or a FASTA file, which is then built in memory, as all else is.
     mask : {"database", "none", "lower", "tantan"}
         What is in force where the database is made here; one that is built already has its own.
 
@@ -159,10 +179,12 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
     Raises
     ------
     DatabaseError
-        If the subjects cannot be read.
+        If the subjects cannot be read, or are a database that was closed.
     """
     from swsearch.db import Database, is_database
+    from swsearch.db.records import is_fasta_text, is_handle, is_single, opened
 
+    check_subjects(subjects)
     if isinstance(subjects, Database):
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
@@ -171,8 +193,9 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
             if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
             return Database.from_fasta([path], mask=own)
-        return Database.from_records(
-            ((identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")), mask=own
-        )
+        if is_handle(subjects) or is_fasta_text(subjects):
+            handle = opened(subjects)
+            return Database.from_records(handle, name=handle.name, mask=own)
+        return Database.from_records([subjects] if is_single(subjects) else subjects, mask=own)
     except SequenceError as error:
         raise DatabaseError(str(error)) from error

@@ -16,7 +16,7 @@ class Later(Generic[T]):
     Parameters
     ----------
     source : callable
-        Finds the value; may hold what is needed to find several values at a time. It is let go when the value is there.
+        Finds the value; may hold what is needed to find several values at a time. Let go when the value is there.
     """
 
     __slots__ = ("_found", "source")

@@ -3,10 +3,10 @@
 import copy
 import gc
 import io
-import os
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +26,7 @@ def _records():
 
 QUERY, RECORDS = _records()
 OPTIONS = {"evalue": 1e3, "engine": "cpu", "max_alignments": 2, "subject_mask": "lower"}
+OPEN_FILES = Path("/proc/self/fd")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,9 @@ def half_consumed(path):
 
 
 @pytest.mark.parametrize(
-    "found", [closed, deleted, replaced, collected, of_a_search_that_is_closed, half_consumed], ids=lambda f: f.__name__
+    "found",
+    [closed, deleted, replaced, collected, of_a_search_that_is_closed, half_consumed],
+    ids=lambda f: f.__name__,
 )
 def test_results_outlive_their_database(found, path, expected):
     assert everything(found(path)) == expected
@@ -148,7 +151,9 @@ def test_results_of_a_closed_database_are_drawn(path):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))], ids=["copy", "pickle"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))], ids=["copy", "pickle"]
+)
 def test_results_of_a_closed_database_are_copied(copied, path, expected):
     assert everything(copied(closed(path))) == expected
     hit = copied(closed(path)[0][0])
@@ -166,10 +171,9 @@ def test_threads_that_use_one_result_see_the_same(path, expected):
 
 def test_nothing_is_aligned_or_kept_open_for_hits_that_nobody_asks(path):
     def is_open():
-        links = (os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd"))
-        return any(os.path.exists(link) and os.path.samefile(link, path) for link in links)
+        return any(link.exists() and link.samefile(path) for link in OPEN_FILES.iterdir())
 
-    if not os.path.isdir("/proc/self/fd"):
+    if not OPEN_FILES.is_dir():
         pytest.skip("open files cannot be listed here")
     gc.collect()
     results = closed(path)
