@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import create_pair_aligner
-from swsearch.errors import InputError
+from swsearch.errors import InputError, OptionError
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
@@ -39,6 +40,26 @@ def _make_engine(
             "create_engine instead"
         )
     return None
+
+
+def _protein_scoring(scoring: Scoring | None) -> Scoring:
+    """Return the scoring of a search."""
+    chosen = _checked_scoring(scoring)
+    if chosen.matrix.alphabet is not PROTEIN:
+        raise InputError(
+            f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
+            "databases hold proteins; swsearch.align aligns DNA"
+        )
+    return chosen
+
+
+def _checked_scoring(scoring: Scoring | None) -> Scoring:
+    """Return what scores: BLOSUM62, 11, 1 where nothing is given."""
+    if scoring is None:
+        return Scoring()
+    if not isinstance(scoring, Scoring):
+        raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
+    return scoring
 
 
 def search(
@@ -152,7 +173,7 @@ def search(
         named_ids(exclude_ids, "exclude_ids"),
     )
     options = SearchOptions(
-        scoring or Scoring(),
+        _protein_scoring(scoring),
         mode,
         max_hits,
         evalue,
@@ -201,7 +222,7 @@ def score(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    recurrence = Recurrence(scoring or Scoring(), mode)
+    recurrence = Recurrence(_protein_scoring(scoring), mode)
     check_subjects(subjects)
     read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries")
     made = _make_engine(engine, threads, device, gpu_memory)
@@ -264,7 +285,7 @@ def align(
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
-    scoring = scoring or Scoring()
+    scoring = _checked_scoring(scoring)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):

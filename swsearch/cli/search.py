@@ -189,9 +189,10 @@ def search_command(
 
 
 def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
+    from swsearch.alphabet import PROTEIN
     from swsearch.scoring import Scoring, load_matrix
 
-    return Scoring(load_matrix(matrix), gap_open, gap_extend)
+    return Scoring(load_matrix(matrix, PROTEIN), gap_open, gap_extend)
 
 
 def _read(path: str, scoring: Scoring) -> list[Query]:
