@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,7 +56,14 @@ def checked_inputs(inputs: Inputs) -> list[str]:
     """Return the inputs as a list of names; at least one, standard input at most once."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
-    names = [os.fspath(name) for name in inputs]
+    expected = "paths of FASTA files; Database.from_records takes records and open files"
+    if isinstance(inputs, (bytes, Mapping)) or hasattr(inputs, "read") or not isinstance(inputs, Iterable):
+        raise OptionError("inputs", inputs, expected)
+    inputs = list(inputs)
+    for name in inputs:
+        if not isinstance(name, (str, os.PathLike)):
+            raise OptionError("inputs", name, expected)
+    names = [os.fsdecode(name) for name in inputs]
     if not names:
         raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
     if names.count("-") > 1:
@@ -80,6 +87,8 @@ def _total_bytes(inputs: list[str]) -> int | None:
 
 def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
     """Read FASTA inputs into a spool."""
+    if progress is not None and not callable(progress):
+        raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
     total = _total_bytes(inputs)
     done = 0
     for name in inputs:
@@ -319,6 +328,8 @@ def build_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
+    if not isinstance(overwrite, bool):
+        raise OptionError("overwrite", overwrite, "True or False")
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress)

@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -44,8 +44,11 @@ from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, shown
 from swsearch.masking import MASKS, Mask, check_mask
+
+MOST_BYTES = 1 << 62
+"""Most bytes of a chunk that can be asked for."""
 
 SHORT_RUNS = 6
 """Chunks of short subjects after each one of long subjects, where they are mixed."""
@@ -257,6 +260,8 @@ class Database:
             If a sequence holds something else than residue letters, or there is no residue at all.
         """
         check_mask("mask", mask)
+        if not isinstance(name, str):
+            raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
             spool.add(record_batches(records))
@@ -353,8 +358,10 @@ class Database:
 
     def _locate(self, index: int) -> tuple[Segment, int]:
         """Return the segment of a subject and its place there."""
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"index: got {shown(index)}, expected an integer")
         if not 0 <= index < self.n_subjects:
-            raise IndexError(f"subject {index}, expected 0 to {self.n_subjects - 1}")
+            raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
         segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
         return segment, int(index) - segment.first
 
@@ -380,8 +387,12 @@ class Database:
         DatabaseDamageError
             If the bytes are not those that were written.
         """
-        if max_bytes < 1:
+        if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
+        if not isinstance(mixed, (bool, np.bool_)):
+            raise OptionError("mixed", mixed, "True or False")
+        if mask is not None:
+            check_choice("mask", mask, MASKS)
         runs: list[tuple[Segment, int, int]] = []
         for segment in self._segments:
             first, n_blocks = 0, len(segment.block_offsets) - 1
@@ -400,6 +411,7 @@ class Database:
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
+        check_choice("mask", mask, MASKS)
         segment, place = self._locate(index)
         return segment.masked(place, mask)
 
@@ -426,10 +438,18 @@ class Database:
 
     def find(self, identifier: str) -> list[int]:
         """Return the ordinals of all subjects with an identifier; none is an empty list."""
+        if not isinstance(identifier, str):
+            raise OptionError("identifier", identifier, "a string")
         return self.find_all([identifier])[0]
 
-    def find_all(self, identifiers: Sequence[str]) -> list[list[int]]:
+    def find_all(self, identifiers: Iterable[str]) -> list[list[int]]:
         """Return for each identifier what `find` returns."""
+        if not isinstance(identifiers, Iterable):
+            raise OptionError("identifiers", identifiers, "several strings")
+        identifiers = list(identifiers)
+        for each in identifiers:
+            if not isinstance(each, str):
+                raise OptionError("identifiers", each, "strings")
         found: list[list[int]] = [[] for _ in identifiers]
         for segment in self._segments:
             for places, inside in zip(found, segment.find(identifiers), strict=True):

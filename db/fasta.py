@@ -18,10 +18,13 @@ import numpy as np
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.inputs import Input
-from swsearch.errors import SequenceError
+from swsearch.errors import OptionError, SequenceError
 
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
+
+MOST_BUFFER_BYTES = 1 << 30
+"""Largest buffer that can be asked for."""
 
 HEADER_LIMIT = 1 << 26
 """Longest header line; a longer one is no FASTA, and must be in memory whole."""
@@ -150,12 +153,16 @@ class FastaReader:
     """
 
     def __init__(self, source: ByteSource, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
+        if not isinstance(alphabet, Alphabet):
+            raise OptionError("alphabet", alphabet, "swsearch.alphabet.PROTEIN or DNA")
         self._source = source
         self._alphabet = alphabet
         self._table = alphabet.encode_table.tobytes()
         self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
         # _parse finds blanks and line ends in one comparison with the space
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
+        if isinstance(buffer_bytes, bool) or not isinstance(buffer_bytes, int) or buffer_bytes > MOST_BUFFER_BYTES:
+            raise OptionError("buffer_bytes", buffer_bytes, f"a number of bytes, at most {MOST_BUFFER_BYTES}")
         self._buffer = bytearray(max(buffer_bytes, 16))
         self._lines = 0  # line ends before the buffer
         self._line_bytes = 0  # bytes between the last of them and the buffer

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import create_pair_aligner
-from swsearch.errors import InputError, OptionError
+from swsearch.engines.choice import ENGINES, create_pair_aligner
+from swsearch.errors import InputError, OptionError, check_choice
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
@@ -32,6 +34,8 @@ def _make_engine(
     engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
 ) -> Engine | None:
     """Make the engine that a name stands for; None if an engine was given."""
+    if not isinstance(engine, (str, Engine)):
+        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
     if isinstance(engine, str):
         return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
     if device is not None or gpu_memory is not None:
@@ -40,6 +44,12 @@ def _make_engine(
             "create_engine instead"
         )
     return None
+
+
+def _check_callable(progress: object) -> None:
+    """Raise unless what is to be called with the progress can be called."""
+    if progress is not None and not callable(progress):
+        raise OptionError("progress", progress, "something that can be called with a number of cells")
 
 
 def _protein_scoring(scoring: Scoring | None) -> Scoring:
@@ -186,6 +196,9 @@ def search(
         sort,
         distribution,
     )
+    if not isinstance(distribution, (bool, np.bool_)):
+        raise OptionError("distribution", distribution, "True or False")
+    _check_callable(progress)
     check_subjects(subjects)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries")
     made = _make_engine(engine, threads, device, gpu_memory)
@@ -223,6 +236,7 @@ def score(
         Exact scores in matrix units, queries and subjects in input order.
     """
     recurrence = Recurrence(_protein_scoring(scoring), mode)
+    _check_callable(progress)
     check_subjects(subjects)
     read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries")
     made = _make_engine(engine, threads, device, gpu_memory)
@@ -286,6 +300,7 @@ def align(
         If the pair does not fit the memory allowed.
     """
     scoring = _checked_scoring(scoring)
+    check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):

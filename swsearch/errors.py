@@ -6,7 +6,7 @@ what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Number
 from pathlib import PurePath
@@ -61,6 +61,12 @@ class OptionError(InputError):
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
         tail = f"; {remedy}" if remedy else ""
         super().__init__(f"{name}: got {shown(value)}, expected {expected}{tail}")
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise `OptionError` unless an option's value is one of the words that it takes."""
+    if not isinstance(value, str) or value not in choices:
+        raise OptionError(name, value, f"one of {', '.join(choices)}")
 
 
 class SequenceError(InputError):

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
-from swsearch.errors import InputError, OptionError, shown
+from swsearch.errors import InputError, OptionError, check_choice, shown
 
 Mode = Literal["local", "global", "semiglobal"]
 """Which ends of an alignment are free: all and any part (local), none (global), all four ends (semiglobal)."""
@@ -32,8 +32,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 def check_mode(mode: str) -> None:
     """Raise `OptionError` if there is no such mode."""
-    if mode not in MODES:
-        raise OptionError("mode", mode, f"one of {', '.join(MODES)}")
+    check_choice("mode", mode, MODES)
 
 
 END_NAMES = ("query-start", "query-end", "subject-start", "subject-end")
@@ -74,6 +73,8 @@ class Ends:
         OptionError
             If a name is not known, or none is given.
         """
+        if not isinstance(text, str):
+            raise OptionError("free_ends", text, f"a text that lists {', '.join(END_NAMES)}, query, subject, all")
         groups = {"query": END_NAMES[:2], "subject": END_NAMES[2:], "all": END_NAMES}
         free: set[str] = set()
         for name in text.split(","):
@@ -103,6 +104,8 @@ def check_ends(mode: Mode, ends: Ends | None) -> Ends:
     """
     if ends is None:
         return Ends.of_mode(mode)
+    if not isinstance(ends, Ends):
+        raise OptionError("free_ends", ends, "Ends, or their names such as 'query' or 'query-end, subject-start'")
     if mode != "semiglobal" and ends != Ends.of_mode(mode):
         raise OptionError("free_ends", ends.describe(), f"no choice of ends in {mode} mode", "use semiglobal mode")
     return ends

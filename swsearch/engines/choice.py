@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from swsearch.engines.base import Engine
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import GpuUnavailableError, OptionError
+from swsearch.errors import GpuUnavailableError, OptionError, check_choice
 
 ENGINES = ("auto", "gpu", "cpu", "reference")
 """What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
@@ -153,8 +153,7 @@ def choose(
     reason : str
         Why ``auto`` does without the GPU; empty otherwise.
     """
-    if name not in ENGINES:
-        raise OptionError("engine", name, f"one of {', '.join(ENGINES)}")
+    check_choice("engine", name, ENGINES)
     if threads is not None and threads < 1:
         raise OptionError("threads", threads, "an integer >= 1")
     given = {option: value for option, value in gpu_options.items() if value is not None}
