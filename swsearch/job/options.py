@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from swsearch.errors import OptionError
+from swsearch.errors import OptionError, check_choice
 from swsearch.job.filters import HitFilters
 from swsearch.masking import Mask, check_mask
 from swsearch.scoring import Mode, Scoring, check_mode
@@ -80,8 +80,7 @@ class SearchOptions:
                 f"1 in {self.mode} mode",
                 "only local alignments may be several",
             )
-        if self.sort not in get_args(SortKey):
-            raise OptionError("sort", self.sort, f"one of {', '.join(get_args(SortKey))}")
+        check_choice("sort", self.sort, get_args(SortKey))
         if self.max_hits < 1:
             raise OptionError("max_hits", self.max_hits, "an integer >= 1")
         if self.dbsize is not None and self.dbsize < 1:

@@ -169,7 +169,6 @@ def test_a_table_is_refused_with_the_way_to_give_its_columns():
         (np.array([["a", A]]), "{}: got an ndarray"),
         (np.array(A), "{}: got an ndarray"),
     ],
-    ids=str,
 )
 def test_what_is_no_sequences_at_all(given, words):
     with pytest.raises(InputError, match=words.format("queries")):
@@ -199,7 +198,6 @@ def test_what_is_no_sequences_at_all(given, words):
         ([SeqRecord(None, id="a")], "'a': got no sequence"),
         (["MK\udc80"], "1': the sequence is no text"),
     ],
-    ids=str,
 )
 def test_what_is_no_sequence_in_an_iterable(given, words):
     with pytest.raises(InputError, match=f"query.* ?{words}"):
