@@ -200,7 +200,7 @@ class Input:
     def _foreign(self, head: bytes) -> str:
         """Recognise what people give by mistake; say what to do instead, or ''."""
         trouble = foreign_bytes(head, self._status is not None and self.path != "-")
-        if not trouble and self.path != "-" and head.lstrip()[:1] != b">":
+        if not trouble and self.path != "-" and not self.kind and head.lstrip()[:1] != b">":
             trouble = foreign_database(self.path, head)
         return trouble
 
