@@ -14,6 +14,7 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -29,7 +30,7 @@ from swsearch.db.format import (
     software,
     version_of,
 )
-from swsearch.db.inputs import Input
+from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
@@ -61,6 +62,9 @@ def checked_inputs(inputs: Inputs) -> list[str]:
         raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
     if names.count("-") > 1:
         raise OptionError("inputs", names, "'-' (standard input) at most once")
+    streams = [stream for stream in map(stream_of, names) if any(stream)]
+    if len(set(streams)) < len(streams):
+        raise OptionError("inputs", names, "each pipe at most once")
     return names
 
 
@@ -78,15 +82,18 @@ def _total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
-    """Read FASTA inputs into a spool."""
+def read_inputs(
+    spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False
+) -> None:
+    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed."""
     total = _total_bytes(inputs)
     done = 0
     for name in inputs:
         records, residues = spool.n_subjects, spool.n_residues
         with Input(name) as source:
             reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
-            spool.add(_reported(reader, source, done, total, progress))
+            batches = _reported(reader, source, done, total, progress)
+            spool.add(batches if allow_dna else DnaWatch(source.name).watch(batches))
             done += source.n_bytes
             spool.sources.append(
                 {
@@ -289,6 +296,7 @@ def build_database(
     overwrite: bool = True,
     progress: ReadProgress | None = None,
     mask: Mask = "none",
+    allow_dna: bool = False,
 ) -> None:
     """Build a database file from FASTA.
 
@@ -307,11 +315,13 @@ def build_database(
         Called now and then with the bytes of the inputs read so far and their total (None if not known).
     mask : {"none", "lower", "tantan"}, optional
         What searches of this database score as X unless they are told otherwise; the letters stay as they are.
+    allow_dna : bool, optional
+        Whether to take an input that holds only letters of DNA for protein.
 
     Raises
     ------
     SequenceError
-        If an input cannot be read.
+        If an input cannot be read, or holds DNA.
     OutputError
         If the database cannot be written; nothing is left behind.
     MemoryLimitError
@@ -321,5 +331,5 @@ def build_database(
     check_mask("mask", mask)
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
-        read_inputs(spool, names, memory, progress)
+        read_inputs(spool, names, memory, progress, allow_dna)
         fill(temporary, Layout(spool, memory, mask), "w")

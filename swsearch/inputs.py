@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 SequenceLike = Union["SeqRecord", "tuple[str, str]", str]
 """One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
+
+LONGEST_NAME = 255
+"""Bytes of a file's name; what is longer, and has no slash, is no name."""
+
+SHOWN_LETTERS = 60
+"""Letters that a message repeats."""
 
 Sequences = Union[str, Path, "SeqRecord", Iterable[SequenceLike]]
 """Sequences: a FASTA path (``-`` is stdin), one sequence, or an iterable of sequences."""
@@ -56,18 +64,22 @@ class Query:
         return Query(self.identifier, self.description, masked_codes(self.codes, runs), self.lower, letters)
 
 
-def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query") -> list[Query]:
+def read_queries(
+    queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query", *, allow_dna: bool = False
+) -> list[Query]:
     """Read sequences from whatever stands for them.
 
     Parameters
     ----------
     queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of these
         A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash;
-        otherwise it is a sequence.
+        otherwise it is a sequence, in upper case, so that a mistyped name of a file is none.
     alphabet : Alphabet, optional
         What the letters mean.
     what : str, optional
         Named in error messages and in the identifiers of nameless sequences.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA.
 
     Returns
     -------
@@ -77,7 +89,7 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     Raises
     ------
     InputError
-        If there is no sequence, or one has a byte that is no residue letter.
+        If there is no sequence, one has a byte that is no residue letter, or protein is expected and all are DNA.
     """
     if path := path_of(queries):
         from swsearch.db import read_fasta
@@ -86,6 +98,8 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
             Query(record.identifier, record.description, record.codes, tuple(record.masked))
             for record in read_fasta(path, alphabet=alphabet)
         ]
+    elif isinstance(queries, str):
+        found = [_letters(queries, alphabet, what)]
     else:
         found = [
             Query(identifier, description, alphabet.encode(letters, source=what, record=identifier), _lower(letters))
@@ -93,12 +107,66 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
         ]
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
+    if alphabet is PROTEIN and not allow_dna:
+        from swsearch.db.dna import check_no_dna
+
+        as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
+        remedy = "translate it first" if what == "query" else as_dna
+        source = "<stdin>" if path == "-" else path or what
+        check_no_dna(source, ((query.identifier, query.codes) for query in found), remedy)
     return found
+
+
+def _letters(text: str, alphabet: Alphabet, what: str) -> Query:
+    """Return the query that a string of letters is, or raise if it was rather meant to name a file."""
+    _check_letters(text, what)
+    name = f"{what}_1"
+    try:
+        return Query(name, "", alphabet.encode(text, source=what, record=name), _lower(text))
+    except SequenceError as error:
+        raise SequenceError(what, f"{error.problem}; nor is there a file of this name", name, error.line) from None
+
+
+def _check_letters(text: str, what: str) -> None:
+    """Raise if a string that is no path is empty, or more likely the mistyped name of a file than letters."""
+    if not text.strip():
+        raise SequenceError(what, "the text is empty, expected the name of a FASTA file, - for stdin, or letters")
+    if text.upper() != text and _may_be_name(text):
+        shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
+        remedy = "check the name, or give letters in upper case"
+        if what not in ("A", "B"):  # the words of the command line, which has no lists
+            remedy += f", or in a list, [{shown!r}]"
+        raise SequenceError(what, f"there is no file {shown!r}; {remedy}")
+
+
+def _may_be_name(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
 
 
 def path_of(sequences: Any) -> str:
     """Return the path that sequences are read from, as `read_queries` understands it; empty where it is none."""
     return str(sequences) if isinstance(sequences, (str, Path)) and _is_path(sequences) else ""
+
+
+def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
+    """Raise if one of two inputs, each a path or not, is empty, or both are a stream, which can be read only once."""
+    from swsearch.db.inputs import stream_of
+
+    for given, name in zip((first, second), names, strict=True):
+        if not given.strip():
+            raise InputError(f"{name}: the name is empty, expected a file, or - for stdin")
+    if first == second == "-" or stream_of(first) == stream_of(second) != (0, 0):
+        stream = "stdin" if "-" in (first, second) else f"{first}, which can be read once"
+        raise InputError(f"{' and '.join(names)} cannot both come from {stream}; give one of them as a file")
+
+
+def _passes(path: str) -> bool:
+    """Say whether a path leads to something that can be read once only: a pipe, a socket or a terminal."""
+    try:
+        kind = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISBLK(kind))
 
 
 def _lower(letters: str) -> tuple[tuple[int, int], ...]:
@@ -112,10 +180,16 @@ def _lower(letters: str) -> tuple[tuple[int, int], ...]:
 def _is_path(text: str | Path) -> bool:
     if isinstance(text, Path) or text == "-" or any(c in text for c in "./\\"):
         return True
-    try:
-        return Path(text).exists()
-    except OSError:  # a sequence may be longer than a file name can be
+    if not text or not _may_be_name(text):
         return False
+    try:
+        if os.path.lexists(text):  # a link that leads nowhere is the name of a file too
+            return True
+    except (OSError, ValueError):  # such as a NUL byte
+        return False
+    from swsearch.db.foreign import foreign_database
+
+    return bool(foreign_database(text))  # BLAST's NAME.pin and others go by NAME, which is no file
 
 
 def _name_sequences(sequences: Any, what: str) -> Iterator[tuple[str, str, str]]:
@@ -141,7 +215,7 @@ def _is_pair(item: Any) -> bool:
     return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
 
 
-def open_subjects(subjects: Any, mask: str = "database") -> Database:
+def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False) -> Database:
     """Open whatever stands for subjects.
 
     Parameters
@@ -150,6 +224,8 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
         A path may name a database file or a FASTA file, which is then built in memory.
     mask : {"database", "none", "lower", "tantan"}
         What is in force where the database is made here; one that is built already has its own.
+    allow_dna : bool, optional
+        Whether to take subjects for protein that hold only letters of DNA, where the database is made here.
 
     Returns
     -------
@@ -168,11 +244,13 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
         if path := path_of(subjects):
-            if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
+            # a pipe is opened once, when it is read: what was looked at before would be lost
+            if path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
-            return Database.from_fasta([path], mask=own)
-        return Database.from_records(
-            ((identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")), mask=own
-        )
+            return Database.from_fasta([path], mask=own, allow_dna=allow_dna)
+        if isinstance(subjects, str):
+            _check_letters(subjects, "subject")
+        named = ((identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject"))
+        return Database.from_records(named, mask=own, allow_dna=allow_dna)
     except SequenceError as error:
         raise DatabaseError(str(error)) from error

@@ -46,6 +46,8 @@ class SearchOptions:
         What of the subjects is scored as X; "database" is what the database was built to mask.
     distribution : bool
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
+    allow_dna : bool
+        Whether subjects that are read for this search may hold only letters of DNA.
     """
 
     scoring: Scoring
@@ -59,6 +61,7 @@ class SearchOptions:
     query_mask: Mask = "none"
     subject_mask: Mask | Literal["database"] = "database"
     distribution: bool = False
+    allow_dna: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
