@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 SequenceLike = Union["SeqRecord", "tuple[str, str]", str]
 """One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
 
-LONGEST_NAME = 255
-"""Bytes of a file's name; what is longer, and has no slash, is no name."""
+LONGEST_WORD = 30
+"""Letters up to which lower case is more likely the name of a file than a sequence."""
 
 SHOWN_LETTERS = 60
 """Letters that a message repeats."""
@@ -73,7 +74,8 @@ def read_queries(
     ----------
     queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of these
         A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash;
-        otherwise it is a sequence, in upper case, so that a mistyped name of a file is none.
+        otherwise it is a sequence. One of up to 30 letters has to be in upper case, and is a mistyped name
+        otherwise; in a list, strings are never names.
     alphabet : Alphabet, optional
         What the letters mean.
     what : str, optional
@@ -131,16 +133,13 @@ def _check_letters(text: str, what: str) -> None:
     """Raise if a string that is no path is empty, or more likely the mistyped name of a file than letters."""
     if not text.strip():
         raise SequenceError(what, "the text is empty, expected the name of a FASTA file, - for stdin, or letters")
-    if text.upper() != text and _may_be_name(text):
+    letters_alone = re.fullmatch(r"[A-Za-z*\s]+", text) is not None
+    if text.upper() != text and not (letters_alone and len(text) > LONGEST_WORD):
         shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
         remedy = "check the name, or give letters in upper case"
         if what not in ("A", "B"):  # the words of the command line, which has no lists
             remedy += f", or in a list, [{shown!r}]"
         raise SequenceError(what, f"there is no file {shown!r}; {remedy}")
-
-
-def _may_be_name(text: str) -> bool:
-    return len(text.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
 
 
 def path_of(sequences: Any) -> str:
@@ -180,12 +179,12 @@ def _lower(letters: str) -> tuple[tuple[int, int], ...]:
 def _is_path(text: str | Path) -> bool:
     if isinstance(text, Path) or text == "-" or any(c in text for c in "./\\"):
         return True
-    if not text or not _may_be_name(text):
+    if not text:
         return False
     try:
         if os.path.lexists(text):  # a link that leads nowhere is the name of a file too
             return True
-    except (OSError, ValueError):  # such as a NUL byte
+    except (OSError, ValueError):  # letters may be more than a name can have
         return False
     from swsearch.db.foreign import foreign_database
 

@@ -15,7 +15,7 @@ from support.command_line import SWSEARCH, fails, run
 from support.samples import sample
 from swsearch.alphabet import DNA
 from swsearch.errors import InputError, SequenceError
-from swsearch.inputs import LONGEST_NAME, check_two_inputs, open_subjects, path_of, read_queries
+from swsearch.inputs import LONGEST_WORD, check_two_inputs, open_subjects, path_of, read_queries
 
 FASTA = ">one\nMKVLAAGIVG\n>two\nWWPPWWPPEE\n"
 
@@ -76,10 +76,13 @@ def test_letters_in_lower_case_have_a_way() -> None:
     for sequences in (["mkvLAA"], ("id", "mkvLAA"), [("id", "mkvLAA")]):
         (query,) = read_queries(sequences)
         assert query.lower == ((0, 3),)
-    long = "MKVlaagivg" * 26
-    assert len(long) > LONGEST_NAME
-    assert len(read_queries(long)[0].codes) == 260  # no file can have this name
-    assert len(read_queries(long)[0].lower) == 26
+    assert LONGEST_WORD == 30
+    for long in ("mkvlaagivg" * 3 + "w", "MKVlaagivg" * 500, "mkvlaagivg " * 3 + "*"):  # hardly a name
+        (query,) = read_queries(long)
+        assert (query.identifier, len(query.codes)) == ("query_1", len(long.replace(" ", "")))
+        assert query.lower
+    with pytest.raises(SequenceError, match="there is no file"):
+        read_queries("mkvlaagivg_" * 3)
     assert len(read_queries("ACGTN", DNA)[0].codes) == 5
 
 
