@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import subprocess
@@ -102,31 +103,43 @@ def test_stdout_is_the_same_for_letters_and_files(tmp_path: Path) -> None:
 # streams
 
 
+class Writer(threading.Thread):
+    """Writes to a named pipe once; who opens it again finds it empty, and does not wait for ever."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        super().__init__(daemon=True)
+        self.path, self.data, self.done = path, data, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        self.path.write_bytes(self.data)
+        while not self.done.wait(0.02):
+            with contextlib.suppress(OSError):  # nobody has it open
+                os.close(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK))
+
+
 @pytest.fixture
 def pipe(tmp_path: Path):
-    """A named pipe and what writes to it, once."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writers = []
+    """Make named pipes that bring data once."""
+    writers: list[Writer] = []
 
     def write(data: bytes) -> Path:
-        writers.append(threading.Thread(target=path.write_bytes, args=(data,), daemon=True))
-        writers[-1].start()
+        path = tmp_path / f"pipe{len(writers)}"
+        os.mkfifo(path)
+        writers.append(Writer(path, data))
         return path
 
     yield write
     for writer in writers:
+        writer.done.set()
         writer.join(10)
-        assert not writer.is_alive(), "nobody read to the end"
 
 
 @pytest.mark.parametrize("suffix", ["", ".fa", ".h5"])
 def test_a_pipe_of_subjects_is_opened_once(pipe, tmp_path: Path, suffix: str) -> None:
-    for data in (FASTA.encode(), gzip.compress(FASTA.encode())):
-        path = pipe(data)
-        given = tmp_path / f"link{suffix}"
-        given.unlink(missing_ok=True)
-        given.symlink_to(path)
+    for number, data in enumerate((FASTA.encode(), gzip.compress(FASTA.encode()))):
+        given = tmp_path / f"link{number}{suffix}"
+        given.symlink_to(pipe(data))
         with open_subjects(given) as database:
             assert [database.sequence(k) for k in range(2)] == ["MKVLAAGIVG", "WWPPWWPPEE"]
 
