@@ -14,6 +14,7 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -29,7 +30,7 @@ from swsearch.db.format import (
     software,
     version_of,
 )
-from swsearch.db.inputs import Input
+from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
@@ -68,6 +69,9 @@ def checked_inputs(inputs: Inputs) -> list[str]:
         raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
     if names.count("-") > 1:
         raise OptionError("inputs", names, "'-' (standard input) at most once")
+    streams = [stream for stream in map(stream_of, names) if any(stream)]
+    if len(set(streams)) < len(streams):
+        raise OptionError("inputs", names, "each pipe at most once")
     return names
 
 
@@ -85,8 +89,10 @@ def _total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
-    """Read FASTA inputs into a spool."""
+def read_inputs(
+    spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False
+) -> None:
+    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed."""
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
     total = _total_bytes(inputs)
@@ -95,7 +101,8 @@ def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProg
         records, residues = spool.n_subjects, spool.n_residues
         with Input(name) as source:
             reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
-            spool.add(_reported(reader, source, done, total, progress))
+            batches = _reported(reader, source, done, total, progress)
+            spool.add(batches if allow_dna else DnaWatch(source.name).watch(batches))
             done += source.n_bytes
             spool.sources.append(
                 {
@@ -298,6 +305,7 @@ def build_database(
     overwrite: bool = True,
     progress: ReadProgress | None = None,
     mask: Mask = "none",
+    allow_dna: bool = False,
 ) -> None:
     """Build a database file from FASTA.
 
@@ -316,11 +324,13 @@ def build_database(
         Called now and then with the bytes of the inputs read so far and their total (None if not known).
     mask : {"none", "lower", "tantan"}, optional
         What searches of this database score as X unless they are told otherwise; the letters stay as they are.
+    allow_dna : bool, optional
+        Whether to take an input that holds only letters of DNA for protein.
 
     Raises
     ------
     SequenceError
-        If an input cannot be read.
+        If an input cannot be read, or holds DNA.
     OutputError
         If the database cannot be written; nothing is left behind.
     MemoryLimitError
@@ -332,5 +342,5 @@ def build_database(
         raise OptionError("overwrite", overwrite, "True or False")
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
-        read_inputs(spool, names, memory, progress)
+        read_inputs(spool, names, memory, progress, allow_dna)
         fill(temporary, Layout(spool, memory, mask), "w")

@@ -29,6 +29,7 @@ from swsearch.db.build import (
     output_errors,
     read_inputs,
 )
+from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -201,9 +202,11 @@ class Database:
         overwrite: bool = True,
         progress: ReadProgress | None = None,
         mask: Mask = "none",
+        allow_dna: bool = False,
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        build_database(inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask)
+        options: dict[str, Any] = {"memory": memory, "overwrite": overwrite, "progress": progress}
+        build_database(inputs, output, **options, mask=mask, allow_dna=allow_dna)
         return cls.open(output)
 
     @classmethod
@@ -237,7 +240,9 @@ class Database:
             raise
 
     @classmethod
-    def from_records(cls, records: Any, *, name: str = "<memory>", mask: Mask = "none") -> Database:
+    def from_records(
+        cls, records: Any, *, name: str = "<memory>", mask: Mask = "none", allow_dna: bool = False
+    ) -> Database:
         """Make a database in memory from Python objects.
 
         Parameters
@@ -247,7 +252,7 @@ class Database:
             ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
             What messages and reports call the database.
-        mask : {"none", "lower", "tantan"}, optional
+        mask, allow_dna : optional
             As for `build_database`.
 
         Returns
@@ -257,14 +262,15 @@ class Database:
         Raises
         ------
         SequenceError
-            If a sequence holds something else than residue letters, or there is no residue at all.
+            If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
         check_mask("mask", mask)
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
-            spool.add(record_batches(records))
+            batches = record_batches(records)
+            spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
             spool.sources.append({"path": name, "sha256": None, **counts})
             return cls._in_memory(Layout(spool, memory, mask), name)
@@ -277,6 +283,7 @@ class Database:
         memory: int = BUILD_MEMORY,
         progress: ReadProgress | None = None,
         mask: Mask = "none",
+        allow_dna: bool = False,
     ) -> Database:
         """Make a database from FASTA for this process alone.
 
@@ -287,9 +294,7 @@ class Database:
         memory : int, optional
             Working memory in bytes. A database larger than that goes to a temporary file that vanishes with
             the process.
-        progress : callable, optional
-            As for `build_database`.
-        mask : {"none", "lower", "tantan"}, optional
+        progress, mask, allow_dna : optional
             As for `build_database`.
 
         Returns
@@ -301,7 +306,7 @@ class Database:
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:
-            read_inputs(spool, names, memory, progress)
+            read_inputs(spool, names, memory, progress, allow_dna)
             layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
                 return cls._in_memory(layout, name)

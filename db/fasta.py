@@ -17,6 +17,7 @@ import numpy as np
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.foreign import foreign_text
 from swsearch.db.inputs import Input
 from swsearch.errors import OptionError, SequenceError
 
@@ -275,6 +276,8 @@ class FastaReader:
     @staticmethod
     def _text_before(data: ByteArray, at: int) -> Fault:
         """Make the fault of text that no header line precedes."""
+        if what := foreign_text(data[at : at + 64].tobytes()):
+            return Fault(at, f"no FASTA: this looks like {what}", None)
         shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
         return Fault(at, f"{shown} stands before the first record, expected '>'; is this a FASTA file?", None)
 

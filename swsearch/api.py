@@ -93,6 +93,7 @@ def search(
     subject_mask: Mask | Literal["database"] = "database",
     sort: SortKey = "evalue",
     distribution: bool = False,
+    allow_dna: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -144,6 +145,8 @@ def search(
         then by place, whatever E-values say.
     distribution : bool, optional
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -195,12 +198,13 @@ def search(
         subject_mask,
         sort,
         distribution,
+        allow_dna,
     )
     if not isinstance(distribution, (bool, np.bool_)):
         raise OptionError("distribution", distribution, "True or False")
     _check_callable(progress)
     check_subjects(subjects)
-    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries")
+    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
     return SearchResults(
         read,
@@ -220,6 +224,7 @@ def score(
     *,
     scoring: Scoring | None = None,
     mode: Mode = "local",
+    allow_dna: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -238,11 +243,11 @@ def score(
     recurrence = Recurrence(_protein_scoring(scoring), mode)
     _check_callable(progress)
     check_subjects(subjects)
-    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries")
+    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)
-    database = open_subjects(subjects)
+    database = open_subjects(subjects, allow_dna=allow_dna)
     try:
         return score_everything(read, database, used, recurrence, progress)
     finally:
@@ -259,6 +264,7 @@ def align(
     mode: Mode = "global",
     scoring: Scoring | None = None,
     ends: Ends | str | None = None,
+    allow_dna: bool = False,
     engine: str = "auto",
     threads: int | None = None,
     memory: int | None = None,
@@ -280,6 +286,8 @@ def align(
     ends : Ends or str, optional
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional
@@ -304,7 +312,7 @@ def align(
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
+        found = read_queries(sequence, scoring.matrix.alphabet, what=name, allow_dna=allow_dna)
         if len(found) != 1:
             raise InputError(f"{name}: got {len(found)} sequences, expected one")
         pair.append(found[0])

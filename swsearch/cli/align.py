@@ -14,6 +14,7 @@ from swsearch.cli.options import (
     OUTPUT,
     RUN,
     SCORING,
+    AllowDnaOption,
     AlphabetName,
     DeviceOption,
     EngineName,
@@ -96,6 +97,7 @@ def align_command(
     mismatch: MismatchOption = None,
     gap_open: PairGapOpenOption = None,
     gap_extend: GapExtendOption = 1,
+    allow_dna: AllowDnaOption = False,
     outfmt: Annotated[
         str | None,
         typer.Option(
@@ -127,6 +129,7 @@ def align_command(
     if engine is EngineName.gpu:
         warm_up_gpu(device)
     from swsearch.engines.choice import create_pair_aligner
+    from swsearch.inputs import check_two_inputs
     from swsearch.recurrence import Recurrence
     from swsearch.report.pair_formats import check_format, create_pair_writer
     from swsearch.report.pair_writers import PairRun
@@ -138,15 +141,16 @@ def align_command(
         raise OptionError("outfmt", outfmt, "score with --score-only", "leave one of them out")
     wanted = "score" if score_only else outfmt or "pairwise"
     check_format(wanted)
-    if a == b == "-":
-        raise InputError("A and B cannot both come from stdin; give one of them as a file")
+    check_two_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
     ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
     budget = parse_size(memory, "memory")
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
-    queries, subjects = _read(a, b, scoring, pairs)
+    queries, subjects = (_read(name, text, scoring, allow_dna, quiet) for name, text in (("A", a), ("B", b)))
+    if pairs:
+        _check_in_order(queries, subjects)
     run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends), version())
     made = create_pair_aligner(
         engine.value,
@@ -166,18 +170,24 @@ def align_command(
             say(_summary(run.n_pairs, run.cells, time.monotonic() - begun, aligner.description))
 
 
-def _read(a: str, b: str, scoring: Scoring, in_order: bool) -> tuple[list[Query], list[Query]]:
-    """Read queries and subjects: as many of the one as of the other if they are aligned in order."""
-    from swsearch.inputs import read_queries
+def _read(name: str, given: str, scoring: Scoring, allow_dna: bool, quiet: bool) -> list[Query]:
+    """Read A or B, and say where it is taken for letters."""
+    from swsearch.inputs import path_of, read_queries
 
-    queries = read_queries(a, scoring.matrix.alphabet, "A")
-    subjects = read_queries(b, scoring.matrix.alphabet, "B")
-    if in_order and len(queries) != len(subjects):
+    found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
+    if not quiet and not path_of(given):
+        letters = len(found[0].codes)
+        say(f"swsearch: {name} is taken as {letters:,} letter{'s' * (letters != 1)}, not as the name of a file")
+    return found
+
+
+def _check_in_order(queries: list[Query], subjects: list[Query]) -> None:
+    """Raise unless there are as many subjects as queries."""
+    if len(queries) != len(subjects):
         raise InputError(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    return queries, subjects
 
 
 def _say_what_runs(aligner: PairAligner, run: PairRun) -> None:

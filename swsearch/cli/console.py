@@ -7,11 +7,12 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
-from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError
+from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError, SwsearchWarning, printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,7 +46,8 @@ def command(function: Command) -> Command:
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
-            result = function(*arguments, **options)
+            with warnings_said():
+                result = function(*arguments, **options)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise Interrupted() from None
@@ -75,14 +77,31 @@ def finish(error: SwsearchError) -> int:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     elif not isinstance(error, Interrupted):
-        say(f"swsearch: error: {error}")
+        say(f"swsearch: error: {error}", keep="\n")  # of errors only those of an engine have several lines
     return error.exit_code
 
 
-def say(text: str) -> None:
-    """Print a message on stderr; data go to stdout alone."""
+def say(text: str, keep: str = "") -> None:
+    """Print a message on stderr, one line whatever names stand in it; data go to stdout alone."""
     with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text, keep=keep), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def warnings_said() -> Iterator[None]:
+    """Say warnings of swsearch as messages, however Python was told to treat warnings."""
+    before: Any = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, SwsearchWarning):
+            say(f"swsearch: warning: {message}")
+        else:
+            before(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SwsearchWarning)
+        warnings.showwarning = show  # type: ignore[assignment]  # of its arguments two matter
+        yield
 
 
 def parse_size(text: str, option: str) -> int:

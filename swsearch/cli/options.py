@@ -78,6 +78,12 @@ MatrixOption = Annotated[
 ]
 GapOpenOption = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
 GapExtendOption = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
+AllowDnaOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dna", help="Take sequences for protein that hold only letters of DNA.", rich_help_panel=SCORING
+    ),
+]
 EngineOption = Annotated[
     EngineName,
     typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),

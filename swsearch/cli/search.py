@@ -16,6 +16,7 @@ from swsearch.cli.options import (
     FILTERS,
     SCORING,
     STATISTICS,
+    AllowDnaOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -39,13 +40,13 @@ from swsearch.cli.options import (
     VerboseOption,
 )
 from swsearch.cli.warm_up import warm_up_gpu
-from swsearch.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from swsearch.inputs import Query
     from swsearch.job.job import SearchJob
+    from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.scoring import Scoring
 
@@ -144,6 +145,7 @@ def search_command(
             rich_help_panel=SCORING,
         ),
     ] = SubjectMaskName.database,
+    allow_dna: AllowDnaOption = False,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -155,6 +157,7 @@ def search_command(
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.engines import create_engine
+    from swsearch.inputs import check_two_inputs
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
@@ -168,12 +171,11 @@ def search_command(
     filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
     options = SearchOptions(
         _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
-        max_alignments, query_mask.value, subject_mask.value, sort.value,
+        max_alignments, query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
-    if queries == subjects == "-":
-        raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
+    check_two_inputs(queries, subjects, ("queries", "subjects"))
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options.scoring)
+    found = _read(queries, options)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
@@ -195,11 +197,11 @@ def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
     return Scoring(load_matrix(matrix, PROTEIN), gap_open, gap_extend)
 
 
-def _read(path: str, scoring: Scoring) -> list[Query]:
+def _read(path: str, options: SearchOptions) -> list[Query]:
     """Read the queries, and warn of empty ones."""
     from swsearch.inputs import read_queries
 
-    found = read_queries(Path(path), scoring.matrix.alphabet)
+    found = read_queries(Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna)
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")

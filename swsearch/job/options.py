@@ -52,6 +52,8 @@ class SearchOptions:
         then by place, whatever E-values say.
     distribution : bool
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
+    allow_dna : bool
+        Whether subjects that are read for this search may hold only letters of DNA.
     """
 
     scoring: Scoring
@@ -66,6 +68,7 @@ class SearchOptions:
     subject_mask: Mask | Literal["database"] = "database"
     sort: SortKey = "evalue"
     distribution: bool = False
+    allow_dna: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)

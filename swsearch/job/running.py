@@ -86,7 +86,7 @@ class SearchResults:
         origin: Origin | None = None,
     ) -> None:
         def open_job(options: SearchOptions) -> SearchJob:
-            database = open_subjects(subjects, options.subject_mask)
+            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
                 return SearchJob(queries, database, engine, options, progress, threads, origin)
             except BaseException:
