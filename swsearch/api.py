@@ -112,7 +112,7 @@ def search(
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
-        Worker threads; one for each processor by default.
+        Worker threads; one for each processor by default, and at most.
     device : int, optional
         Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
     gpu_memory : int, optional

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
@@ -144,6 +144,7 @@ def align_command(
         check_output(Path(output))
     ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
     budget = parse_size(memory, "memory")
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
     queries, subjects = _read(a, b, scoring, pairs)

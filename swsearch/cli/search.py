@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.options import (
     FILTERS,
     SCORING,
@@ -164,6 +164,7 @@ def search_command(
     )  # fmt: skip
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     found = _read(queries, options.scoring)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
