@@ -166,11 +166,12 @@ def _wait(child: int, pipe: int) -> int:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     words = told.split(b"\0")[:-1]
     codes = [int(word[1:]) for word in words if word.startswith(b"=")]
+    for word in words:
+        if not word.startswith(b"="):  # files; after an orderly end they are gone already
+            with contextlib.suppress(OSError):
+                os.unlink(word)  # noqa: PTH108  # bytes
     if codes:
         return codes[-1]
-    for word in words:
-        with contextlib.suppress(OSError):
-            os.unlink(word)  # noqa: PTH108  # bytes
     if status < 0 and -status not in _CRASHES:  # another process ended it
         return 128 - status
     _say(signal.Signals(-status).name if status < 0 else f"exit code {status}")

@@ -14,8 +14,8 @@ import time
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a process to end."""
 
-TOGETHER = 1.0
-"""Seconds in which further signals are the same wish: a terminal and `timeout` may both send one, and what is being
+SAME_WISH = 1.0
+"""Seconds in which further signals are the same wish: a terminal and timeout may both send one, and what is being
 removed after the first must not be left because of the second."""
 
 AGAIN = 0.02
@@ -37,7 +37,7 @@ def received() -> int | None:
 
 
 def quit_at_once() -> None:
-    """End the process by `os._exit` when a signal comes: while it starts, and when it has done its work."""
+    """End the process when a signal comes, with nothing cleaned up: while it starts, and when it has done its work."""
     _installed[:] = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in _installed:
         signal.signal(number, _quit)
@@ -64,7 +64,7 @@ def _quit(number: int, frame: object) -> None:
 
 def _raise(number: int, frame: object) -> None:
     now = time.monotonic()
-    if _received.number is not None and now - _received.at < TOGETHER:
+    if _received.number is not None and now - _received.at < SAME_WISH:
         return
     _received.number, _received.at = _received.number or number, now
     raise KeyboardInterrupt
