@@ -121,11 +121,16 @@ class _Temporary(_Target):
 
     def __init__(self, target: Path, binary: bool) -> None:
         self._target = target
+        temporary = None
         try:
-            self._temporary = TemporaryFile(target)
-        except OSError as error:
+            self._temporary = temporary = TemporaryFile(target)
+            super().__init__(_open(temporary.descriptor, binary))
+        except BaseException as error:
+            if temporary is not None:
+                temporary.discard()
+            if not isinstance(error, OSError):
+                raise
             raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another --output") from error
-        super().__init__(_open(self._temporary.descriptor, binary))
 
     def publish(self) -> None:
         self._temporary.path.chmod(0o666 & ~umask())

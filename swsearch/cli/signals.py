@@ -37,7 +37,7 @@ def received() -> int | None:
 
 
 def quit_at_once() -> None:
-    """End the process when a signal comes, with nothing cleaned up: while it starts, and when it has done its work."""
+    """End the process when a signal comes, and clean up nothing: while it starts, and when its work is done."""
     _installed[:] = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in _installed:
         signal.signal(number, _quit)
