@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,6 +34,7 @@ from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
 from swsearch.masking import Mask, check_mask
+from swsearch.output_files import TemporaryFile, umask
 
 BUILD_MEMORY = 512 * MIB
 """Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
@@ -248,19 +248,18 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
 @contextmanager
 def replacement(path: Path) -> Iterator[Path]:
     """Give a temporary name beside a file; rename it at the end, or remove it on any exception."""
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    with output_errors(path):
+        temporary = TemporaryFile(path)
     try:
         with output_errors(path):
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            if path.exists():
-                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        yield temporary
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask()
+            temporary.path.chmod(mode)
+        yield temporary.path
         with output_errors(path):
-            temporary.replace(path)
-    except BaseException:
+            temporary.publish(path)
+    finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+            temporary.discard()
     with suppress(OSError):  # the rename is on disk when the folder is; some file systems refuse
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
@@ -150,7 +148,7 @@ def search(
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
-        Worker threads; one for each processor by default.
+        Worker threads; one for each processor by default, and at most.
     device : int, optional
         Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
     gpu_memory : int, optional
@@ -200,8 +198,7 @@ def search(
         distribution,
         allow_dna,
     )
-    if not isinstance(distribution, (bool, np.bool_)):
-        raise OptionError("distribution", distribution, "True or False")
+    check_flag("distribution", distribution)
     _check_callable(progress)
     check_subjects(subjects)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)

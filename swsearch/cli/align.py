@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
@@ -146,6 +146,7 @@ def align_command(
         check_output(Path(output))
     ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
     budget = parse_size(memory, "memory")
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
     queries, subjects = (_read(name, text, scoring, allow_dna, quiet) for name, text in (("A", a), ("B", b)))

@@ -9,8 +9,8 @@ from typer.core import TyperGroup
 
 from swsearch.cli.bench_align import bench_align
 from swsearch.cli.bench_study import bench_study
-from swsearch.cli.console import command
-from swsearch.errors import InputError
+from swsearch.cli.console import checked_threads, command
+from swsearch.errors import InputError, OptionError
 
 
 class BenchGroup(TyperGroup):
@@ -49,9 +49,10 @@ def bench_search(
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(
-        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
-    )
+    if threads is not None and threads < 1:
+        raise OptionError("threads", threads, "an integer >= 1")
+    used = checked_threads(threads) or available_processors()
+    print_table(measure(queries, subjects, peers=peers, runs=runs, top=top, threads=used))
 
 
 bench_app.command("align")(bench_align)

@@ -107,7 +107,10 @@ GpuMemoryOption = Annotated[
     ),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option(help="Worker threads.", show_default="one a processor", rich_help_panel=RUN)
+    int | None,
+    typer.Option(
+        help="Worker threads, at most one a processor.", show_default="one a processor", rich_help_panel=RUN
+    ),
 ]
 OutputOption = Annotated[
     str | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.options import (
     FILTERS,
     SCORING,
@@ -174,6 +174,7 @@ def search_command(
         max_alignments, query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     found = _read(queries, options)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")

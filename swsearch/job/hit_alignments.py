@@ -112,9 +112,13 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     if aligner is None or not _align_elsewhere(hits, aligner):
         align_together(hits, threads)
     if any(hit.may_have_several for hit in everything):
-        with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
-            for _ in workers.map(lambda hit: hit.hsps, everything):
-                pass
+        try:
+            with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
+                for _ in workers.map(lambda hit: hit.hsps, everything):
+                    pass
+        except RuntimeError:  # not as many threads to be had
+            for hit in everything:
+                _ = hit.hsps
 
 
 def align_together(hits: Sequence[Hit], threads: int) -> None:

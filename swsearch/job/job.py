@@ -31,7 +31,7 @@ from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import TopHits, best_by_fit, rank
 from swsearch.job.selection import Selection
-from swsearch.processors import available_processors
+from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked, Execution, Origin, RunInfo
@@ -95,7 +95,7 @@ class SearchJob:
         mask = database_mask(database, options.subject_mask)
         self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
         self.least = LeastScores(options, database)
-        self._maker = HitMaker(self.reader, options, self.least, threads or available_processors())
+        self._maker = HitMaker(self.reader, options, self.least, threads_that_help(threads))
         self._allowed = allowed_subjects(database, options.filters)
 
     @cached_property

@@ -14,7 +14,7 @@ from swsearch.inputs import Query, open_subjects
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
-from swsearch.processors import available_processors
+from swsearch.processors import threads_that_help
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class SearchResults:
             Whether to align the hits, all of a batch together; this is always done where hits may have further
             alignments.
         """
-        threads = self._threads or available_processors()
+        threads = threads_that_help(self._threads)
         while batch := self._next_batch():
             if aligned or self._search.options.max_alignments > 1:
                 aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))
