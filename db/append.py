@@ -27,7 +27,12 @@ from swsearch.masking import check_mask
 
 
 def append_database(
-    path: PathLike, inputs: Inputs, *, memory: int = BUILD_MEMORY, progress: ReadProgress | None = None
+    path: PathLike,
+    inputs: Inputs,
+    *,
+    memory: int = BUILD_MEMORY,
+    progress: ReadProgress | None = None,
+    allow_dna: bool = False,
 ) -> None:
     """Add the records of FASTA files to a database, as a new segment; they are masked like the others.
 
@@ -35,7 +40,7 @@ def append_database(
     ----------
     path : path
         The database; it is replaced by a longer copy when that is complete.
-    inputs, memory, progress
+    inputs, memory, progress, allow_dna
         As for `build_database`.
 
     Raises
@@ -51,7 +56,7 @@ def append_database(
     check_mask("mask", mask)
     resolved = check_output(path, names, True)
     with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
-        read_inputs(spool, names, memory, progress)
+        read_inputs(spool, names, memory, progress, allow_dna)
         layout = Layout(spool, memory, mask)
         before = resolved.stat()
         _copy(resolved, temporary)

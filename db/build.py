@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -29,11 +29,12 @@ from swsearch.db.format import (
     software,
     version_of,
 )
-from swsearch.db.inputs import Input
+from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError
 from swsearch.masking import Mask, check_mask
+from swsearch.output_files import TemporaryFile, umask
 
 BUILD_MEMORY = 512 * MIB
 """Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
@@ -56,11 +57,21 @@ def checked_inputs(inputs: Inputs) -> list[str]:
     """Return the inputs as a list of names; at least one, standard input at most once."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
-    names = [os.fspath(name) for name in inputs]
+    expected = "paths of FASTA files; Database.from_records takes records and open files"
+    if isinstance(inputs, (bytes, Mapping)) or hasattr(inputs, "read") or not isinstance(inputs, Iterable):
+        raise OptionError("inputs", inputs, expected)
+    inputs = list(inputs)
+    for name in inputs:
+        if not isinstance(name, (str, os.PathLike)):
+            raise OptionError("inputs", name, expected)
+    names = [os.fsdecode(name) for name in inputs]
     if not names:
         raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
     if names.count("-") > 1:
         raise OptionError("inputs", names, "'-' (standard input) at most once")
+    streams = [stream for stream in map(stream_of, names) if any(stream)]
+    if len(set(streams)) < len(streams):
+        raise OptionError("inputs", names, "each pipe at most once")
     return names
 
 
@@ -78,15 +89,20 @@ def _total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def read_inputs(spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None) -> None:
-    """Read FASTA inputs into a spool."""
+def read_inputs(
+    spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False
+) -> None:
+    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed."""
+    if progress is not None and not callable(progress):
+        raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
     total = _total_bytes(inputs)
     done = 0
     for name in inputs:
         records, residues = spool.n_subjects, spool.n_residues
         with Input(name) as source:
             reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
-            spool.add(_reported(reader, source, done, total, progress))
+            batches = _reported(reader, source, done, total, progress)
+            spool.add(batches if allow_dna else DnaWatch(source.name).watch(batches))
             done += source.n_bytes
             spool.sources.append(
                 {
@@ -232,19 +248,18 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
 @contextmanager
 def replacement(path: Path) -> Iterator[Path]:
     """Give a temporary name beside a file; rename it at the end, or remove it on any exception."""
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    with output_errors(path):
+        temporary = TemporaryFile(path)
     try:
         with output_errors(path):
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            if path.exists():
-                temporary.chmod(stat.S_IMODE(path.stat().st_mode))
-        yield temporary
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask()
+            temporary.path.chmod(mode)
+        yield temporary.path
         with output_errors(path):
-            temporary.replace(path)
-    except BaseException:
+            temporary.publish(path)
+    finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+            temporary.discard()
     with suppress(OSError):  # the rename is on disk when the folder is; some file systems refuse
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -289,6 +304,7 @@ def build_database(
     overwrite: bool = True,
     progress: ReadProgress | None = None,
     mask: Mask = "none",
+    allow_dna: bool = False,
 ) -> None:
     """Build a database file from FASTA.
 
@@ -307,11 +323,13 @@ def build_database(
         Called now and then with the bytes of the inputs read so far and their total (None if not known).
     mask : {"none", "lower", "tantan"}, optional
         What searches of this database score as X unless they are told otherwise; the letters stay as they are.
+    allow_dna : bool, optional
+        Whether to take an input that holds only letters of DNA for protein.
 
     Raises
     ------
     SequenceError
-        If an input cannot be read.
+        If an input cannot be read, or holds DNA.
     OutputError
         If the database cannot be written; nothing is left behind.
     MemoryLimitError
@@ -319,7 +337,9 @@ def build_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
+    if not isinstance(overwrite, bool):
+        raise OptionError("overwrite", overwrite, "True or False")
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
-        read_inputs(spool, names, memory, progress)
+        read_inputs(spool, names, memory, progress, allow_dna)
         fill(temporary, Layout(spool, memory, mask), "w")

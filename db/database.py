@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,6 +29,7 @@ from swsearch.db.build import (
     output_errors,
     read_inputs,
 )
+from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -44,8 +45,11 @@ from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, shown
 from swsearch.masking import MASKS, Mask, check_mask
+
+MOST_BYTES = 1 << 62
+"""Most bytes of a chunk that can be asked for."""
 
 SHORT_RUNS = 6
 """Chunks of short subjects after each one of long subjects, where they are mixed."""
@@ -161,7 +165,8 @@ class Database:
     """A protein database.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
-    place in the input, counted from 0 over all inputs and appends.
+    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name, its lengths and
+    its counts; all else raises `DatabaseError`.
 
     Parameters
     ----------
@@ -173,8 +178,8 @@ class Database:
 
     def __init__(self, file: Any, name: str) -> None:
         self.name = name
-        self._file = file
-        self._attributes, self._segments = load_segments(name, file)
+        self._attributes, segments = load_segments(name, file)
+        self._opened: tuple[Any, list[Segment]] | None = (file, segments)
         self.mask: Mask = mask_of(name, self._attributes)
         """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
@@ -197,9 +202,11 @@ class Database:
         overwrite: bool = True,
         progress: ReadProgress | None = None,
         mask: Mask = "none",
+        allow_dna: bool = False,
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        build_database(inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask)
+        options: dict[str, Any] = {"memory": memory, "overwrite": overwrite, "progress": progress}
+        build_database(inputs, output, **options, mask=mask, allow_dna=allow_dna)
         return cls.open(output)
 
     @classmethod
@@ -233,17 +240,19 @@ class Database:
             raise
 
     @classmethod
-    def from_records(cls, records: Iterable[Any], *, name: str = "<memory>", mask: Mask = "none") -> Database:
+    def from_records(
+        cls, records: Any, *, name: str = "<memory>", mask: Mask = "none", allow_dna: bool = False
+    ) -> Database:
         """Make a database in memory from Python objects.
 
         Parameters
         ----------
-        records : iterable
+        records : iterable, mapping or open file
             `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), or strings, which are then called
-            ``subject_1`` and so on.
+            ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
             What messages and reports call the database.
-        mask : {"none", "lower", "tantan"}, optional
+        mask, allow_dna : optional
             As for `build_database`.
 
         Returns
@@ -253,12 +262,15 @@ class Database:
         Raises
         ------
         SequenceError
-            If a sequence holds something else than residue letters, or there is no residue at all.
+            If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
         check_mask("mask", mask)
+        if not isinstance(name, str):
+            raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
-            spool.add(record_batches(records))
+            batches = record_batches(records)
+            spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
             spool.sources.append({"path": name, "sha256": None, **counts})
             return cls._in_memory(Layout(spool, memory, mask), name)
@@ -271,6 +283,7 @@ class Database:
         memory: int = BUILD_MEMORY,
         progress: ReadProgress | None = None,
         mask: Mask = "none",
+        allow_dna: bool = False,
     ) -> Database:
         """Make a database from FASTA for this process alone.
 
@@ -281,9 +294,7 @@ class Database:
         memory : int, optional
             Working memory in bytes. A database larger than that goes to a temporary file that vanishes with
             the process.
-        progress : callable, optional
-            As for `build_database`.
-        mask : {"none", "lower", "tantan"}, optional
+        progress, mask, allow_dna : optional
             As for `build_database`.
 
         Returns
@@ -295,7 +306,7 @@ class Database:
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:
-            read_inputs(spool, names, memory, progress)
+            read_inputs(spool, names, memory, progress, allow_dna)
             layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
                 return cls._in_memory(layout, name)
@@ -325,10 +336,37 @@ class Database:
             file.close()
             raise
 
+    def check_open(self) -> None:
+        """Raise `DatabaseError` if the database was closed."""
+        _ = self._held
+
+    @property
+    def _held(self) -> tuple[Any, list[Segment]]:
+        if self._opened is None:
+            raise DatabaseError(f"{self.name}: this Database was closed; use it before that, or open it again")
+        return self._opened
+
+    @property
+    def _file(self) -> Any:
+        return self._held[0]
+
+    @property
+    def _segments(self) -> list[Segment]:
+        return self._held[1]
+
+    def shared(self) -> Database:
+        """Return the same open database, to be closed on its own: its file is closed when both are."""
+        self.check_open()
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def _locate(self, index: int) -> tuple[Segment, int]:
         """Return the segment of a subject and its place there."""
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"index: got {shown(index)}, expected an integer")
         if not 0 <= index < self.n_subjects:
-            raise IndexError(f"subject {index}, expected 0 to {self.n_subjects - 1}")
+            raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
         segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
         return segment, int(index) - segment.first
 
@@ -354,8 +392,12 @@ class Database:
         DatabaseDamageError
             If the bytes are not those that were written.
         """
-        if max_bytes < 1:
+        if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
+        if not isinstance(mixed, (bool, np.bool_)):
+            raise OptionError("mixed", mixed, "True or False")
+        if mask is not None:
+            check_choice("mask", mask, MASKS)
         runs: list[tuple[Segment, int, int]] = []
         for segment in self._segments:
             first, n_blocks = 0, len(segment.block_offsets) - 1
@@ -364,6 +406,7 @@ class Database:
                 runs.append((segment, first, last))
                 first = last
         for segment, first, last in _mixed(runs) if mixed else runs:
+            self.check_open()
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
     def codes(self, index: int) -> ByteArray:
@@ -373,6 +416,7 @@ class Database:
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
+        check_choice("mask", mask, MASKS)
         segment, place = self._locate(index)
         return segment.masked(place, mask)
 
@@ -399,10 +443,18 @@ class Database:
 
     def find(self, identifier: str) -> list[int]:
         """Return the ordinals of all subjects with an identifier; none is an empty list."""
+        if not isinstance(identifier, str):
+            raise OptionError("identifier", identifier, "a string")
         return self.find_all([identifier])[0]
 
-    def find_all(self, identifiers: Sequence[str]) -> list[list[int]]:
+    def find_all(self, identifiers: Iterable[str]) -> list[list[int]]:
         """Return for each identifier what `find` returns."""
+        if not isinstance(identifiers, Iterable):
+            raise OptionError("identifiers", identifiers, "several strings")
+        identifiers = list(identifiers)
+        for each in identifiers:
+            if not isinstance(each, str):
+                raise OptionError("identifiers", each, "strings")
         found: list[list[int]] = [[] for _ in identifiers]
         for segment in self._segments:
             for places, inside in zip(found, segment.find(identifiers), strict=True):
@@ -448,8 +500,12 @@ class Database:
         return sum(int(segment.attributes.get(name, 0)) for segment in self._segments)
 
     def close(self) -> None:
-        """Close the file; chunks that were loaded stay valid."""
-        self._file.close()
+        """Close the database; chunks that were loaded stay valid.
+
+        Hits outlive it: its file is closed with the last of those whose alignments were not asked for yet, and with
+        the `SearchResults` that they came from.
+        """
+        self._opened = None  # h5py closes a file when the last object that belongs to it is gone
 
     def __len__(self) -> int:
         return self.n_subjects
@@ -457,7 +513,11 @@ class Database:
     def __repr__(self) -> str:
         return f"<Database {self.name!r}: {self.n_subjects:,} subjects, {self.n_residues:,} residues>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"{self.name}: a Database cannot be pickled or copied; open its file in each process")
+
     def __enter__(self) -> Database:
+        self.check_open()
         return self
 
     def __exit__(

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.foreign import foreign_text
 from swsearch.db.inputs import Input
-from swsearch.errors import SequenceError
+from swsearch.errors import OptionError, SequenceError
 
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
+
+MOST_BUFFER_BYTES = 1 << 30
+"""Largest buffer that can be asked for."""
 
 HEADER_LIMIT = 1 << 26
 """Longest header line; a longer one is no FASTA, and must be in memory whole."""
@@ -122,12 +126,21 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     return at[chosen], np.append(at[1:], n)[chosen]
 
 
+class ByteSource(Protocol):
+    """What FASTA is read from: an `Input`, or a file that the caller opened."""
+
+    name: str
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
+
+
 class FastaReader:
     """The batches of one input.
 
     Parameters
     ----------
-    source : Input
+    source : Input or another ByteSource
         Open input; it stays the caller's to close.
     alphabet : Alphabet, optional
         Letters that are legal.
@@ -140,13 +153,17 @@ class FastaReader:
         While iterating: names the source, the record, the line and the byte.
     """
 
-    def __init__(self, source: Input, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
+    def __init__(self, source: ByteSource, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
+        if not isinstance(alphabet, Alphabet):
+            raise OptionError("alphabet", alphabet, "swsearch.alphabet.PROTEIN or DNA")
         self._source = source
         self._alphabet = alphabet
         self._table = alphabet.encode_table.tobytes()
         self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
         # _parse finds blanks and line ends in one comparison with the space
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
+        if isinstance(buffer_bytes, bool) or not isinstance(buffer_bytes, int) or buffer_bytes > MOST_BUFFER_BYTES:
+            raise OptionError("buffer_bytes", buffer_bytes, f"a number of bytes, at most {MOST_BUFFER_BYTES}")
         self._buffer = bytearray(max(buffer_bytes, 16))
         self._lines = 0  # line ends before the buffer
         self._line_bytes = 0  # bytes between the last of them and the buffer
@@ -259,6 +276,8 @@ class FastaReader:
     @staticmethod
     def _text_before(data: ByteArray, at: int) -> Fault:
         """Make the fault of text that no header line precedes."""
+        if what := foreign_text(data[at : at + 64].tobytes()):
+            return Fault(at, f"no FASTA: this looks like {what}", None)
         shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
         return Fault(at, f"{shown} stands before the first record, expected '>'; is this a FASTA file?", None)
 
@@ -364,21 +383,26 @@ def read_fasta(
         If the file cannot be read or a byte is no residue letter.
     """
     with Input(source) as opened:
-        current: _Assembly | None = None
-        for batch in FastaReader(opened, alphabet, buffer_bytes):
-            bounds = [0, *batch.starts.tolist(), len(batch.codes)]
-            cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
-            runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
-            at = 0
-            for index, (start, end) in enumerate(pairwise(bounds)):
-                if index:
-                    if current is not None:
-                        yield current.record()
-                    length = int(batch.header_lengths[index - 1])
-                    current = _Assembly(batch.headers[at : at + length])
-                    at += length
+        yield from records_of(FastaReader(opened, alphabet, buffer_bytes))
+
+
+def records_of(batches: Iterable[RecordBatch]) -> Iterator[Record]:
+    """Put the records of batches together."""
+    current: _Assembly | None = None
+    for batch in batches:
+        bounds = [0, *batch.starts.tolist(), len(batch.codes)]
+        cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
+        runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
+        at = 0
+        for index, (start, end) in enumerate(pairwise(bounds)):
+            if index:
                 if current is not None:
-                    masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
-                    current.add(batch.codes[start:end], masked)
-        if current is not None:
-            yield current.record()
+                    yield current.record()
+                length = int(batch.header_lengths[index - 1])
+                current = _Assembly(batch.headers[at : at + length])
+                at += length
+            if current is not None:
+                masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
+                current.add(batch.codes[start:end], masked)
+    if current is not None:
+        yield current.record()

@@ -6,13 +6,16 @@ import bz2
 import hashlib
 import lzma
 import os
+import selectors
 import stat
 import sys
+import time
 import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from swsearch.db.foreign import foreign_bytes, foreign_database
 from swsearch.errors import SequenceError
 
 RAW_BYTES = 1 << 16
@@ -27,6 +30,9 @@ this limits what a hostile file unpacks to in one step to 64 MiB."""
 
 XZ_MEMORY = 1 << 30
 """Memory that an xz file may ask for; `xz -9` asks for 65 MiB."""
+
+ASK_AGAIN = 0.05
+"""Seconds after which a stream without data is asked again that cannot be waited for."""
 
 
 class _Gzip:
@@ -97,17 +103,14 @@ def _decoder(kind: str) -> Any:
     return _Zstd()
 
 
-def _foreign(head: bytes) -> str:
-    """Recognise files that people pass by mistake; say what to do instead, or ''."""
-    if head[:4] == b"PK\x03\x04":
-        return "is a zip archive; unpack it and give the FASTA file inside"
-    if head[:2] == b"\x1f\x9d":
-        return "is compressed with compress (.Z); unpack it first"
-    if head[:8] == b"\x89HDF\r\n\x1a\n" or head[:17] == b"swsearch database":
-        return "is an HDF5 file, expected FASTA; a swsearch database is given as the subjects of a search"
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"
-    return ""
+def stream_of(path: str) -> tuple[int, int]:
+    """Return device and inode of a pipe or socket, which can be read only once; zeros for everything else."""
+    try:
+        status = os.fstat(0) if path == "-" else Path(path).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    once = stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)
+    return (status.st_dev, status.st_ino) if once else (0, 0)
 
 
 class Input:
@@ -121,7 +124,7 @@ class Input:
     Raises
     ------
     SequenceError
-        If the input cannot be opened or read, or is compressed and damaged.
+        If the input cannot be opened or read, changes while it is read, or is compressed and damaged.
     """
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
@@ -132,13 +135,17 @@ class Input:
         self.total: int | None = None
         """Size of the file, None for a pipe."""
         self._hash = hashlib.sha256()
+        self._ended = False
+        self._begin = 0
+        self._status: os.stat_result | None = None
         self._raw = self._open()
         self._window = memoryview(b"")
         self._text = memoryview(b"")
         try:
+            self._note_state()
             head = self._head()
             self.kind = _kind(head)
-            if trouble := _foreign(head):
+            if trouble := self._foreign(head):
                 raise SequenceError(self.name, trouble)
             self._decode: Any = _decoder(self.kind) if self.kind else None
             zstd_error = getattr(self._decode, "error", OSError)
@@ -152,14 +159,50 @@ class Input:
             if sys.stdin is None or sys.stdin.closed:
                 raise SequenceError(self.name, "standard input is closed; give a file or pipe FASTA into it")
             return sys.stdin.buffer
+        if not self.path:
+            raise SequenceError("''", "a file name is empty, expected the name of a FASTA file, or - for stdin")
         try:
-            file = Path(self.path).open("rb", buffering=0)  # noqa: SIM115
-            status = os.fstat(file.fileno())
+            return Path(self.path).open("rb", buffering=0)
+        except (FileNotFoundError, IsADirectoryError) as error:
+            raise SequenceError(self.name, foreign_database(self.path) or self._reason(error)) from error
         except (OSError, ValueError) as error:
             raise SequenceError(self.name, self._reason(error)) from error
-        if stat.S_ISREG(status.st_mode):
+
+    def _note_state(self) -> None:
+        """Remember how a regular file is, to see at its end whether it changed while it was read."""
+        try:
+            status = os.fstat(self._raw.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return
+            self._begin = self._raw.tell()  # of standard input others may have read a part
+        except (OSError, ValueError):  # no stream of the operating system
+            return
+        self._status = status
+        if self.path != "-":
             self.total = status.st_size
-        return file
+
+    def _check_unchanged(self) -> None:
+        """Raise if a regular file is not as it was when it was opened."""
+        before = self._status
+        if before is None:
+            return
+        after = os.fstat(self._raw.fileno())
+        expected = max(before.st_size - self._begin, 0)
+        # files of size 0 that hold something are made as they are read, such as those in /proc
+        whole = self.n_bytes == expected or before.st_size == 0
+        if not whole or (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            raise SequenceError(
+                self.name,
+                f"changed while it was read: {expected:,} bytes when it was opened, {self.n_bytes:,} were read, "
+                f"{after.st_size - self._begin:,} are there now; wait until it is complete and start again",
+            )
+
+    def _foreign(self, head: bytes) -> str:
+        """Recognise what people give by mistake; say what to do instead, or ''."""
+        trouble = foreign_bytes(head, self._status is not None and self.path != "-")
+        if not trouble and self.path != "-" and not self.kind and head.lstrip()[:1] != b">":
+            trouble = foreign_database(self.path, head)
+        return trouble
 
     @staticmethod
     def _reason(error: OSError | ValueError) -> str:
@@ -173,14 +216,37 @@ class Input:
         return f"cannot be read: {what}"
 
     def _fill(self, view: memoryview) -> int:
-        """Read raw bytes; 0 at the end."""
+        """Read raw bytes into a view that is not empty; 0 at the end, and ever after."""
+        if self._ended:
+            return 0
         try:
-            n = self._raw.readinto(view) or 0  # type: ignore[attr-defined]
+            while (n := self._try_to_read(view)) is None:
+                self._wait()
         except (OSError, ValueError) as error:
             raise SequenceError(self.name, self._reason(error)) from error
         self._hash.update(view[:n])
         self.n_bytes += n
-        return int(n)
+        if not n:
+            self._ended = True
+            self._check_unchanged()
+        return n
+
+    def _try_to_read(self, view: memoryview) -> int | None:
+        """Read once; None where a stream that does not block has nothing yet."""
+        try:
+            n: int | None = self._raw.readinto(view)  # type: ignore[attr-defined]
+        except BlockingIOError:
+            return None
+        return n
+
+    def _wait(self) -> None:
+        """Sleep until a stream that does not block has more, or has ended."""
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._raw.fileno(), selectors.EVENT_READ)
+                selector.select()
+        except (OSError, ValueError):  # nothing that can be waited for
+            time.sleep(ASK_AGAIN)
 
     def _head(self) -> bytes:
         """Look at the first bytes without consuming them; a pipe may bring them one by one."""

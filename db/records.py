@@ -1,36 +1,243 @@
-"""Records from Python objects: Biopython's, pairs, strings; as the batches that a FASTA file makes too."""
+"""Records from Python objects: Biopython's, pairs, strings, mappings, open files; as batches like those of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 
 from swsearch.alphabet import BLANK, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.db.fasta import Record, RecordBatch, lower_case, split_header
-from swsearch.errors import OptionError, SequenceError
+from swsearch.db.fasta import FastaReader, Record, RecordBatch, lower_case, records_of, split_header
+from swsearch.errors import InputError, OptionError, SequenceError, shown
 
 SOURCE = "<records>"
 RECORD_BATCH_RESIDUES = 1 << 22
 """Residues that are collected before they are passed on."""
 
+READ_BYTES = 1 << 20
+"""Bytes or characters that are read at once from a file that the caller opened."""
 
-def _text(value: Any, place: str, what: str) -> bytes:
+COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"BZh", b"\x28\xb5\x2f\xfd")
+"""How gzip, xz, bzip2 and zstd files begin."""
+
+EXPECTED = "a Bio.SeqRecord, an (id, sequence) pair or a string of residue letters"
+"""What a sequence may be."""
+
+
+class Handle:
+    """A file that the caller opened, in text or binary mode, as `FastaReader` takes it; it stays open.
+
+    Parameters
+    ----------
+    file : file object
+        Anything with ``read``, at the beginning of FASTA text.
+    """
+
+    def __init__(self, file: Any) -> None:
+        name = getattr(file, "name", None)
+        self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
+        self._file = file
+        self._rest = memoryview(b"")
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
+        have = 0
+        while have < len(view):
+            if not self._rest:
+                self._rest = memoryview(self._read())
+                if not self._rest:
+                    break
+            n = min(len(self._rest), len(view) - have)
+            view[have : have + n] = self._rest[:n]
+            self._rest = self._rest[n:]
+            have += n
+        return have
+
+    def _read(self) -> bytes:
+        try:
+            read = self._file.read(READ_BYTES)
+        except (OSError, ValueError, EOFError, TypeError) as error:
+            problem = f"cannot be read: {str(error).rstrip('.')}; give an open file, or its path"
+            raise SequenceError(self.name, problem) from error
+        if isinstance(read, str):
+            return read.encode("utf-8", "surrogateescape")
+        if not isinstance(read, bytes):
+            raise SequenceError(self.name, f"read() gave {shown(read)}, expected text or bytes; give the file's path")
+        if read.startswith(COMPRESSED):
+            raise SequenceError(self.name, "holds compressed data; give the file's path, or open it with gzip.open")
+        return read
+
+
+@dataclass(frozen=True)
+class Named:
+    """A sequence as a caller gave it.
+
+    Parameters
+    ----------
+    identifier, description : str
+        The description is empty where the caller gave one name for all of the header.
+    header : str
+        Both, as a header line has them.
+    letters : bytes
+        Residue letters, not checked yet.
+    """
+
+    identifier: str
+    description: str
+    header: str
+    letters: bytes
+
+
+def is_handle(given: Any) -> bool:
+    """Say whether something is an open file."""
+    return isinstance(given, Handle) or callable(getattr(given, "read", None))
+
+
+def is_letters(given: Any) -> bool:
+    """Say whether something holds letters and no name: a string, bytes, or a Seq of Biopython."""
+    return isinstance(given, (str, bytes, bytearray, memoryview)) or type(given).__name__ in ("Seq", "MutableSeq")
+
+
+def is_record(given: Any) -> bool:
+    """Say whether something is a Bio.SeqRecord, or like one; tables have attributes named after their columns."""
+    return hasattr(given, "seq") and not hasattr(given, "columns") and type(given).__name__ != "Series"
+
+
+def is_single(given: Any) -> bool:
+    """Say whether something is one sequence, and no iterable of sequences."""
+    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and is_letters(given[1])
+    return pair or is_letters(given) or is_record(given) or isinstance(given, Record)
+
+
+def check_sequences(given: Any, argument: str) -> None:
+    """Raise `OptionError` if something cannot stand for sequences, as far as that shows before any is taken."""
+    if is_single(given) or is_handle(given) or isinstance(given, Mapping):
+        return
+    kind, expected = type(given).__name__, "a path, sequences, or a mapping of names to sequences"
+    if hasattr(given, "columns"):
+        names = [str(name) for name in getattr(given, "column_names", given.columns)]
+        first, second = names[:2] if len(names) > 1 else ("id", "sequence")
+        values = ".to_pylist()" if hasattr(given, "to_pylist") else ""  # Arrow's own are no strings
+        raise OptionError(
+            argument,
+            given,
+            expected,
+            f"give two columns as pairs, such as zip(table[{first!r}]{values}, table[{second!r}]{values})",
+        )
+    if kind == "Series":
+        raise OptionError(argument, given, expected, "give list(series), or dict(series) for names from its index")
+    if isinstance(given, np.ndarray) and (
+        given.ndim != 1 or given.dtype.kind not in "USO" or given.dtype in (np.dtype("U1"), np.dtype("S1"))
+    ):
+        raise OptionError(
+            argument, given, expected, "give letters as a string, such as ''.join(array) of single characters"
+        )
+    if isinstance(given, type) or not isinstance(given, Iterable):
+        raise OptionError(argument, given, expected)
+
+
+def _text(value: Any, place: str, what: str, source: str) -> bytes:
     """Turn a string, bytes or a Biopython Seq into bytes."""
+    problem = f"got {shown(value)}"
+    if value is None:
+        raise SequenceError(source, f"{what} is no text (got None), expected letters", place)
     try:
-        return value.encode("utf-8") if isinstance(value, str) else bytes(value)
-    except (TypeError, ValueError) as error:  # a Seq of unknown content raises a ValueError
-        raise SequenceError(SOURCE, f"{what} is no text ({error}), expected letters", place) from error
+        if isinstance(value, str):
+            return value.encode("utf-8")
+        if is_letters(value):
+            return bytes(value)
+    except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
+        problem = str(error)
+    raise SequenceError(source, f"{what} is no text ({problem}), expected letters", place)
 
 
-def _described(record: Any) -> str:
-    """Make the header of a Bio.SeqRecord as Biopython's FASTA writer makes it."""
-    identifier, description = str(record.id), str(record.description or "")
-    if description in ("", "<unknown description>"):
-        return identifier
-    return description if description.split(None, 1)[0] == identifier else f"{identifier} {description}"
+def _of_record(record: Any) -> tuple[str, str, str]:
+    """Return identifier, description and header of a Bio.SeqRecord, as Biopython's FASTA writer has them."""
+    identifier, description = str(record.id), str(getattr(record, "description", None) or "")
+    if not description.strip() or description == "<unknown description>":
+        return identifier, "", identifier
+    if description.split(None, 1)[0] == identifier:
+        return identifier, description.removeprefix(identifier).strip(), description
+    return identifier, description, f"{identifier} {description}"
+
+
+def _refuse(item: Any, number: int, what: str) -> NoReturn:
+    """Raise for an item that is no sequence."""
+    remedy = ""
+    if hasattr(item, "__fspath__"):
+        remedy = "; search one file after the other, or make one file of them"
+    elif isinstance(item, tuple):
+        remedy = f"; it has {len(item)} parts"
+    raise InputError(f"{what} {number}: got {shown(item)}, expected {EXPECTED}{remedy}")
+
+
+def named(item: Any, number: int, what: str, source: str) -> Named:
+    """Take a sequence apart.
+
+    Parameters
+    ----------
+    item : Bio.SeqRecord, (id, sequence), str, bytes or Bio.Seq
+        As a caller gave it. In a pair, the sequence may be a Bio.SeqRecord, which is then renamed.
+    number : int
+        Its place, counted from 1.
+    what : str
+        Named in messages and in the identifiers of nameless sequences.
+    source : str
+        What errors call the origin of the sequence.
+
+    Raises
+    ------
+    InputError
+        If it is no sequence.
+    """
+    name, sequence, description, header = f"{what}_{number}", item, "", ""
+    if is_record(item):
+        sequence = item.seq
+        if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
+            name, description, header = _of_record(item)
+    elif isinstance(item, (tuple, list)) and len(item) == 2:
+        given, sequence = item
+        if not isinstance(given, str):
+            raise InputError(f"{what} {number}: got {shown(given)} as its identifier, expected a string")
+        name = given
+        if is_record(sequence):
+            description, sequence = _of_record(sequence)[1], sequence.seq
+            header = f"{name} {description}".strip()
+    elif not is_letters(item):
+        _refuse(item, number, what)
+    if sequence is None:
+        raise SequenceError(source, "got no sequence, expected residue letters", name)
+    return Named(name, description, header or name, _text(sequence, name, "the sequence", source))
+
+
+def items_of(given: Any) -> Iterable[Any]:
+    """Return sequences as an iterable: of one, of the pairs of a mapping, or as they are."""
+    if is_single(given):
+        return [given]
+    return given.items() if isinstance(given, Mapping) else given
+
+
+def is_fasta_text(given: Any) -> bool:
+    """Say whether a string or bytes hold FASTA themselves: they begin with ``>``."""
+    return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
+
+
+def opened(given: Any) -> Handle:
+    """Return an open file, or FASTA text, to be read."""
+    if isinstance(given, Handle):
+        return given
+    if isinstance(given, str):
+        return Handle(io.StringIO(given))
+    return Handle(io.BytesIO(given) if isinstance(given, bytes) else given)
+
+
+def read_handle(handle: Handle, alphabet: Alphabet) -> Iterator[Record]:
+    """Yield the records of an open file."""
+    return records_of(FastaReader(handle, alphabet))
 
 
 def _parts(record: Any, number: int, alphabet: Alphabet) -> tuple[bytes, ByteArray, IntArray, IntArray]:
@@ -38,58 +245,52 @@ def _parts(record: Any, number: int, alphabet: Alphabet) -> tuple[bytes, ByteArr
     if isinstance(record, Record):
         runs = np.array(record.masked, dtype=np.int64).reshape(-1, 2)
         return record.header, record.codes, runs[:, 0], runs[:, 1]
-    if hasattr(record, "seq") and hasattr(record, "id"):
-        name, sequence = _described(record), record.seq
-    elif isinstance(record, (tuple, list)) and len(record) == 2:
-        name, sequence = record
-    elif isinstance(record, (str, bytes)) or type(record).__name__ in ("Seq", "MutableSeq"):
-        name, sequence = f"subject_{number}", record
-    else:
-        raise OptionError(
-            f"records[{number - 1}]", record, "a Bio.SeqRecord, a pair (identifier, sequence) or a string"
-        )
-    header = _text(name, f"number {number}", "the identifier")
+    one = named(record, number, "subject", SOURCE)
+    header = _text(one.header, f"number {number}", "the identifier", SOURCE)
     if not split_header(header)[0] or any(byte in header for byte in b"\n\r\0"):
-        problem = f"got identifier {name!r}, expected a word and no line ends"
+        problem = f"got identifier {shown(one.header)}, expected a word and no line ends"
         raise SequenceError(SOURCE, problem, f"number {number}")
     identifier = split_header(header)[0].decode("utf-8", "replace")
-    if sequence is None:
-        raise SequenceError(SOURCE, "got no sequence, expected residue letters", identifier)
-    raw = _text(sequence, identifier, "the sequence")
-    codes = alphabet.encode(raw, source=SOURCE, record=identifier)
-    letters = np.frombuffer(raw, dtype=np.uint8)
+    codes = alphabet.encode(one.letters, source=SOURCE, record=identifier)
+    letters = np.frombuffer(one.letters, dtype=np.uint8)
     letters = letters[alphabet.encode_table[letters] != BLANK]
     return header, codes, *lower_case(letters, np.empty(0, np.int64))
 
 
-def record_batches(records: Iterable[Any], alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
+def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
     """Turn Python objects into batches.
 
     Parameters
     ----------
-    records : iterable
+    records : iterable, mapping or open file
         `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
-        and so on by their place.
+        and so on by their place; a mapping of names to sequences; or an open file that holds FASTA.
     alphabet : Alphabet, optional
         Letters that are legal.
 
     Yields
     ------
     RecordBatch
-        Whole records.
+        Whole records, except those of a file, which may go on in the next batch.
 
     Raises
     ------
     SequenceError
         If a sequence holds something else than residue letters.
     OptionError
-        If an object is none of the above.
+        If ``records`` is none of the above.
+    InputError
+        If one of them is no sequence.
     """
-    if isinstance(records, (str, bytes)) or (hasattr(records, "seq") and hasattr(records, "id")):
+    if is_single(records):
         raise OptionError("records", records, "an iterable of records", "put a single record into a list")
+    check_sequences(records, "records")
+    if is_handle(records):
+        yield from FastaReader(opened(records), alphabet)
+        return
     waiting: list[tuple[bytes, ByteArray, IntArray, IntArray]] = []
     n_residues = 0
-    for number, record in enumerate(records, start=1):
+    for number, record in enumerate(items_of(records), start=1):
         waiting.append(_parts(record, number, alphabet))
         n_residues += len(waiting[-1][1])
         if n_residues >= RECORD_BATCH_RESIDUES:

@@ -8,11 +8,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import os
+
+TYPE_CHECKING = False
+"""As in typing, which is not imported: nothing is that can be done without, since Ctrl-C is not heard so early."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from swsearch.api import align, score, search, write
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
@@ -45,10 +48,10 @@ _HOMES = {
     "write": "swsearch.api",
 }
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
-if (_CHECKOUT / "setup.cfg").is_file():
+_CHECKOUT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+if os.path.isfile(os.path.join(_CHECKOUT, "setup.cfg")):  # noqa: PTH113, PTH118
     # in a checkout and in an editable install, swsearch.db is the folder db/ beside this package
-    __path__.append(str(_CHECKOUT))
+    __path__.append(_CHECKOUT)
 
 
 def __getattr__(name: str) -> Any:
@@ -59,6 +62,8 @@ def __getattr__(name: str) -> Any:
         return version()
     if name not in _HOMES:
         raise AttributeError(f"module 'swsearch' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

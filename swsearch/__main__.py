@@ -1,16 +1,46 @@
 """Where the ``swsearch`` command and ``python -m swsearch`` begin."""
 
+import os
 import sys
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C is quiet from the first moment on, while modules are still being imported."""
+    """Run the command line; what it stands on comes first: signals, the standard streams, and memory."""
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # before signals were set
+        os._exit(130)
+    except MemoryError:  # so little that it could not be said better
+        os.write(2, b"swsearch: error: out of memory; raise the limit of memory for this process\n")
+        os._exit(4)
+    except OSError as error:  # of an import, such as one file too many; what a command meets is an error of its own
+        os.write(2, f"swsearch: error: cannot start: {error}\n".encode())
+        os._exit(255)
+    sys.exit(code)
+
+
+def _run() -> int:
+    from swsearch.cli import signals
+
+    signals.quit_at_once()  # there is nothing to be cleaned up while modules are being imported
+    from swsearch.cli import memory_watch, streams
+
+    streams.repair()
+    # numpy is not asked for what would take threads of its library, which ends a process that may not start them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    memory_watch.begin()
     try:
         from swsearch.cli.main import main as run
 
-        run()
-    except KeyboardInterrupt:
-        sys.exit(130)
+        code = run()
+    except Exception as error:
+        memory_watch.give_up(error)
+        raise
+    memory_watch.end(code)
+    if signals.received():
+        # python would kill itself by SIGINT if that came while it ran a string, as it does to make data classes
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

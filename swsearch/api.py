@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import checked, create_pair_aligner
-from swsearch.errors import InputError
-from swsearch.inputs import SequenceLike, Sequences, open_subjects, path_of, read_queries
+from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
+from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
+from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions
+from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.recurrence import Recurrence
@@ -32,6 +33,8 @@ def _make_engine(
     engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
 ) -> Engine | None:
     """Make the engine that a name stands for; None if an engine was given."""
+    if not isinstance(engine, (str, Engine)):
+        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
     if isinstance(engine, str):
         return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
     if device is not None or gpu_memory is not None:
@@ -40,6 +43,32 @@ def _make_engine(
             "create_engine instead"
         )
     return None
+
+
+def _check_callable(progress: object) -> None:
+    """Raise unless what is to be called with the progress can be called."""
+    if progress is not None and not callable(progress):
+        raise OptionError("progress", progress, "something that can be called with a number of cells")
+
+
+def _protein_scoring(scoring: Scoring | None) -> Scoring:
+    """Return the scoring of a search."""
+    chosen = _checked_scoring(scoring)
+    if chosen.matrix.alphabet is not PROTEIN:
+        raise InputError(
+            f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
+            "databases hold proteins; swsearch.align aligns DNA"
+        )
+    return chosen
+
+
+def _checked_scoring(scoring: Scoring | None) -> Scoring:
+    """Return what scores: BLOSUM62, 11, 1 where nothing is given."""
+    if scoring is None:
+        return Scoring()
+    if not isinstance(scoring, Scoring):
+        raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
+    return scoring
 
 
 def search(
@@ -61,7 +90,9 @@ def search(
     max_alignments: int = 1,
     query_mask: Mask = "none",
     subject_mask: Mask | Literal["database"] = "database",
+    sort: SortKey = "evalue",
     distribution: bool = False,
+    allow_dna: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -72,19 +103,19 @@ def search(
 
     Parameters
     ----------
-    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of sequences
-        A FASTA path (``-`` is stdin) or sequences; see `swsearch.inputs.read_queries`.
-    subjects : Database, path, or an iterable of sequences
-        A database, its path, the path of a FASTA file, or sequences.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
+        A FASTA path (``-`` is stdin), an open FASTA file, sequences, or a mapping of names to sequences; see
+        `swsearch.inputs.read_queries`.
+    subjects : Database, or as for ``queries``
+        A database, its path, or whatever stands for sequences.
     scoring : Scoring, optional
         Matrix and gap costs; BLOSUM62, 11, 1 by default.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     max_hits : int, optional
-        Most hits of a query.
+        Most hits of a query: the best in the order of ``sort``, exactly.
     evalue : float, optional
-        Largest E-value of a hit; 10 by default where there are statistics, published or fitted. Hits are ranked by
-        score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
+        Largest E-value of a hit; 10 by default where there are statistics, published or fitted.
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
     statistics : {"auto", "published", "fitted", "none"}
@@ -108,12 +139,17 @@ def search(
         What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
     subject_mask : {"database", "none", "lower", "tantan"}, optional
         The same of subjects; by default what the database was built to mask. E-values take no account of masks.
+    sort : {"evalue", "score"}, optional
+        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
+        then by place, whatever E-values say.
     distribution : bool, optional
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
-        Worker threads; one for each processor by default.
+        Worker threads; one for each processor by default, and at most.
     device : int, optional
         Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
     gpu_memory : int, optional
@@ -149,9 +185,9 @@ def search(
         named_ids(exclude_ids, "exclude_ids"),
     )
     for doubt in filters.doubts():
-        warnings.warn(doubt, stacklevel=2)
+        warnings.warn(doubt, SwsearchWarning, stacklevel=2)
     options = SearchOptions(
-        scoring or Scoring(),
+        _protein_scoring(scoring),
         mode,
         max_hits,
         evalue,
@@ -161,10 +197,15 @@ def search(
         max_alignments,
         query_mask,
         subject_mask,
+        sort,
         distribution,
+        allow_dna,
     )
+    check_flag("distribution", distribution)
+    _check_callable(progress)
+    check_subjects(subjects)
     threads = checked("threads", threads)
-    read = read_queries(queries, options.scoring.matrix.alphabet)
+    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
     return SearchResults(
         read,
@@ -184,6 +225,7 @@ def score(
     *,
     scoring: Scoring | None = None,
     mode: Mode = "local",
+    allow_dna: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -199,12 +241,14 @@ def score(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    recurrence = Recurrence(scoring or Scoring(), mode)
-    read = read_queries(queries, recurrence.scoring.matrix.alphabet)
+    recurrence = Recurrence(_protein_scoring(scoring), mode)
+    _check_callable(progress)
+    check_subjects(subjects)
+    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)
-    database = open_subjects(subjects)
+    database = open_subjects(subjects, allow_dna=allow_dna)
     try:
         return score_everything(read, database, used, recurrence, progress)
     finally:
@@ -221,6 +265,7 @@ def align(
     mode: Mode = "global",
     scoring: Scoring | None = None,
     ends: Ends | str | None = None,
+    allow_dna: bool = False,
     engine: str = "auto",
     threads: int | None = None,
     memory: int | None = None,
@@ -231,8 +276,8 @@ def align(
 
     Parameters
     ----------
-    a, b : path, str, Bio.SeqRecord or (id, sequence)
-        The query and the subject; a path must hold one record. See `swsearch.inputs.read_queries` for when a
+    a, b : path, open file, str, Bio.SeqRecord, (id, sequence) or mapping
+        The query and the subject; a file must hold one record. See `swsearch.inputs.read_queries` for when a
         string is a path.
     mode : {"global", "local", "semiglobal"}
         Which ends are free: none, all and any part, all four ends.
@@ -242,6 +287,8 @@ def align(
     ends : Ends or str, optional
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional
@@ -261,11 +308,12 @@ def align(
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
-    scoring = scoring or Scoring()
+    scoring = _checked_scoring(scoring)
+    check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []
     for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name)
+        found = read_queries(sequence, scoring.matrix.alphabet, what=name, allow_dna=allow_dna)
         if len(found) != 1:
             raise InputError(f"{name}: got {len(found)} sequences, expected one")
         pair.append(found[0])

@@ -8,17 +8,53 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Number
 from pathlib import PurePath
 from typing import Any
 
+# C0 and C1 controls (ESC, tab, line ends ...), Unicode's own line ends, what turns the direction of the text around
+# it, and halves of surrogate pairs, which stand for bytes of file names that were not UTF-8
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str, instead: str | None = None, keep: str = "") -> str:
+    """Return a text without what would act on a terminal or forge a line; other text is returned as it is.
+
+    Parameters
+    ----------
+    text : str
+        Whatever a file name, a header or an option holds.
+    instead : str, optional
+        What stands for each such character; by default its escape, as in Python's strings.
+    keep : str, optional
+        Characters that are kept all the same.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+
+    def shown(found: re.Match[str]) -> str:
+        character = found[0]
+        return character if character in keep else ascii(character)[1:-1] if instead is None else instead
+
+    return _UNPRINTABLE.sub(shown, text)
+
+
+class SwsearchWarning(UserWarning):
+    """What is likely a mistake, and is done all the same."""
+
 
 class SwsearchError(Exception):
-    """Base of every error that swsearch raises on purpose."""
+    """Base of every error that swsearch raises on purpose; its message is one line that is fit to print."""
 
     exit_code = 255
+    _keep = ""
+    """Characters that a message may hold though they are no text."""
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(printable(part, keep=self._keep) if isinstance(part, str) else part for part in parts))
 
 
 class InputError(SwsearchError, ValueError):
@@ -70,6 +106,12 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raise `OptionError` unless an option's value is one of the words that it takes."""
     if not isinstance(value, str) or value not in choices:
         raise OptionError(name, value, f"one of {', '.join(choices)}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `OptionError` unless an option's value is True or False; numpy's are taken too."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise OptionError(name, value, "True or False")
 
 
 class SequenceError(InputError):
@@ -125,6 +167,7 @@ class EngineError(SwsearchError):
     """An engine failed."""
 
     exit_code = 3
+    _keep = "\n"  # a compiler's report has several lines
 
 
 class MemoryLimitError(SwsearchError, MemoryError):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+import re
+import stat
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import IO, TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -14,15 +17,29 @@ from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
 
 if TYPE_CHECKING:
+    from Bio.Seq import Seq
     from Bio.SeqRecord import SeqRecord
 
-    from swsearch.db import Database
+    from swsearch.db import Database, Record
+    from swsearch.db.records import Named
 
-SequenceLike = Union["SeqRecord", "tuple[str, str]", str]
+ResidueLetters = Union[str, bytes, "Seq"]
+"""Residue letters."""
+
+SequenceLike = Union["SeqRecord", "Record", "tuple[str, ResidueLetters | SeqRecord]", ResidueLetters]
 """One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
 
-Sequences = Union[str, Path, "SeqRecord", Iterable[SequenceLike]]
-"""Sequences: a FASTA path (``-`` is stdin), one sequence, or an iterable of sequences."""
+LONGEST_WORD = 30
+"""Letters up to which lower case is more likely the name of a file than a sequence."""
+
+SHOWN_LETTERS = 60
+"""Letters that a message repeats."""
+
+Sequences = Union[
+    str, "os.PathLike[str]", IO[Any], SequenceLike, Mapping[str, "ResidueLetters | SeqRecord"], Iterable[SequenceLike]
+]
+"""Sequences: a FASTA path (``-`` is stdin), an open FASTA file, one sequence, a mapping of names to sequences, or an
+iterable of sequences."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +73,31 @@ class Query:
         return Query(self.identifier, self.description, masked_codes(self.codes, runs), self.lower, letters)
 
 
-def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "query") -> list[Query]:
+def read_queries(
+    queries: Sequences,
+    alphabet: Alphabet = PROTEIN,
+    what: str = "query",
+    argument: str = "",
+    *,
+    allow_dna: bool = False,
+) -> list[Query]:
     """Read sequences from whatever stands for them.
 
     Parameters
     ----------
-    queries : path, str, Bio.SeqRecord, (id, sequence) or an iterable of these
-        A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash;
-        otherwise it is a sequence.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
+        A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash; it is FASTA
+        itself if it begins with ``>``; otherwise it is a sequence, as are bytes and a ``Bio.Seq``. A string of up to
+        30 letters has to be in upper case, and is a mistyped name otherwise; in a list, strings are never names. A
+        mapping is names to sequences. An open file, in text or binary mode, holds FASTA.
     alphabet : Alphabet, optional
         What the letters mean.
     what : str, optional
         Named in error messages and in the identifiers of nameless sequences.
+    argument : str, optional
+        What messages call the whole; ``what`` by default.
+    allow_dna : bool, optional
+        Whether to take sequences for protein that hold only letters of DNA.
 
     Returns
     -------
@@ -77,79 +107,147 @@ def read_queries(queries: Sequences, alphabet: Alphabet = PROTEIN, what: str = "
     Raises
     ------
     InputError
-        If there is no sequence, or one has a byte that is no residue letter.
+        If there is no sequence, one has a byte that is no residue letter, or protein is expected and all are DNA.
     """
-    if path := path_of(queries):
-        from swsearch.db import read_fasta
+    from swsearch.db import Record, read_fasta
+    from swsearch.db.records import is_fasta_text, is_handle, items_of, named, opened, read_handle
 
-        found = [
-            Query(record.identifier, record.description, record.codes, tuple(record.masked))
-            for record in read_fasta(path, alphabet=alphabet)
-        ]
+    check_sequences(queries, argument or what)
+    records: Iterable[Any]
+    if path := path_of(queries):
+        records = read_fasta(path, alphabet=alphabet)
+    elif is_handle(queries) or is_fasta_text(queries):
+        records = read_handle(opened(queries), alphabet)
     else:
-        found = [
-            Query(identifier, description, alphabet.encode(letters, source=what, record=identifier), _lower(letters))
-            for identifier, description, letters in _name_sequences(queries, what)
-        ]
+        if isinstance(queries, str):
+            _check_letters(queries, what)
+        records = items_of(queries)
+    found: list[Query] = []
+    for number, item in enumerate(records, 1):
+        if isinstance(item, Record):
+            found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
+        else:
+            found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
+    if alphabet is PROTEIN and not allow_dna:
+        from swsearch.db.dna import check_no_dna
+
+        as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
+        remedy = "translate it first" if what == "query" else as_dna
+        source = "<stdin>" if path == "-" else path or what
+        check_no_dna(source, ((query.identifier, query.codes) for query in found), remedy)
     return found
+
+
+def check_sequences(given: Any, argument: str) -> None:
+    """Raise `swsearch.errors.OptionError` if an argument cannot stand for sequences, as far as its kind says."""
+    from swsearch.db import records
+
+    if not isinstance(given, (str, os.PathLike)):
+        records.check_sequences(given, argument)
+
+
+def _encoded(one: Named, alphabet: Alphabet, what: str, is_word: bool) -> Query:
+    """Encode a sequence; one that came as a word alone may have been meant to name a file."""
+    try:
+        codes = alphabet.encode(one.letters, source=what, record=one.identifier)
+    except SequenceError as error:
+        if not is_word:
+            raise
+        problem = f"{error.problem}; nor is there a file of this name"
+        raise SequenceError(what, problem, one.identifier, error.line) from None
+    return Query(one.identifier, one.description, codes, _lower(one.letters))
+
+
+def _check_letters(text: str, what: str) -> None:
+    """Raise if a string that is no path is empty, or more likely the mistyped name of a file than letters."""
+    if not text.strip():
+        raise SequenceError(what, "the text is empty, expected the name of a FASTA file, - for stdin, or letters")
+    letters_alone = re.fullmatch(r"[A-Za-z*\s]+", text) is not None
+    if text.upper() != text and not (letters_alone and len(text) > LONGEST_WORD):
+        shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
+        remedy = "check the name, or give letters in upper case"
+        if what not in ("A", "B"):  # the words of the command line, which has no lists
+            remedy += f", or in a list, [{shown!r}]"
+        raise SequenceError(what, f"there is no file {shown!r}; {remedy}")
 
 
 def path_of(sequences: Any) -> str:
     """Return the path that sequences are read from, as `read_queries` understands it; empty where it is none."""
-    return str(sequences) if isinstance(sequences, (str, Path)) and _is_path(sequences) else ""
+    is_path = isinstance(sequences, (str, os.PathLike)) and _is_path(sequences)
+    return os.fsdecode(sequences) if is_path else ""
 
 
-def _lower(letters: str) -> tuple[tuple[int, int], ...]:
+def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
+    """Raise if one of two inputs, each a path or not, is empty, or both are a stream, which can be read only once."""
+    from swsearch.db.inputs import stream_of
+
+    for given, name in zip((first, second), names, strict=True):
+        if not given.strip():
+            raise InputError(f"{name}: the name is empty, expected a file, or - for stdin")
+    if first == second == "-" or stream_of(first) == stream_of(second) != (0, 0):
+        stream = "stdin" if "-" in (first, second) else f"{first}, which can be read once"
+        raise InputError(f"{' and '.join(names)} cannot both come from {stream}; give one of them as a file")
+
+
+def _passes(path: str) -> bool:
+    """Say whether a path leads to something that can be read once only: a pipe, a socket or a terminal."""
+    try:
+        kind = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISBLK(kind))
+
+
+def _lower(letters: bytes) -> tuple[tuple[int, int], ...]:
     """Return the runs of lower case; blanks and line ends do not count."""
-    kept = "".join(letters.split())
+    kept = b"".join(letters.split())
     if kept.isupper():
         return ()
-    return tuple(runs_of(np.frombuffer(kept.encode("ascii"), dtype=np.uint8) > ord("Z")))
+    return tuple(runs_of(np.frombuffer(kept, dtype=np.uint8) > ord("Z")))
 
 
-def _is_path(text: str | Path) -> bool:
-    if isinstance(text, Path) or text == "-" or any(c in text for c in "./\\"):
+def _is_path(text: str | os.PathLike[str]) -> bool:
+    if not isinstance(text, str):
         return True
-    try:
-        return Path(text).exists()
-    except OSError:  # a sequence may be longer than a file name can be
+    if text.startswith(">"):
         return False
+    if text == "-" or any(c in text for c in "./\\"):
+        return True
+    if not text:
+        return False
+    try:
+        if os.path.lexists(text):  # a link that leads nowhere is the name of a file too
+            return True
+    except (OSError, ValueError):  # letters may be more than a name can have
+        return False
+    from swsearch.db.foreign import foreign_database
+
+    return bool(foreign_database(text))  # BLAST's NAME.pin and others go by NAME, which is no file
 
 
-def _name_sequences(sequences: Any, what: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (identifier, description, letters)."""
-    if isinstance(sequences, str) or hasattr(sequences, "seq") or _is_pair(sequences):
-        sequences = [sequences]
-    for number, item in enumerate(sequences, 1):
-        if isinstance(item, str):
-            yield f"{what}_{number}", "", item
-        elif _is_pair(item):
-            yield item[0], "", item[1]
-        elif hasattr(item, "seq"):
-            identifier = str(item.id)
-            yield identifier, str(item.description).removeprefix(identifier).strip(), str(item.seq)
-        else:
-            raise InputError(
-                f"{what} {number}: got {type(item).__name__}, expected a Bio.SeqRecord, an (id, sequence) pair or "
-                "a string of residue letters"
-            )
+def check_subjects(subjects: Any) -> None:
+    """Raise if an argument cannot stand for subjects, or is a database that was closed; opens nothing."""
+    from swsearch.db import Database
+
+    if isinstance(subjects, Database):
+        subjects.check_open()
+    else:
+        check_sequences(subjects, "subjects")
 
 
-def _is_pair(item: Any) -> bool:
-    return isinstance(item, tuple) and len(item) == 2 and all(isinstance(part, str) for part in item)
-
-
-def open_subjects(subjects: Any, mask: str = "database") -> Database:
+def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False) -> Database:
     """Open whatever stands for subjects.
 
     Parameters
     ----------
-    subjects : Database, path, Bio.SeqRecord, (id, sequence), str or an iterable of sequences
-        A path may name a database file or a FASTA file, which is then built in memory.
+    subjects : Database, or as for `read_queries`
+        A path may name a database file or a FASTA file, which is then built in memory, as all else is.
     mask : {"database", "none", "lower", "tantan"}
         What is in force where the database is made here; one that is built already has its own.
+    allow_dna : bool, optional
+        Whether to take subjects for protein that hold only letters of DNA, where the database is made here.
 
     Returns
     -------
@@ -159,20 +257,27 @@ def open_subjects(subjects: Any, mask: str = "database") -> Database:
     Raises
     ------
     DatabaseError
-        If the subjects cannot be read.
+        If the subjects cannot be read, or are a database that was closed.
     """
     from swsearch.db import Database, is_database
+    from swsearch.db.records import is_fasta_text, is_handle, is_single, opened
 
+    check_subjects(subjects)
     if isinstance(subjects, Database):
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
         if path := path_of(subjects):
-            if path != "-" and (is_database(path) or Path(path).suffix == ".h5"):
+            # a pipe is opened once, when it is read: what was looked at before would be lost
+            if path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5"):
                 return Database.open(path)
-            return Database.from_fasta([path], mask=own)
-        return Database.from_records(
-            ((identifier, letters) for identifier, _, letters in _name_sequences(subjects, "subject")), mask=own
-        )
+            return Database.from_fasta([path], mask=own, allow_dna=allow_dna)
+        if is_handle(subjects) or is_fasta_text(subjects):
+            handle = opened(subjects)
+            return Database.from_records(handle, name=handle.name, mask=own, allow_dna=allow_dna)
+        if isinstance(subjects, str):
+            _check_letters(subjects, "subject")
+        records = [subjects] if is_single(subjects) else subjects
+        return Database.from_records(records, mask=own, allow_dna=allow_dna)
     except SequenceError as error:
         raise DatabaseError(str(error)) from error

@@ -11,24 +11,24 @@ T = TypeVar("T")
 class Later(Generic[T]):
     """A value that is found when it is first asked for, or handed in before that, and then kept.
 
-    Pickling finds it and pickles the value alone.
+    Pickling finds it and pickles the value alone. Several threads may ask: all get the same value.
 
     Parameters
     ----------
     source : callable
-        Finds the value; may hold what is needed to find several values at a time.
+        Finds the value; may hold what is needed to find several values at a time. Let go when the value is there.
     """
 
     __slots__ = ("_found", "source")
 
-    def __init__(self, source: Callable[[], T]) -> None:
+    def __init__(self, source: Callable[[], T] | None) -> None:
         self.source = source
         self._found: list[T] = []
 
     @classmethod
     def known(cls, value: T) -> Later[T]:
         """Return one that has its value."""
-        made = cls(lambda: value)
+        made = cls(None)
         made.give(value)
         return made
 
@@ -39,13 +39,17 @@ class Later(Generic[T]):
 
     def get(self) -> T:
         """Return the value."""
+        source = self.source  # before looking for the value: another thread lets go of it when the value is there
         if not self._found:
-            self.give(self.source())
+            assert source is not None
+            self.give(source())
         return self._found[0]
 
     def give(self, value: T) -> None:
         """Hand in the value; the first one is kept."""
-        self._found = self._found or [value]
+        if not self._found:
+            self._found.append(value)  # where two threads append, both then read the first
+        self.source = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Later.known, (self.get(),)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError, check_choice
 
 Mask = Literal["none", "lower", "tantan"]
 """What of a sequence is masked."""
@@ -34,8 +34,7 @@ MASKED = PROTEIN.letters.index("X")
 
 def check_mask(name: str, value: str, more: tuple[str, ...] = ()) -> None:
     """Raise `OptionError` unless a mask is known, and tantan here where it is asked for."""
-    if value not in (*more, *MASKS):
-        raise OptionError(name, value, f"one of {', '.join((*more, *MASKS))}")
+    check_choice(name, value, (*more, *MASKS))
     if value == "tantan":
         tantan()
 

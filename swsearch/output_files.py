@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import os
+import re
+import stat
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -116,34 +121,176 @@ class _Temporary(_Target):
 
     def __init__(self, target: Path, binary: bool) -> None:
         self._target = target
+        temporary = None
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        except OSError as error:
+            self._temporary = temporary = TemporaryFile(target)
+            super().__init__(_open(temporary.descriptor, binary))
+        except BaseException as error:
+            if temporary is not None:
+                temporary.discard()
+            if not isinstance(error, OSError):
+                raise
             raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another --output") from error
-        self._temporary = Path(name)
-        super().__init__(_open(handle, binary))
 
     def publish(self) -> None:
-        self._temporary.chmod(0o666 & ~umask())
-        self._temporary.replace(self._target)
+        self._temporary.path.chmod(0o666 & ~umask())
+        self._temporary.publish(self._target)
 
     def discard(self) -> None:
         super().discard()
-        self._temporary.unlink(missing_ok=True)
+        self._temporary.discard()
 
 
 def _file_target(path: str, binary: bool) -> _Target:
     target = Path(path)
     check_output(target)
     if not target.is_file() and target.exists():
-        return _Target(_open(path, binary))
+        return _Target(_open(target, binary))
     return _Temporary(target, binary)
 
 
-def _open(file: str | int, binary: bool) -> IO[Any]:
-    if binary:
-        return open(file, "wb")  # noqa: PTH123  # a descriptor has no path
-    return open(file, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: PTH123
+def _open(file: Path | int, binary: bool) -> IO[Any]:
+    """Open a file for writing; one that is given by its descriptor stays open when the stream is closed."""
+    raw: IO[bytes] = open(file, "wb", closefd=isinstance(file, Path))  # noqa: SIM115
+    return raw if binary else io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n")
+
+
+class TemporaryFile:
+    """An empty file beside the place where it is to appear, under a hidden name, kept while this process lives.
+
+    The name says which computer made it, and the file is locked: so a later run beside it knows that nobody writes it
+    any more, when a process was killed, and removes it.
+
+    Parameters
+    ----------
+    target : path
+        The place; its folder must be there.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+
+    def __init__(self, target: Path) -> None:
+        remove_abandoned(target.parent)
+        self.descriptor = -1
+        """Of the file, open for reading and writing; its lock is held as long as it is."""
+        while self.descriptor < 0:
+            self.path = target.with_name(_hidden_name(target.name))
+            self.descriptor = _locked(self.path)
+        for watcher in watchers:
+            watcher(self.path)
+
+    def publish(self, target: Path) -> None:
+        """Give it its name, in place of what has that name."""
+        self.path.replace(target)
+        self._close()
+
+    def discard(self) -> None:
+        """Remove it, if it was not published."""
+        if self.descriptor >= 0:
+            with contextlib.suppress(FileNotFoundError):
+                self.path.unlink()
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self.descriptor)
+        self.descriptor = -1
+
+
+watchers: list[Callable[[Path], None]] = []
+"""Told of each temporary file when it is made."""
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove temporary files of this user whose processes were killed; whatever is in doubt is left.
+
+    In doubt are files of other computers, which a file system may have in common, and those that cannot be locked.
+    """
+    with contextlib.suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if _NAME.fullmatch(entry.name):
+                with contextlib.suppress(OSError):
+                    _remove_if_abandoned(Path(entry.path))
+
+
+_NAME = re.compile(r"\..*\.swsearch-([0-9a-f]{8})-([0-9a-f]{8})-[0-9]+-[0-9a-f]{8}\.tmp", re.DOTALL)
+"""Names of temporary files: the computer, its start, the process, and a random number."""
+
+
+def _hidden_name(name: str) -> str:
+    # the longest name that file systems take is 255 bytes
+    shown = os.fsencode(name)[:150].decode(errors="ignore")
+    computer, start = _here()
+    return f".{shown}.swsearch-{computer}-{start}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+
+
+@cache
+def _here() -> tuple[str, str]:
+    """Return what tells this computer, and this start of it, from others."""
+    computer = _digest(f"{os.uname().nodename} {_content('/etc/machine-id')}")
+    start = _content("/proc/sys/kernel/random/boot_id")  # Linux: one for all containers, whose names differ
+    return computer, _digest(start) if start else computer
+
+
+def _content(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return Path(path).read_text(encoding="ascii").strip()
+    return ""
+
+
+def _digest(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _locked(path: Path) -> int:
+    """Make a file and lock it; return its descriptor, or -1 if another run took it for abandoned in between."""
+    number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(number)
+        return -1
+    except OSError:  # a file system without locks: then nobody removes the file either
+        return number
+    if _is_at(number, path):
+        return number
+    os.close(number)
+    return -1
+
+
+def _is_at(number: int, path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(number), path.lstat())
+    return False
+
+
+def _remove_if_abandoned(path: Path) -> None:
+    """Remove a file with a name of ours if nobody has it locked any more."""
+    match = _NAME.fullmatch(path.name)
+    status = path.lstat()
+    if match is None or not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return
+    computer, start = _here()
+    # of another start: this computer's before, or another computer's, whose locks may not be seen here
+    if match[2] != start and (match[1] != computer or status.st_mtime > _started()):
+        return
+    number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_at(number, path):
+            path.unlink()
+    finally:
+        os.close(number)
+
+
+def _started() -> float:
+    """Return when this computer was started, in seconds since 1970; 0 if that is not known."""
+    for line in _content("/proc/stat").splitlines():
+        if line.startswith("btime "):
+            return float(line.split()[1])
+    return 0.0
 
 
 def umask() -> int:

@@ -10,3 +10,11 @@ def available_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def threads_that_help(asked: int | None) -> int:
+    """Return how many threads to work with: as many as were asked for, at most one for each processor.
+
+    More would take turns, and memory.
+    """
+    return min(asked or available_processors(), available_processors())

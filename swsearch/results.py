@@ -95,7 +95,7 @@ class Hit:
 
     @property
     def sequences(self) -> Callable[[], PairAlignment] | None:
-        """What finds `pair`, and reads the two sequences for it; None where there are none."""
+        """What finds `pair`, and reads the two sequences for it; None where there are none, or `pair` is known."""
         return None if self._alignment is None else self._alignment.source
 
     def align_as(self, pair: PairAlignment) -> None:

@@ -3,23 +3,26 @@
 Matrices come from three places. The eight that blastp supports are shipped as blastp scores them, ambiguous
 letters included (X is -1 with everything, U scores as C, O as X). Every other name is looked up in Biopython's
 ``substitution_matrices`` and completed by the same rule. A file is read in NCBI's format and
-taken as it is; only letters that it lacks are completed.
+taken as it is, as are arrays and mappings; only letters that they lack are completed.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError, OptionError, check_choice, shown
 
 Mode = Literal["local", "global", "semiglobal"]
 """Which ends of an alignment are free: all and any part (local), none (global), all four ends (semiglobal)."""
@@ -29,8 +32,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 def check_mode(mode: str) -> None:
     """Raise `OptionError` if there is no such mode."""
-    if mode not in MODES:
-        raise OptionError("mode", mode, f"one of {', '.join(MODES)}")
+    check_choice("mode", mode, MODES)
 
 
 END_NAMES = ("query-start", "query-end", "subject-start", "subject-end")
@@ -71,6 +73,8 @@ class Ends:
         OptionError
             If a name is not known, or none is given.
         """
+        if not isinstance(text, str):
+            raise OptionError("free_ends", text, f"a text that lists {', '.join(END_NAMES)}, query, subject, all")
         groups = {"query": END_NAMES[:2], "subject": END_NAMES[2:], "all": END_NAMES}
         free: set[str] = set()
         for name in text.split(","):
@@ -100,6 +104,8 @@ def check_ends(mode: Mode, ends: Ends | None) -> Ends:
     """
     if ends is None:
         return Ends.of_mode(mode)
+    if not isinstance(ends, Ends):
+        raise OptionError("free_ends", ends, "Ends, or their names such as 'query' or 'query-end, subject-start'")
     if mode != "semiglobal" and ends != Ends.of_mode(mode):
         raise OptionError("free_ends", ends.describe(), f"no choice of ends in {mode} mode", "use semiglobal mode")
     return ends
@@ -197,8 +203,8 @@ class Scoring:
 
     Parameters
     ----------
-    matrix : Matrix or str
-        A matrix, a name (see `load_matrix`) or a path.
+    matrix : Matrix, or what `load_matrix` takes
+        A matrix, a name, a path, an array of Biopython's, letters with an array, or a mapping of pairs to scores.
     gap_open : int
         Cost of opening a gap, not negative, matrix units.
     gap_extend : int
@@ -208,6 +214,8 @@ class Scoring:
     ------
     OptionError
         If a gap cost is negative or too large, or the matrix is unknown.
+    InputError
+        If the matrix cannot be read.
     """
 
     matrix: Matrix = field(default_factory=lambda: load_matrix("BLOSUM62"))
@@ -215,7 +223,7 @@ class Scoring:
     gap_extend: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.matrix, (str, Path)):
+        if not isinstance(self.matrix, Matrix):
             object.__setattr__(self, "matrix", load_matrix(self.matrix))
         for name in ("gap_open", "gap_extend"):
             value = getattr(self, name)
@@ -223,6 +231,7 @@ class Scoring:
                 raise OptionError(name, value, "an integer >= 0 (costs are positive here)")
             if value > MAX_GAP_COST:
                 raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
+            object.__setattr__(self, name, int(value))  # numpy's would wrap
 
     def gap_cost(self, length: int) -> int:
         """Return the cost of a gap of ``length`` residues; 0 for none. The only home of the gap formula."""
@@ -305,15 +314,21 @@ def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
     return (mode == "local" or bits > 8) and lane_low // 2 < -floor
 
 
-def load_matrix(name: str | Path, alphabet: Alphabet = PROTEIN) -> Matrix:
+MATRIX_BYTES = 1 << 20
+"""Most bytes of a matrix file; the longest of Biopython's have 30 kB."""
+
+
+def load_matrix(source: Any, alphabet: Alphabet | None = None) -> Matrix:
     """Load a substitution matrix.
 
     Parameters
     ----------
-    name : str or Path
-        A name that Biopython knows (any case), or a file in NCBI's format.
+    source : str, path, array, (letters, array) or mapping
+        A name that Biopython knows (any case); a file in NCBI's format; an array of Biopython's
+        ``substitution_matrices``; letters, such as ``"ARND..."``, with a square array of their scores; or a mapping
+        of pairs of letters to scores. Rows are the query's letters: a matrix need not be symmetric.
     alphabet : Alphabet, optional
-        What is to be scored.
+        What is to be scored; by default what the matrix has scores for.
 
     Returns
     -------
@@ -323,24 +338,120 @@ def load_matrix(name: str | Path, alphabet: Alphabet = PROTEIN) -> Matrix:
     ------
     OptionError
         If there is no such matrix, or it has no whole-number scores for this alphabet.
+    InputError
+        If it cannot be read, or is no matrix.
     """
-    text = str(name)
-    if alphabet is PROTEIN and text.upper() in BLASTP_MATRICES:
-        return _shipped_matrix(text.upper())
-    if Path(text).is_file():
-        return matrix_from_text(Path(text).read_text(encoding="utf-8", errors="replace"), text, alphabet)
+    if isinstance(source, (str, os.PathLike)):
+        text = os.fsdecode(source)
+        if alphabet is not DNA and text.upper() in BLASTP_MATRICES:
+            return _shipped_matrix(text.upper())
+        if (read := _read_matrix(text)) is not None:
+            return matrix_from_text(read, text, alphabet)
+        return _biopythons_matrix(text, alphabet)
+    return matrix_from_table(_table_of(_entries(source)), "custom", alphabet)
+
+
+def _read_matrix(path: str) -> str | None:
+    """Return the text of a matrix file; None where a name is no file's."""
+    try:
+        if Path(path).is_dir() and not _is_path(path):
+            return None
+        with Path(path).open("rb") as file:
+            data = file.read(MATRIX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # a name may be too long for a file, or hold a zero byte
+        if not _is_path(path) and not isinstance(error, PermissionError):
+            return None
+        problem = "is a directory" if isinstance(error, IsADirectoryError) else "cannot be read"
+        why = "" if isinstance(error, IsADirectoryError) else f" ({getattr(error, 'strerror', None) or error})"
+        raise InputError(f"matrix {path}: {problem}{why}, expected a file in NCBI's format") from error
+    if len(data) > MATRIX_BYTES or b"\0" in data:
+        what = "holds binary data" if b"\0" in data else f"is larger than {MATRIX_BYTES >> 20} MiB"
+        raise InputError(f"matrix {path}: {what}, expected text in NCBI's format")
+    return data.decode("utf-8-sig", errors="replace")
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or "\\" in name
+
+
+def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
+    """Return a matrix that Biopython knows."""
     from Bio.Align import substitution_matrices
 
     known = {entry.upper(): entry for entry in substitution_matrices.load()}
-    if text.upper() not in known:
-        names = ", ".join(sorted(known))
-        raise OptionError("matrix", text, f"a file in NCBI format or one of {names}")
-    entry = known[text.upper()]
+    if name.upper() not in known:
+        usable = usable_matrices(alphabet)
+        close = difflib.get_close_matches(name.upper(), usable, n=2, cutoff=0.8)
+        if _is_path(name) or ("." in name and not close):
+            raise OptionError("matrix", name, "a file in NCBI's format", "there is no such file; check its name")
+        remedy = f"did you mean {' or '.join(close)}?" if close else ""
+        raise OptionError("matrix", name, f"a file in NCBI's format or one of {', '.join(usable)}", remedy)
+    entry = known[name.upper()]
     array = substitution_matrices.load(entry)
     if isinstance(array.alphabet, tuple):
-        raise OptionError("matrix", text, f"a matrix of single {alphabet.name} letters", "this one scores codons")
+        wanted = alphabet or PROTEIN
+        raise OptionError("matrix", name, f"a matrix of single {wanted.name} letters", "this one scores codons")
     table = {(a, b): float(array[a, b]) for a in array.alphabet for b in array.alphabet}
-    return matrix_from_table(table, entry, alphabet, rule_over_table=alphabet is PROTEIN)
+    return matrix_from_table(table, entry, alphabet, biopythons=True)
+
+
+@cache
+def usable_matrices(alphabet: Alphabet | None) -> tuple[str, ...]:
+    """Return the names of the matrices that score an alphabet; of all alphabets for None."""
+    from Bio.Align import substitution_matrices
+
+    usable = []
+    for name in sorted(substitution_matrices.load()):
+        try:
+            _biopythons_matrix(name, alphabet)
+        except InputError:
+            continue
+        usable.append(name)
+    return tuple(usable)
+
+
+def _entries(source: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of letters, and scores, of an array or a mapping."""
+    letters, scores = None, source
+    if isinstance(source, Mapping):
+        yield from source.items()
+        return
+    if isinstance(source, np.ndarray) and hasattr(source, "alphabet"):
+        letters = source.alphabet
+    elif isinstance(source, tuple) and len(source) == 2:
+        letters, scores = source if isinstance(source[1], np.ndarray) else source[::-1]
+    if not isinstance(scores, np.ndarray) or not isinstance(letters, (str, list, tuple)):
+        raise OptionError(
+            "matrix", source, "a name, a file, a mapping of pairs of letters to scores, an array of Biopython's, or "
+            "letters with an array: ('ARND...', array)",
+        )  # fmt: skip
+    if scores.shape != (len(letters), len(letters)):
+        raise InputError(
+            f"matrix: got an array of shape {scores.shape} with {len(letters)} letters, expected a row and a column "
+            "for each letter"
+        )
+    for row, values in zip(letters, np.asarray(scores), strict=True):
+        yield from (((row, column), value) for column, value in zip(letters, values, strict=True))
+
+
+def _table_of(entries: Iterable[tuple[Any, Any]]) -> ScoreTable:
+    """Make a table of pairs and scores; what is given for one order of two letters stands for the other too."""
+    table: ScoreTable = {}
+    for pair, value in entries:
+        if not isinstance(pair, (tuple, str)) or [len(one) if isinstance(one, str) else 0 for one in pair] != [1, 1]:
+            raise InputError(
+                f"matrix: got {shown(pair)} as a pair of letters, expected two letters such as ('A', 'R')"
+            )
+        a, b = (str(letter).upper() for letter in pair)
+        if (a, b) in table:
+            raise InputError(f"matrix: got more than one score for {a} with {b}; case makes no difference")
+        try:
+            table[a, b] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"matrix: {a} with {b} scores {shown(value)}, expected a whole number") from None
+    return {**{(b, a): score for (a, b), score in table.items()}, **table}
 
 
 @lru_cache(maxsize=len(BLASTP_MATRICES))
@@ -358,68 +469,89 @@ def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
     there and 0 here, A with W 1 and 0). ``load_matrix("NUC.4.4", DNA)`` gives these.
     """
     for option, value in (("match", match), ("mismatch", mismatch)):
-        if abs(value) > MAX_ENTRY:
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or abs(int(value)) > MAX_ENTRY:
             raise OptionError(option, value, f"an integer from -{MAX_ENTRY} to {MAX_ENTRY}")
     table: ScoreTable = {(a, b): float(match if a == b else mismatch) for a in "ACGT" for b in "ACGT"}
     return matrix_from_table(table, f"DNA {match}/{mismatch}", DNA)
 
 
-def matrix_from_text(text: str, name: str, alphabet: Alphabet) -> Matrix:
+def matrix_from_text(text: str, name: str, alphabet: Alphabet | None) -> Matrix:
     """Read a matrix in NCBI's format: a line of column letters, then one line per row; ``#`` begins a comment."""
     columns: list[str] = []
+    rows: set[str] = set()
     table: ScoreTable = {}
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split("#")[0].split()
         if not fields:
             continue
+        place = f"matrix {name}: line {number}"
         if not columns:
             columns = [letter.upper() for letter in fields]
             if any(len(letter) != 1 for letter in columns):
-                raise InputError(f"{name}: line {number}: expected the column letters, got {line.strip()!r}")
+                raise InputError(f"{place}: expected the column letters, got {shown(line.strip())}")
+            if len(set(columns)) < len(columns):
+                raise InputError(f"{place}: a column letter stands twice, expected each letter once")
             continue
         row, values = fields[0].upper(), fields[1:]
         if len(row) != 1 or len(values) != len(columns):
             raise InputError(
-                f"{name}: line {number}: expected a row letter and {len(columns)} scores, got {len(values)} scores "
-                f"after {fields[0]!r}"
+                f"{place}: expected a row letter and {len(columns)} scores, got {len(values)} scores "
+                f"after {shown(fields[0])}"
             )
+        if row in rows:
+            raise InputError(f"{place}: row {row} stands twice, expected each letter once")
+        rows.add(row)
         for column, value in zip(columns, values, strict=True):
             try:
                 table[row, column] = float(value)
             except ValueError:
-                raise InputError(f"{name}: line {number}: {value!r} is no score, expected a whole number") from None
+                raise InputError(f"{place}: {shown(value)} is no score, expected a whole number") from None
     if not table:
-        raise InputError(f"{name}: no matrix found, expected NCBI's format (column letters, then one row a letter)")
+        raise InputError(
+            f"matrix {name}: no matrix found, expected NCBI's format (column letters, then one row per letter)"
+        )
     return matrix_from_table(table, name, alphabet)
 
 
-def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet, *, rule_over_table: bool = False) -> Matrix:
+def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *, biopythons: bool = False) -> Matrix:
     """Make a matrix of a table of letter pairs, completing the letters that it lacks.
 
     Parameters
     ----------
     table : dict of (str, str) to float
-        Scores by letter pair.
+        Scores by letter pair, the query's letter first.
     name : str
         For messages and reports.
-    alphabet : Alphabet
-        What is scored; the table must hold its unambiguous letters.
-    rule_over_table : bool
-        Whether blastp's rule for ambiguous letters replaces what the table says of them.
+    alphabet : Alphabet or None
+        What is scored; the table must hold its unambiguous letters. None is what the table has scores for.
+    biopythons : bool
+        Whether blastp's rule for ambiguous amino acids replaces what the table says of them.
     """
+    letters = {letter for pair in table for letter in pair}
+    scores_dna = set("ACGT") <= letters <= set(DNA.letters)
+    alphabet = alphabet or (DNA if scores_dna else PROTEIN)
     core = PROTEIN.letters[:20] if alphabet is PROTEIN else "ACGT"
     for a in core:
         for b in core:
             if (a, b) not in table:
+                hint = "; this is a matrix for DNA" if scores_dna and alphabet is PROTEIN else ""
                 raise InputError(
-                    f"matrix {name}: no score for {a} with {b}, expected all of {core} ({alphabet.name})"
+                    f"matrix {name}: no score for {a} with {b}, expected all of {core} ({alphabet.name}){hint}"
                 )
-            value = table[a, b]
-            if value != round(value) or abs(value) > MAX_ENTRY:
-                raise OptionError(
-                    "matrix", name, f"whole-number scores from -{MAX_ENTRY} to {MAX_ENTRY}",
-                    f"{a} with {b} scores {value:g}: scale or round it into a matrix file",
-                )  # fmt: skip
+    if unknown := letters - set(alphabet.letters):
+        raise InputError(
+            f"matrix {name}: scores for {shown(min(unknown))}, expected {alphabet.name} letters {alphabet.letters}"
+        )
+    for a, b in table:
+        value = table[a, b]
+        if not abs(value) <= MAX_ENTRY or value != round(value):
+            remedy = "scale or round it into a matrix file" if math.isfinite(value) else "give a number there"
+            raise OptionError(
+                "matrix", name, f"whole-number scores from -{MAX_ENTRY} to {MAX_ENTRY}",
+                f"{a} with {b} scores {value:g}: {remedy}",
+            )  # fmt: skip
+    rule_over_table = biopythons and alphabet is PROTEIN
     kept = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
     complete = _complete_protein(kept, core) if alphabet is PROTEIN else _complete_dna(kept)
     scores = np.full((N_CODES, N_CODES), PAD_SCORE, dtype=np.int32)

@@ -1,101 +1,162 @@
-from fractions import Fraction
+"""Nothing that acts on a terminal leaves through a message or a format, whatever names and headers hold."""
 
-import numpy as np
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import unicodedata
+from pathlib import Path
+
 import pytest
 
 import swsearch
-from swsearch.engines.choice import create_pair_aligner
-from swsearch.errors import OptionError, real_number, whole_number
+from support.command_line import run
+from support.samples import sample
+from swsearch import errors
+from swsearch.errors import printable
+from swsearch.report import headers
 
-NOT_WHOLE = [
-    True,
-    np.True_,
-    "5",
-    b"5",
-    1.5,
-    float("inf"),
-    float("nan"),
-    np.float64("inf"),
-    None,
-    [5],
-    np.array([5]),
-    1j,
-]
+UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""All that is to be seen nowhere; of line ends it allows the one of each line."""
 
+HOSTILE = "e\x1b[2Jsc\x9b31m\x7f\x08\u202ertl\u2066iso\u2069\u2028sep"
+"""What a header may hold: an erased screen, colours, a turned direction, another line."""
 
-@pytest.mark.parametrize("value", [5, 5.0, np.int8(5), np.uint64(5), np.float32(5), Fraction(5)])
-def test_whole_numbers(value):
-    found = whole_number("max_hits", value, 1, 10)
-    assert (found, type(found)) == (5, int)
+NAME = HOSTILE + "\nswsearch: all is well\r"
+"""What a file's name may hold besides."""
+
+TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+"""Classes of characters that turn the direction of the text around them."""
+
+LETTERS = "ARNDCQEGHILKMFPSTWYV"
+SEQUENCE = "MKVLAAGIVGWWPPMKVLAAGIVG"
 
 
-@pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
-def test_what_is_no_whole_number(value):
-    with pytest.raises(OptionError, match=r"^max_hits: got .*, expected an integer from 1 to 1,000$"):
-        whole_number("max_hits", value, 1, 1000)
+def test_what_is_replaced() -> None:
+    for code in (*range(0x2100), *range(0xD700, 0xE010)):  # beyond these there is no such character
+        character = chr(code)
+        category, turns = unicodedata.category(character), unicodedata.bidirectional(character)
+        acts = category in ("Cc", "Cs", "Zl", "Zp") or turns in TURNS
+        assert (printable(character) != character) is acts, hex(code)
+    assert printable(NAME).startswith(r"e\x1b[2Jsc\x9b31m\x7f\x08\u202ertl\u2066iso")
+    assert printable("a\tb\nc", keep="\n") == "a\\tb\nc"
+    assert printable("a\tb\nc", " ") == "a b c"
+    assert headers.one_line("a\x1b\u202e\udcffb") == "a  \ufffdb"
+    for text in ("", "plain", "é 中文 שלום \u200f 😀 e\u0301", "C:\\x1b"):
+        assert printable(text) is text or printable(text) == text
 
 
-def test_a_range_is_told_where_it_is_left():
-    for value, told in ((0, "an integer >= 1"), (10**26, "an integer from 1 to 1,000")):
-        with pytest.raises(OptionError, match=f"^max_hits: got {value}, expected {told}$"):
-            whole_number("max_hits", value, 1, 1000)
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InputError(NAME),
+        errors.OptionError(NAME, NAME, NAME, NAME),
+        errors.SequenceError(NAME, NAME, NAME, 3),
+        errors.DatabaseError(NAME),
+        errors.DatabaseDamageError(NAME, [NAME, NAME]),
+        errors.MemoryLimitError(NAME),
+        errors.OutputError(NAME),
+        errors.EngineError(HOSTILE + "\nnext line"),
+        errors.GpuUnavailableError(HOSTILE + "\nnext line"),
+    ],
+)
+def test_errors_of_every_class(error: errors.SwsearchError) -> None:
+    assert UNPRINTABLE.search(str(error)) is None
+    # a compiler's report has several lines, and is the only one
+    assert str(error).count("\n") == isinstance(error, errors.EngineError)
 
 
-@pytest.mark.parametrize("value", [5, 0.5, np.float32(0.5), np.int64(3), Fraction(1, 2)])
-def test_numbers(value):
-    found = real_number("evalue", value)
-    assert (found, type(found)) == (value, float)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in.fasta").write_text(f">{HOSTILE.replace(chr(0x2028), '')} and {HOSTILE}\n{SEQUENCE}\n")
+    matrix = swsearch.Scoring().matrix
+    rows = [f"{a} {' '.join(str(x) for x in row[:20])}" for a, row in zip(LETTERS, matrix.scores, strict=False)]
+    for name in ("matrix.txt", f"{HOSTILE}.txt"):
+        (tmp_path / name).write_text("\n".join(["  " + " ".join(LETTERS), *rows]) + "\n")
+    return tmp_path
 
 
-@pytest.mark.parametrize("value", [each for each in NOT_WHOLE if each != 1.5] + [10**400], ids=lambda v: repr(v)[:9])
-def test_what_is_no_number(value):
-    with pytest.raises(OptionError, match=r"^evalue: got .*, expected a number$"):
-        real_number("evalue", value)
+def clean(text: str, lines: int | None = None) -> None:
+    text = text.replace("\t", " ")
+    assert text, "nothing was printed"
+    found = UNPRINTABLE.search(text)
+    assert found is None, ascii(text[max(found.start() - 40, 0) : found.end() + 10])
+    assert lines is None or text.count("\n") == lines, text
 
 
-def test_a_long_value_is_cut():
-    message = str(OptionError("evalue", "1" * 5000, "a number"))
-    assert len(message) < 200
-    assert message.endswith("1'..., expected a number")
+@pytest.mark.parametrize(
+    "outfmt", sample(["pairwise", "cigar", "sam", "paf", "jsonl", "score"], lambda name: name[0] in "pj")
+)
+def test_formats_of_align(folder: Path, outfmt: str) -> None:
+    words = ["align", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt"]
+    done = run(*words, cwd=folder)
+    clean(done.stderr, 1)
+    if outfmt == "sam":  # which has rules of its own for names
+        assert (done.returncode, done.stdout) == (1, "")
+        return
+    assert done.returncode == 0, done.stderr
+    clean(done.stdout, None if outfmt == "pairwise" else 1)
+    if outfmt == "jsonl":
+        assert json.loads(done.stdout)["matrix"].startswith("e\x1b")
+    elif outfmt != "pairwise":
+        assert len(done.stdout.split("\t")) >= 3
+        assert done.stdout.startswith("e [2Jsc 31m")
 
 
-HOSTILE = [True, "5", float("inf"), float("nan"), 10**23, 1e26, -(10**23), [1]]
-
-SEARCH = ["max_hits", "max_alignments", "dbsize", "evalue", "min_score", "min_identity", "min_query_coverage"]
-SEARCH += ["min_subject_coverage", "threads", "device", "gpu_memory"]
+SEARCHED = ["0", "6 qseqid stitle score", "7", "10", "sam", "paf", "jsonl"]
 
 
-@pytest.mark.parametrize("name", SEARCH)
-def test_every_number_of_a_search_is_checked(name):
-    for value in HOSTILE:
-        if name == "evalue" and value in (10**23, 1e26):
-            continue  # many hits may be wanted
-        with pytest.raises(OptionError, match=f"^{name}: got .*, expected "):
-            swsearch.search("MKVLA", ["MKVLA"], engine="cpu", **{name: value})
+@pytest.mark.parametrize("outfmt", sample(SEARCHED, lambda outfmt: outfmt in ("0", "7")))
+def test_formats_of_search(folder: Path, outfmt: str) -> None:
+    done = run("search", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stdout)
+    clean(done.stderr)
 
 
-@pytest.mark.parametrize("name", ["threads", "memory", "device", "gpu_memory"])
-def test_every_number_of_a_pair_aligner_is_checked(name):
-    for value in HOSTILE:
-        with pytest.raises(OptionError, match=f"^{name}: got .*, expected "):
-            create_pair_aligner("cpu", **{name: value})
+def test_messages_name_files(folder: Path) -> None:
+    for words in (
+        ["search", NAME, "in.fasta"],
+        ["search", "in.fasta", NAME],
+        ["search", "in.fasta", "in.fasta", "-o", f"{NAME}/x.tsv"],
+        ["search", "in.fasta", "in.fasta", "--outfmt", NAME],
+        ["align", NAME, "MKV"],
+        ["align", "MKV", "MKV", "--matrix", NAME],
+        ["db", "build", NAME, "-o", "x.h5"],
+        ["db", "build", "in.fasta", "-o", f"{NAME}/x.h5"],
+        ["db", "info", NAME],
+        ["db", "verify", NAME],
+    ):
+        done = run(*words, cwd=folder)
+        assert done.returncode in (1, 2, 6), (words, done.stderr)
+        assert done.stdout == ""
+        clean(done.stderr, 1)
+        assert "swsearch: error: " in done.stderr
 
 
-def test_numbers_of_numpy_and_whole_floats_are_as_good_as_integers():
-    def hits(number):
-        options = {"max_hits": number(1), "dbsize": number(1000), "min_score": number(3), "threads": number(1)}
-        found = list(swsearch.search("MKVLA", ["MKVLA", "MKVLV"], engine="cpu", max_alignments=number(1), **options))
-        return [(hit.subject_id, hit.score, hit.evalue) for result in found for hit in result.hits]
-
-    expected = hits(int)
-    assert len(expected) == 1
-    for number in (np.int32, np.uint64, float, np.float64):
-        assert hits(number) == expected
-
-
-def test_a_share_in_place_of_a_percentage_is_asked_for():
-    with pytest.warns(UserWarning, match=r"^min_identity 0.5 is 0.5 %; if 50 % are meant, give 50$"):
-        swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_identity=0.5)
-    with pytest.warns(UserWarning, match="min_subject_coverage 1 is 1 %; if 100 % are meant, give 100"):
-        swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_subject_coverage=1)
-    swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_identity=1.5, min_query_coverage=0)  # warns of nothing
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 here")
+def test_what_is_said_of_a_database(folder: Path) -> None:
+    name = NAME + os.fsdecode(b"\xff")
+    (folder / "in.fasta").rename(folder / name)
+    words = ["db", "build", name, "-o", f"{name}.h5"]
+    clean(run(*words, cwd=folder).stderr, 1)
+    (folder / "empty.fa").write_text(">e\x1b[2J\n")
+    for words, lines in (
+        (["db", "append", f"{name}.h5", name], 1),
+        (["db", "append", f"{name}.h5", name, "empty.fa"], 2),
+        (["db", "verify", f"{name}.h5"], 1),
+    ):
+        done = run(*words, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        clean(done.stderr, lines)
+    done = run("db", "info", f"{name}.h5", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stdout)
+    sources = [line for line in done.stdout.splitlines() if line.split()[:2] == ["source", "path"]]
+    assert len(sources) == 4
+    assert all(r"\x1b[2Jsc\x9b31m" in line and r"\nswsearch: all is well\r" in line for line in sources[:3])
+    done = run("db", "info", f"{name}.h5", "--json", cwd=folder)
+    assert json.loads(done.stdout)["segments"][0]["sources"][0]["path"] == name
+    clean(done.stdout)

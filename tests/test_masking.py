@@ -41,7 +41,7 @@ def only(results):
 
 
 def search(query, subjects, **options):
-    return only(swsearch.search(query, subjects, **{"scoring": Scoring(gap_open=3), "threads": 2, **options}))
+    return only(swsearch.search([query], subjects, **{"scoring": Scoring(gap_open=3), "threads": 2, **options}))
 
 
 mixed = st.text("ARNDCarndc*", min_size=1, max_size=30)

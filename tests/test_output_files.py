@@ -1,11 +1,16 @@
 import errno
 import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from swsearch import output_files
 from swsearch.errors import OutputError
-from swsearch.output_files import open_output, open_outputs, umask
+from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_abandoned, umask
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
@@ -86,3 +91,129 @@ def test_stdout_that_is_closed_early_is_no_success_where_files_are_lost(tmp_path
     with pytest.raises(BrokenPipeError), open_outputs([(None, False)]):
         raise BrokenPipeError
     assert capsys.readouterr().out == ""
+
+
+def test_what_cannot_be_opened_leaves_nothing(tmp_path, monkeypatch):
+    def no_more(file, binary):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(output_files, "_open", no_more)
+    with pytest.raises(OutputError, match="Too many open files"), open_output(str(tmp_path / "hits.tsv")):
+        pytest.fail("opened")
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from swsearch import output_files
+output_files.TemporaryFile(Path(sys.argv[1]))
+os.kill(os.getpid(), 9)
+"""
+
+
+def killed(target):
+    """Let a process be killed while it writes a file; return what it leaves."""
+    before = set(target.parent.iterdir())
+    done = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False, timeout=30)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = set(target.parent.iterdir()) - before
+    return left
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next_beside_it(tmp_path):
+    left = killed(tmp_path / "old.tsv")
+    assert left.name.startswith(".old.tsv.swsearch-")
+    with open_output(str(tmp_path / "new.tsv")) as stream:
+        assert not left.exists()
+        stream.write("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["new.tsv"]
+
+
+def test_what_a_living_process_writes_stays(tmp_path):
+    with open_output(str(tmp_path / "a.tsv")) as first:
+        first.write("first")
+        with open_output(str(tmp_path / "a.tsv")) as second:
+            second.write("second")
+        assert (tmp_path / "a.tsv").read_text() == "second"
+    assert (tmp_path / "a.tsv").read_text() == "first"
+
+
+def test_what_is_in_doubt_stays(tmp_path):
+    """Files of others, whatever they are called, and those of a computer whose locks may not be seen here."""
+    computer, start = output_files._here()
+    ours = f"swsearch-{computer}-{start}-12345-0123abcd.tmp"
+    others = [
+        ".hits.tsv.tmp", ".hits.tsv.x1y2z3.tmp", ours, f".{ours}", f".hits.{ours}.bak", "hits.tsv.tmp",
+        f".hits.swsearch-{computer}-{start}-12345-0123abcg.tmp",
+        f".hits.swsearch-00000000-{start[::-1]}-1-0123abcd.tmp",
+        f".hits.swsearch-{computer}-ffffffff-1-0123abcd.tmp",
+    ]  # fmt: skip
+    for name in others:
+        (tmp_path / name).write_text("precious")
+    (tmp_path / f".link.{ours}").symlink_to(tmp_path / "hits.tsv.tmp")
+    (tmp_path / f".folder.{ours}").mkdir()
+    os.mkfifo(tmp_path / f".fifo.{ours}")
+    before = sorted(tmp_path.iterdir())
+    remove_abandoned(tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_another_start_of_this_computer_left_is_removed_if_it_is_older(tmp_path):
+    computer, _ = output_files._here()
+    old, new = (tmp_path / f".hits.swsearch-{computer}-ffffffff-{number}-0123abcd.tmp" for number in (1, 2))
+    for path, time in ((old, output_files._started() - 1), (new, output_files._started() + 1)):
+        path.touch()
+        os.utime(path, (time, time))
+    remove_abandoned(tmp_path)
+    assert list(tmp_path.iterdir()) == ([new] if output_files._started() else [old, new])
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give a file to another user")
+def test_what_another_user_left_stays(tmp_path):
+    left = killed(tmp_path / "hits.tsv")
+    os.chown(left, 12345, -1)
+    remove_abandoned(tmp_path)
+    assert left.exists()
+
+
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    """Between its making and its lock another run may remove it, or have it locked to do so."""
+    real, turns = output_files.fcntl.flock, []
+
+    def flock(number, how):
+        turns.append(number)
+        if len(turns) == 1:
+            raise BlockingIOError
+        if len(turns) == 2:
+            for path in tmp_path.iterdir():
+                path.unlink()
+        real(number, how)
+
+    monkeypatch.setattr(output_files.fcntl, "flock", flock)
+    monkeypatch.setattr(output_files, "remove_abandoned", lambda folder: None)
+    temporary = TemporaryFile(tmp_path / "hits.tsv")
+    assert len(turns) == 3
+    temporary.publish(tmp_path / "hits.tsv")
+    assert (tmp_path / "hits.tsv").exists()
+
+
+def test_a_file_system_without_locks_is_written_to_and_nothing_there_is_removed(tmp_path, monkeypatch):
+    left = killed(tmp_path / "old.tsv")
+
+    def flock(number, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(output_files.fcntl, "flock", flock)
+    with open_output(str(tmp_path / "hits.tsv")) as stream:
+        stream.write("x")
+    assert {path.name for path in tmp_path.iterdir()} == {"hits.tsv", left.name}
+
+
+@pytest.mark.parametrize("name", ["x" * 251 + ".tsv", "\u00e9" * 120 + ".tsv", ".hidden", "a b\nc.tsv"])
+def test_any_name_has_a_hidden_one(tmp_path, name):
+    with open_output(str(tmp_path / name)) as stream:
+        stream.write("x")
+        (hidden,) = tmp_path.iterdir()
+        assert re.fullmatch(r"(?s)\..*\.swsearch-[0-9a-f]{8}-[0-9a-f]{8}-\d+-[0-9a-f]{8}\.tmp", hidden.name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]

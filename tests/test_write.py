@@ -129,7 +129,7 @@ def test_what_cannot_be_one_report_is_refused(results, message, queries, databas
     [
         (io.StringIO(), "parquet", InputError, "expected a file object for bytes, such as open(path, 'wb')"),
         (io.BytesIO(), "6", InputError, "expected a file object for text, such as open(path, 'w')"),
-        (7, None, InputError, "output: got int, expected a path or a file object"),
+        (7, None, InputError, "output: got 7, expected a path or a file object"),
         ("hits.unknown", None, OptionError, "output: got 'hits.unknown', expected an extension"),
         ("hits.xml", "15", InputError, "hits.xml means --outfmt 5, but got --outfmt 15"),
         (["hits.tsv", "hits.xml"], ["6"], InputError, "format: got 1 for 2 outputs, expected one for each, or none"),

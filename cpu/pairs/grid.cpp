@@ -2,8 +2,8 @@
 #include "pairs/grid.hpp"
 
 #include <chrono>
+#include <exception>
 #include <new>
-#include <system_error>
 #include <thread>
 
 namespace swsearch {
@@ -132,9 +132,10 @@ void Grid::forward(Region& region, Pass& pass) {
   const int64_t tiles = n_strips * (region.J1 - region.J0);
   const int workers = pass.beam || tiles < 16 ? 1 : static_cast<int>(std::min<int64_t>(s_.threads, n_strips));
   std::vector<std::thread> others;
+  others.reserve(static_cast<size_t>(workers));
   try {
     for (int k = 1; k < workers; ++k) others.emplace_back([&, k] { work(region, pass, strips, k); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // system_error, or bad_alloc
     // no more threads to be had: those that there are do it
   }
   work(region, pass, strips, 0);

@@ -3,9 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <new>
 #include <numeric>
-#include <system_error>
 #include <thread>
 
 namespace swsearch {
@@ -47,11 +47,11 @@ Outcome align_one(const Many& many, const Settings& settings, int64_t pair) {
 
 // `ask` is asked now and then; `often` between pairs too.
 void work(const Many& many, Queue& queue, std::vector<Outcome>& outcomes, const AskToStop& ask, bool often) {
-  Settings settings = many.settings;
-  settings.threads = 1;
-  settings.interrupted = ask;
-  auto looked = std::chrono::steady_clock::now();
   try {
+    Settings settings = many.settings;
+    settings.threads = 1;
+    settings.interrupted = ask;
+    auto looked = std::chrono::steady_clock::now();
     while (!queue.stop) {
       const size_t turn = queue.next++;
       if (turn >= queue.order.size()) return;
@@ -84,6 +84,7 @@ std::vector<Outcome> align_many(const Many& many) {
   };
   const int64_t threads = std::min<int64_t>(many.settings.threads, many.count);
   std::vector<std::thread> others;
+  others.reserve(static_cast<size_t>(std::max<int64_t>(threads - 1, 0)));
   queue.running = static_cast<int>(std::max<int64_t>(threads - 1, 0));
   int started = 0;
   try {
@@ -96,7 +97,7 @@ std::vector<Outcome> align_many(const Many& many) {
       });
       ++started;
     }
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // system_error, or bad_alloc
     // no more threads to be had: those that there are do it
     const std::lock_guard<std::mutex> guard(queue.lock);
     queue.running -= static_cast<int>(threads - 1) - started;

@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -199,10 +198,12 @@ class Job {
       }
       try {
         threads.emplace_back([this, &worker] { take_items(worker); });
-      } catch (const std::system_error&) {
-        const std::lock_guard<std::mutex> guard(lock_);
-        --running_;
-        if (threads.empty()) failure_ = std::make_exception_ptr(std::bad_alloc());
+      } catch (const std::exception&) {  // system_error, or bad_alloc
+        if (threads.empty()) {
+          work_alone(worker);
+        } else {
+          stopped_working();
+        }
         break;  // no more threads to be had: those that there are do it
       }
     }
@@ -225,25 +226,47 @@ class Job {
     std::unique_lock<std::mutex> guard(lock_);
     for (;;) {
       const bool ended = changed_.wait_for(guard, kPatience, [this] { return running_ == 0; });
-      const int64_t done = cells_.exchange(0);
       guard.unlock();
-      if (!interrupted_ && s_.stop(done)) {
-        interrupted_ = true;
-        stop_ = true;
-      }
+      ask();
       guard.lock();
       if (ended) return;
     }
   }
 
+  // Only the thread that called may ask.
+  void ask() {
+    const int64_t done = cells_.exchange(0);
+    if (!interrupted_ && s_.stop(done)) {
+      interrupted_ = true;
+      stop_ = true;
+    }
+  }
+
+  // Where not even one thread is to be had: it takes longer until an interruption is heard.
+  void work_alone(Worker& worker) {
+    take_items(worker, [this] { ask(); });
+  }
+
   void take_items(Worker& worker) {
+    take_items(worker, [] {});
+  }
+
+  template <class AfterEach>
+  void take_items(Worker& worker, AfterEach&& after_each) {
     try {
-      for (size_t n; !stop_ && (n = next_++) < items_.size();) do_item(items_[n], worker);
+      for (size_t n; !stop_ && (n = next_++) < items_.size();) {
+        do_item(items_[n], worker);
+        after_each();
+      }
     } catch (...) {
       const std::lock_guard<std::mutex> guard(lock_);
       failure_ = std::current_exception();
       stop_ = true;
     }
+    stopped_working();
+  }
+
+  void stopped_working() {
     const std::lock_guard<std::mutex> guard(lock_);
     --running_;
     changed_.notify_one();

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
     SCORING,
+    AllowDnaOption,
     AlphabetName,
     DeviceOption,
     EngineName,
@@ -103,6 +104,7 @@ def align_command(
     mismatch: MismatchOption = None,
     gap_open: PairGapOpenOption = None,
     gap_extend: GapExtendOption = 1,
+    allow_dna: AllowDnaOption = False,
     outfmt: Annotated[
         str | None,
         typer.Option(
@@ -134,6 +136,7 @@ def align_command(
     if engine is EngineName.gpu:
         warm_up_gpu(device)
     from swsearch.engines.choice import create_pair_aligner
+    from swsearch.inputs import check_two_inputs
     from swsearch.recurrence import Recurrence
     from swsearch.report.pair_formats import check_format, create_pair_writer, format_of_file
     from swsearch.report.pair_writers import PairRun
@@ -146,15 +149,17 @@ def align_command(
     by_name = format_of_file(output)
     wanted = "score" if score_only else outfmt or by_name
     check_format(wanted)
-    if a == b == "-":
-        raise InputError("A and B cannot both come from stdin; give one of them as a file")
+    check_two_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
     ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
     budget = parse_size(memory, "memory")
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
-    queries, subjects = _read(a, b, scoring, pairs)
+    queries, subjects = (_read(name, text, scoring, allow_dna, quiet) for name, text in (("A", a), ("B", b)))
+    if pairs:
+        _check_in_order(queries, subjects)
     run = PairRun(queries, subjects, pairs, Recurrence(scoring, mode.value, ends), version())
     made = create_pair_aligner(
         engine.value,
@@ -174,18 +179,24 @@ def align_command(
             say(_summary(run.n_pairs, run.cells, time.monotonic() - begun, aligner.description))
 
 
-def _read(a: str, b: str, scoring: Scoring, in_order: bool) -> tuple[list[Query], list[Query]]:
-    """Read queries and subjects: as many of the one as of the other if they are aligned in order."""
-    from swsearch.inputs import read_queries
+def _read(name: str, given: str, scoring: Scoring, allow_dna: bool, quiet: bool) -> list[Query]:
+    """Read A or B, and say where it is taken for letters."""
+    from swsearch.inputs import path_of, read_queries
 
-    queries = read_queries(a, scoring.matrix.alphabet, "A")
-    subjects = read_queries(b, scoring.matrix.alphabet, "B")
-    if in_order and len(queries) != len(subjects):
+    found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
+    if not quiet and not path_of(given):
+        letters = len(found[0].codes)
+        say(f"swsearch: {name} is taken as {letters:,} letter{'s' * (letters != 1)}, not as the name of a file")
+    return found
+
+
+def _check_in_order(queries: list[Query], subjects: list[Query]) -> None:
+    """Raise unless there are as many subjects as queries."""
+    if len(queries) != len(subjects):
         raise InputError(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    return queries, subjects
 
 
 def _say_what_runs(aligner: PairAligner, run: PairRun) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from swsearch.cli.bench_align import bench_align
 from swsearch.cli.bench_study import bench_study
-from swsearch.cli.console import command
+from swsearch.cli.console import checked_threads, command
 from swsearch.cli.numbers import whole
 from swsearch.cli.options import RUNS_OPTION, ThreadsOption
 from swsearch.cli.usage import CommandGroup, OneCommand
@@ -57,12 +57,10 @@ def bench_search(
     from swsearch.engines.choice import checked
     from swsearch.processors import available_processors
 
-    threads = checked("threads", threads)
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    print_table(
-        measure(queries, subjects, peers=peers, runs=runs, top=top, threads=threads or available_processors())
-    )
+    used = checked_threads(checked("threads", threads)) or available_processors()
+    print_table(measure(queries, subjects, peers=peers, runs=runs, top=top, threads=used))
 
 
 bench_app.command("align", cls=OneCommand)(bench_align)

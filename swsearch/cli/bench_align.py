@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from swsearch.cli.align import AlphabetOption, PairMemoryOption, pair_scoring
-from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.console import checked_threads, command, parse_size, say
 from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     RUNS_OPTION,
@@ -71,6 +71,7 @@ def bench_align(
 
     share = parse_identity(identity)
     budget = parse_size(memory, "memory")
+    threads = checked_threads(threads)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     scoring = pair_scoring(alphabet, None, None, None, None, 1)
     letters = scoring.matrix.alphabet

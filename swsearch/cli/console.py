@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
-import os
+import re
+import signal
 import sys
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
+from swsearch.cli import memory_watch, signals, streams
 from swsearch.cli.numbers import GREATEST, exact
-from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError
+from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError, SwsearchWarning, printable
+from swsearch.processors import threads_that_help
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,15 +28,13 @@ PROGRESS_AFTER = 2.0
 
 
 class Interrupted(SwsearchError):  # noqa: N818  # it is no error
-    """Ctrl-C: the command ends with exit code 130 and no message."""
+    """Ctrl-C or another signal: the command cleans up and ends with exit code 128 + its number and no message."""
 
-    exit_code = 130
+    exit_code = 128 + signal.SIGINT
 
-
-class Terminated(Interrupted):
-    """SIGTERM: the command cleans up and ends with exit code 143 and no message."""
-
-    exit_code = 143
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
 
 
 class PipeClosed(SwsearchError):  # noqa: N818
@@ -46,44 +49,101 @@ def command(function: Command) -> Command:
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
-            result = function(*arguments, **options)
+            signals.listen()
+            with warnings_said():
+                result = function(*arguments, **options)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            raise Interrupted() from None
-        except BrokenPipeError:
-            raise PipeClosed() from None
-        except MemoryLimitError:
-            raise
-        except MemoryError:
-            raise MemoryLimitError("out of memory; use fewer threads, or a database instead of FASTA") from None
-        except OSError as error:
-            where = error.filename or "stdout"
-            raise OutputError(f"{where}: {error.strerror or error}; the output is not complete") from error
+        except BaseException as error:
+            meant = ending_of(error)
+            if meant is error:
+                raise
+            raise meant from None
         return result
 
     return run  # type: ignore[return-value]
 
 
-def terminate(number: int, frame: object) -> None:
-    """Handle SIGTERM by ending the command as an exception does."""
-    raise Terminated()
+def ending_of(error: BaseException) -> BaseException:
+    """Return what an exception means for a command: an error with an exit code, or itself."""
+    number = signals.received()
+    if number is not None or isinstance(error, KeyboardInterrupt):
+        # whatever it is: an import that was interrupted fails in many ways
+        return Interrupted(number or signal.SIGINT)
+    if is_lack_of_memory(error):
+        return MemoryLimitError(memory_watch.sentence())
+    if isinstance(error, BrokenPipeError):
+        return PipeClosed()
+    if isinstance(error, OSError):
+        what = "is closed" if error.errno == errno.EBADF else error.strerror or error
+        return OutputError(f"{error.filename or 'stdout'}: {what}; the output is not complete")
+    return error
+
+
+_NO_MEMORY = re.compile(
+    "cannot allocate memory|not enough memory|failed to map segment|memory allocation failed|bad_?alloc"
+    "|can't start new thread",
+    re.IGNORECASE,
+)
+"""What libraries say in errors of other classes when the system gives them no memory."""
+
+
+def is_lack_of_memory(error: BaseException | None) -> bool:
+    """Say whether an exception, or one that it comes from, says that the system gave no memory.
+
+    Not where swsearch itself says what does not fit which limit, which is worth more than this.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, MemoryError):
+            return not isinstance(error, MemoryLimitError)
+        if not isinstance(error, SwsearchError) and _NO_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
 
 
 def finish(error: SwsearchError) -> int:
     """Print an error the way the command line does, and return its exit code."""
     if isinstance(error, PipeClosed):
-        # python flushes stdout once more when it ends, which would print an error
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
-        say(f"swsearch: error: {error}")
+        say(f"swsearch: error: {error}", keep="\n")  # of errors only those of an engine have several lines
     return error.exit_code
 
 
-def say(text: str) -> None:
-    """Print a message on stderr; data go to stdout alone."""
-    with contextlib.suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+def say(text: str, keep: str = "") -> None:
+    """Print a message on stderr, one line whatever names stand in it; data go to stdout alone."""
+    if sys.stderr is not None:  # print would take stdout instead
+        with contextlib.suppress(OSError, ValueError):
+            print(printable(text, keep=keep), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def warnings_said() -> Iterator[None]:
+    """Say warnings of swsearch as messages, however Python was told to treat warnings."""
+    before: Any = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, SwsearchWarning):
+            say(f"swsearch: warning: {message}")
+        else:
+            before(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SwsearchWarning)
+        warnings.showwarning = show  # type: ignore[assignment]  # of its arguments two matter
+        yield
+
+
+def checked_threads(threads: int | None, quiet: bool = False) -> int | None:
+    """Return a number of threads that was asked for, less where more than there are processors would be of no use."""
+    if threads is None or threads < 1:
+        return threads  # whoever takes it says what is wrong with it
+    helping = threads_that_help(threads)
+    if helping < threads and not quiet:
+        say(f"swsearch: --threads {threads}: {helping} used, one for each processor that this process may run on")
+    return helping
 
 
 def parse_size(text: str, option: str) -> int:
@@ -117,7 +177,7 @@ class ProgressBar:
 
     def __init__(self, label: str, total: float | None, quiet: bool = False) -> None:
         self._label, self._total, self._done = label, total, 0.0
-        self._wanted = not quiet and sys.stderr.isatty()
+        self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._begun = time.monotonic()
         self._bar: Any = None
         self._task: Any = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from swsearch.cli.console import ProgressBar, command, parse_size, say
-from swsearch.cli.options import MaskName, MemoryOption, OutputOption, QuietOption
+from swsearch.cli.options import AllowDnaOption, MaskName, MemoryOption, OutputOption, QuietOption
 from swsearch.cli.usage import CommandGroup, OneCommand
-from swsearch.errors import InputError
+from swsearch.errors import InputError, printable
 from swsearch.output_files import open_output
 
 db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
@@ -34,6 +34,7 @@ def db_build(
         ),
     ] = MaskName.none,
     memory: MemoryOption = "512M",
+    allow_dna: AllowDnaOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Build a database from FASTA."""
@@ -41,9 +42,8 @@ def db_build(
 
     begun = time.monotonic()
     with ProgressBar("building", None, quiet) as bar:
-        database = Database.build(
-            inputs, output, memory=parse_size(memory, "memory"), progress=bar.move_to, mask=mask.value
-        )
+        options: dict[str, Any] = {"memory": parse_size(memory, "memory"), "progress": bar.move_to}
+        database = Database.build(inputs, output, **options, mask=mask.value, allow_dna=allow_dna)
     with database:
         _warn_of_empty(database.info(), output)
         if not quiet:
@@ -85,7 +85,7 @@ def db_info(
 
 
 def _show(key: str, value: object) -> None:
-    shown = f"{value:,}" if isinstance(value, int) else value
+    shown = f"{value:,}" if isinstance(value, int) else printable(str(value))
     typer.echo(f"{key.replace('_', ' '):<16} {shown}")
 
 
@@ -109,13 +109,15 @@ def db_append(
     database: DatabaseArgument,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
     memory: MemoryOption = "512M",
+    allow_dna: AllowDnaOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
     from swsearch.db import Database, append_database
 
     with ProgressBar("appending", None, quiet) as bar:
-        append_database(database, inputs, memory=parse_size(memory, "memory"), progress=bar.move_to)
+        budget = parse_size(memory, "memory")
+        append_database(database, inputs, memory=budget, progress=bar.move_to, allow_dna=allow_dna)
     with Database.open(database) as opened:
         _warn_of_empty(opened.info(), database)
         if not quiet:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from typing import Annotated
 
 import typer
 
+from swsearch import output_files
+from swsearch.cli import memory_watch, signals, streams
 from swsearch.cli.align import align_command
 from swsearch.cli.bench import bench_app
-from swsearch.cli.console import command, finish, terminate
+from swsearch.cli.console import Interrupted, command, ending_of, finish
 from swsearch.cli.database import db_app
 from swsearch.cli.search import search_command
 from swsearch.cli.usage import CommandGroup, OneCommand
@@ -31,16 +31,40 @@ app.command("align", cls=OneCommand)(align_command)
 app.command("search", cls=OneCommand)(search_command)
 
 
-def main() -> None:
-    """Run the command line and exit with BLAST+'s codes."""
-    signal.signal(signal.SIGTERM, terminate)  # so that temporary files are removed
+def main() -> int:
+    """Run the command line and return the exit code, one of BLAST+'s."""
+    if memory_watch.is_watched():
+        output_files.watchers.append(memory_watch.tell_of_file)
+    try:
+        code = _run()
+    except KeyboardInterrupt:
+        code = finish(Interrupted())
+    finally:
+        signals.stop_listening()
+    number = signals.received()
+    if number is not None:
+        return 128 + number
+    error = streams.flush_stdout()
+    return code if error is None or code else _finished(error)
+
+
+def _run() -> int:
     try:
         app()
     except SystemExit as end:
         # the parser ends with 2 for a bad option, which is BLAST's code for a bad database
-        sys.exit(1 if end.code == 2 else end.code)
-    except SwsearchError as error:
-        sys.exit(finish(error))
+        return 1 if end.code == 2 or isinstance(end.code, str) else end.code or 0
+    except Exception as error:
+        return _finished(error)
+    return 0
+
+
+def _finished(error: Exception) -> int:
+    """Say an error that ends a command and return its exit code; raise what is none."""
+    meant = ending_of(error)
+    if not isinstance(meant, SwsearchError):
+        raise error
+    return finish(meant)
 
 
 def _show_version(wanted: bool) -> None:

@@ -64,6 +64,13 @@ class StatisticsName(StrEnum):
     none = "none"
 
 
+class SortName(StrEnum):
+    """Values of --sort."""
+
+    evalue = "evalue"
+    score = "score"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 
@@ -81,6 +88,12 @@ GapOpenOption = Annotated[
 GapExtendOption = Annotated[
     int,
     typer.Option(parser=whole(), metavar="N", help="Cost of each residue of a gap.", rich_help_panel=SCORING),
+]
+AllowDnaOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dna", help="Take sequences for protein that hold only letters of DNA.", rich_help_panel=SCORING
+    ),
 ]
 EngineOption = Annotated[
     EngineName,
@@ -110,7 +123,7 @@ ThreadsOption = Annotated[
     typer.Option(
         parser=whole(),
         metavar="N",
-        help="Worker threads.",
+        help="Worker threads, at most one a processor.",
         show_default="one a processor",
         rich_help_panel=RUN,
     ),

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
+from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
 from swsearch.cli.numbers import real, whole
 from swsearch.cli.options import (
     FILTERS,
     SCORING,
     STATISTICS,
+    AllowDnaOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -33,19 +34,20 @@ from swsearch.cli.options import (
     OutputFormatsOption,
     OutputsOption,
     QuietOption,
+    SortName,
     StatisticsName,
     SubjectMaskName,
     ThreadsOption,
     VerboseOption,
 )
 from swsearch.cli.warm_up import warm_up_gpu
-from swsearch.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from swsearch.inputs import Query
     from swsearch.job.job import SearchJob
+    from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.scoring import Scoring
 
@@ -81,6 +83,13 @@ def search_command(
             rich_help_panel=STATISTICS,
         ),
     ] = 500,
+    sort: Annotated[
+        SortName,
+        typer.Option(
+            help="The order of hits: by E-value, then score; or by score alone. --max-hits keeps the best in it.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = SortName.evalue,
     dbsize: Annotated[
         int | None,
         typer.Option(
@@ -152,6 +161,7 @@ def search_command(
             rich_help_panel=SCORING,
         ),
     ] = SubjectMaskName.database,
+    allow_dna: AllowDnaOption = False,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -163,6 +173,7 @@ def search_command(
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.engines import create_engine
+    from swsearch.inputs import check_two_inputs
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
@@ -179,12 +190,12 @@ def search_command(
         say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")
     options = SearchOptions(
         _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
-        max_alignments, query_mask.value, subject_mask.value,
+        max_alignments, query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
-    if queries == subjects == "-":
-        raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")
+    check_two_inputs(queries, subjects, ("queries", "subjects"))
+    threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options.scoring)
+    found = _read(queries, options)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
@@ -200,16 +211,17 @@ def search_command(
 
 
 def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
+    from swsearch.alphabet import PROTEIN
     from swsearch.scoring import Scoring, load_matrix
 
-    return Scoring(load_matrix(matrix), gap_open, gap_extend)
+    return Scoring(load_matrix(matrix, PROTEIN), gap_open, gap_extend)
 
 
-def _read(path: str, scoring: Scoring) -> list[Query]:
+def _read(path: str, options: SearchOptions) -> list[Query]:
     """Read the queries, and warn of empty ones."""
     from swsearch.inputs import read_queries
 
-    found = read_queries(Path(path), scoring.matrix.alphabet)
+    found = read_queries(Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna)
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")

@@ -24,7 +24,7 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 LIKE = 0.8
 """Similarity, by `difflib`, from which a word is taken for a misspelt one."""
 
-FIRST_LETTERS = 3
+LEAST_OF_A_NAME = 3
 """Letters of an option's name from which it is recognized."""
 
 
@@ -52,9 +52,9 @@ class CommandGroup(TyperGroup):
             line = _Line(self, ctx)
             line.check(args)
             if line.words and line.words[0] not in self.commands:
-                raise _refusal(_no_such_command(line.path, line.words[0], list(self.commands)))
+                raise InputError(_no_such_command(line.path, line.words[0], list(self.commands)))
             if not line.words and not line.helps:
-                raise _refusal(f"{line.path}: expected a command, one of {', '.join(self.commands)}")
+                raise InputError(f"{line.path}: expected a command, one of {', '.join(self.commands)}")
         return super().parse_args(ctx, args)
 
 
@@ -108,7 +108,7 @@ class _Line:
             if option is None or (equals and not name.startswith("--")):
                 self._check_short(word, rest)
             elif equals and not _takes_value(option):
-                raise _refusal(f"{self.path}: {name} takes no value, got {_cut(value)!r}")
+                raise InputError(f"{self.path}: {name} takes no value, got {_cut(value)!r}")
             else:
                 self._take(name, option, value if equals else None, rest)
         if not self.helps and not self._group:
@@ -120,7 +120,7 @@ class _Line:
             return error  # type: ignore[no-any-return]
         option = getattr(error, "param", None)
         if option is None:
-            return _refusal(f"{self.path}: {error.format_message()}")
+            return InputError(f"{self.path}: {error.format_message()}")
         name = _longest(option.opts)
         value = self.given.get(option.opts[0], "")
         if isinstance(error, Refused):
@@ -143,7 +143,7 @@ class _Line:
                 given, value = f", got the option {value}", ""
         if not value:
             shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
-            raise _refusal(f"{self.path}: {name} needs a value{'' if attached else given}; expected {shown}")
+            raise InputError(f"{self.path}: {name} needs a value{'' if attached else given}; expected {shown}")
         self.given[option.opts[0]] = value
 
     def _check_short(self, word: str, rest: list[str]) -> None:
@@ -152,13 +152,13 @@ class _Line:
         for place, letter in enumerate(word[1:], 1):
             option = self._options.get(f"-{letter}")
             if option is None:
-                raise _refusal(self._no_such_option(word, rest))
+                raise InputError(self._no_such_option(word, rest))
             attached = word[place + 1 :]
             if attached[:1] == "=":
                 if not _takes_value(option):
-                    raise _refusal(f"{self.path}: -{letter} takes no value, got {_cut(attached[1:])!r}")
+                    raise InputError(f"{self.path}: -{letter} takes no value, got {_cut(attached[1:])!r}")
                 name, shown = _longest(option.opts), shlex.quote(_cut(attached[1:]))
-                raise _refusal(f"{self.path}: got {_cut(word)}; did you mean {name} {shown}, or -{letter} {shown}?")
+                raise InputError(f"{self.path}: got {_cut(word)}; did you mean {name} {shown}, or -{letter} {shown}?")
             self._take(f"-{letter}", option, attached if attached and _takes_value(option) else None, rest)
             if _takes_value(option):
                 break
@@ -166,10 +166,10 @@ class _Line:
     def _refuse_long(self, word: str, rest: list[str]) -> None:
         """Refuse a word that is no option of ours, or is one with another spelling."""
         if word.startswith("--"):
-            raise _refusal(self._no_such_option(word, rest))
+            raise InputError(self._no_such_option(word, rest))
         name = word[1:].partition("=")[0]
         stem = re.match("[A-Za-z_-]*", name)[0]  # type: ignore[index]
-        if len(stem) < FIRST_LETTERS:
+        if len(stem) < LEAST_OF_A_NAME:
             return
         # a letter with a value attached is a word of the user's own, which may be anything: -ohits
         takes_rest = any(_takes_value(self._options[f"-{c}"]) for c in name if f"-{c}" in self._options)
@@ -177,7 +177,7 @@ class _Line:
         if takes_rest and not _spells(foreign.plain(stem), own, foreign.names(self.path)):
             return
         if not all(f"-{letter}" in self._options for letter in name) or takes_rest:
-            raise _refusal(self._no_such_option(word, rest))
+            raise InputError(self._no_such_option(word, rest))
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
         """Say that there is no such option, and which one may be meant."""
@@ -209,27 +209,22 @@ class _Line:
         if not any(each.nargs == -1 for each in self._arguments) and len(self.words) > len(names):
             further = shlex.quote(_cut(self.words[len(names)]))
             expected = " and ".join(names) or "no arguments"
-            raise _refusal(f"{self.path}: got {further} in addition, expected {expected}; quote values with blanks")
+            raise InputError(f"{self.path}: got {further} in addition, expected {expected}; quote values with blanks")
         needed = [name for name, each in zip(names, self._arguments, strict=True) if each.required]
         if len(self.words) < len(needed):
-            raise _refusal(
+            raise InputError(
                 f"{self.path}: {needed[len(self.words)]} is missing, expected {self.path} {' '.join(needed)}; "
                 f"{self.path} --help describes it"
             )
         for option in self._required:
             if option.opts[0] not in self.given:
                 shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
-                raise _refusal(f"{self.path}: {shown} is missing; {self.path} --help describes it")
+                raise InputError(f"{self.path}: {shown} is missing; {self.path} --help describes it")
 
 
 def _cut(text: str) -> str:
     """Return the beginning of what was typed, if it is long."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def _refusal(text: str) -> InputError:
-    """Make the error of a message that repeats what was typed, which may be anything."""
-    return InputError("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
 
 def _path(ctx: Any) -> str:
@@ -267,7 +262,7 @@ def _like(wanted: str, known: dict[str, str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
         return [known[wanted]]
-    if len(wanted) >= FIRST_LETTERS and (begun := [known[each] for each in known if each.startswith(wanted)]):
+    if len(wanted) >= LEAST_OF_A_NAME and (begun := [known[each] for each in known if each.startswith(wanted)]):
         return begun[:2]
     import difflib
 

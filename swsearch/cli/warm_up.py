@@ -5,6 +5,7 @@ Only the standard library is imported here, so that this can be the first thing 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
@@ -22,7 +23,8 @@ def warm_up_gpu(device: int | None) -> None:
         Which one; None opens the only one, and none where there are several.
     """
     if importlib.util.find_spec("pycuda") is not None:
-        threading.Thread(target=_open, args=(device,), name="swsearch-cuda", daemon=True).start()
+        with contextlib.suppress(RuntimeError):  # no thread to be had
+            threading.Thread(target=_open, args=(device,), name="swsearch-cuda", daemon=True).start()
 
 
 def _open(device: int | None) -> None:

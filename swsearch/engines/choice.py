@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from swsearch.engines.base import Engine
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import GpuUnavailableError, OptionError, whole_number
+from swsearch.errors import GpuUnavailableError, OptionError, check_choice, whole_number
+from swsearch.processors import threads_that_help
 
 ENGINES = ("auto", "gpu", "cpu", "reference")
 """What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
@@ -46,7 +47,7 @@ def create_engine(
     name : {"auto", "gpu", "cpu", "reference"}
         ``auto`` takes the GPU if it can be used, and the CPU otherwise; why is then the engine's ``fallback``.
     threads : int, optional
-        For the CPU engine; by default one for each processor.
+        For the CPU engine; at most, and by default, one for each processor.
     device : int, optional
         For the GPU engine: number of the device, as ``swsearch doctor`` lists them; by default the one with the most
         multiprocessors.
@@ -97,7 +98,7 @@ def create_pair_aligner(
         ``auto`` takes the GPU if it can be used and the work is worth starting it, and the CPU otherwise; why is
         then the aligner's ``fallback``.
     threads, memory : int, optional
-        For the CPU: pairs at a time, and bytes that tables may take.
+        For the CPU: pairs at a time, at most one for each processor, and bytes that tables may take.
     device, gpu_memory, notice
         As for `create_engine`; with ``auto``, a GPU option means that the GPU is wanted.
     cells, pairs : int, optional
@@ -176,8 +177,7 @@ def choose(
     reason : str
         Why ``auto`` does without the GPU; empty otherwise.
     """
-    if name not in ENGINES:
-        raise OptionError("engine", name, f"one of {', '.join(ENGINES)}")
+    check_choice("engine", name, ENGINES)
     given = {option: value for option, value in gpu_options.items() if value is not None}
     if name == "gpu":
         return gpu(), ""
@@ -205,7 +205,7 @@ def pycuda_is_installed() -> bool:
 def _cpu_engine(threads: int | None) -> Engine:
     from swsearch.engines.cpu.engine import CpuEngine
 
-    return CpuEngine(threads)
+    return CpuEngine(None if threads is None else threads_that_help(threads))
 
 
 def _reference_engine() -> Engine:
@@ -230,7 +230,7 @@ def _gpu_engine(device: int | None, memory: int | None) -> Engine:
 def _cpu_pairs(memory: int | None, threads: int | None) -> PairAligner:
     from swsearch.engines.cpu.pairs import CpuPairAligner
 
-    return CpuPairAligner(memory, threads)
+    return CpuPairAligner(memory, None if threads is None else threads_that_help(threads))
 
 
 def _reference_pairs() -> PairAligner:

@@ -7,6 +7,7 @@ aligned from the best on until N have passed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -123,8 +124,8 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
     if given is None:
         return None
     source = option
-    if isinstance(given, (str, Path)):
-        source = f"{option}: {given}"
+    if isinstance(given, (str, os.PathLike)):
+        source = f"{option}: {os.fspath(given)}"
         try:
             # identifiers that were not UTF-8 in a FASTA header are Latin-1, see swsearch.db.fasta
             raw = Path(given).read_bytes()
@@ -136,6 +137,12 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
             given = raw.decode("utf-8-sig").split("\n")
         except UnicodeDecodeError:
             given = raw.decode("latin-1").split("\n")
+    if isinstance(given, bytes) or not isinstance(given, Iterable):
+        raise OptionError(option, given, "identifiers, or the name of a file with one per line")
+    given = list(given)
+    for each in given:
+        if not isinstance(each, (str, int, np.integer)):
+            raise OptionError(option, each, "identifiers as strings")
     found = tuple(dict.fromkeys(name for each in given if (name := str(each).strip())))
     if not found:
         raise InputError(f"{source}: holds no identifiers, expected one a line")

@@ -31,12 +31,12 @@ HIT_BATCH_RESIDUES = 16 << 20
 
 @dataclass(frozen=True)
 class SubjectReader:
-    """Reads subjects as a search scores and shows them.
+    """Reads subjects as a search scores and shows them, also after the search's database was closed.
 
     Parameters
     ----------
     database : Database
-        Open as long as subjects are read.
+        Open. As an attribute, the same database, which stays open as long as the reader is there.
     mask : {"none", "lower", "tantan"}
         What of the subjects is scored as X.
     recurrence : Recurrence
@@ -46,6 +46,9 @@ class SubjectReader:
     database: Database
     mask: Mask
     recurrence: Recurrence
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "database", self.database.shared())
 
     def masked(self, subject: int) -> list[tuple[int, int]]:
         """Return the runs that are scored as X, 0-based and half-open."""
@@ -109,9 +112,13 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     if aligner is None or not _align_elsewhere(hits, aligner):
         align_together(hits, threads)
     if any(hit.may_have_several for hit in everything):
-        with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
-            for _ in workers.map(lambda hit: hit.hsps, everything):
-                pass
+        try:
+            with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
+                for _ in workers.map(lambda hit: hit.hsps, everything):
+                    pass
+        except RuntimeError:  # not as many threads to be had
+            for hit in everything:
+                _ = hit.hsps
 
 
 def align_together(hits: Sequence[Hit], threads: int) -> None:
@@ -134,7 +141,7 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
     for hit in hits:
         sequences = hit.sequences
         needed = tracing.enough_memory(hit.query_length, hit.subject_length)
-        if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:
+        if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:  # None where it is aligned already
             continue
         if batch and (residues > HIT_BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
             yield batch
@@ -147,7 +154,7 @@ def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
 
 def _align_elsewhere(hits: Sequence[Hit], aligner: PairAligner) -> bool:
     """Let an aligner do all hits; say whether it did."""
-    sequences = [hit.sequences for hit in hits if isinstance(hit.sequences, HitSequences)]
+    sequences = [each for hit in hits if isinstance(each := hit.sequences, HitSequences)]
     if not sequences or len(sequences) < len(hits) or any(s.reader is not sequences[0].reader for s in sequences):
         return False
     pairs = [each.codes() for each in sequences]

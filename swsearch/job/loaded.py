@@ -59,7 +59,11 @@ class LoadedDatabase:
 def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
     """Read the next chunk while one is used."""
     with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
-        coming = reader.submit(next, chunks, None)
+        try:
+            coming = reader.submit(next, chunks, None)
+        except RuntimeError:  # no thread to be had
+            yield from chunks
+            return
         while (chunk := coming.result()) is not None:
             coming = reader.submit(next, chunks, None)
             yield chunk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-from swsearch.errors import OptionError, real_number, whole_number
+from swsearch.errors import OptionError, check_choice, real_number, whole_number
 from swsearch.job.filters import HitFilters
 from swsearch.masking import Mask, check_mask
 from swsearch.scoring import Mode, Scoring, check_mode
@@ -18,6 +18,9 @@ DEFAULT_MAX_HITS = 500
 
 MOST_ASKED_FOR = 10**18
 """Most hits, alignments or residues that may be asked for: it fits 64 bits, and nothing comes near it."""
+
+SortKey = Literal["evalue", "score"]
+"""What hits are put in order by."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class SearchOptions:
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     max_hits : int
-        Most hits of a query; the best by score, then by place in the input.
+        Most hits of a query; the best in the order of ``sort``.
     evalue : float or None
         Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere. A query
         that turns out to allow no fit has no E-values, and so no limit either.
@@ -47,8 +50,13 @@ class SearchOptions:
         What of the queries is scored as X.
     subject_mask : {"database", "none", "lower", "tantan"}
         What of the subjects is scored as X; "database" is what the database was built to mask.
+    sort : {"evalue", "score"}
+        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
+        then by place, whatever E-values say.
     distribution : bool
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
+    allow_dna : bool
+        Whether subjects that are read for this search may hold only letters of DNA.
     """
 
     scoring: Scoring
@@ -61,7 +69,9 @@ class SearchOptions:
     max_alignments: int = 1
     query_mask: Mask = "none"
     subject_mask: Mask | Literal["database"] = "database"
+    sort: SortKey = "evalue"
     distribution: bool = False
+    allow_dna: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -75,6 +85,7 @@ class SearchOptions:
                 f"1 in {self.mode} mode",
                 "only local alignments may be several",
             )
+        check_choice("sort", self.sort, get_args(SortKey))
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
 
     def _check_numbers(self) -> None:

@@ -14,7 +14,7 @@ from swsearch.inputs import Query, open_subjects
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
-from swsearch.processors import available_processors
+from swsearch.processors import threads_that_help
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class _Search:
 class SearchResults:
     """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
 
-    The engine, if the search made it, is closed when the last result was taken. The database stays open, because hits
-    read their subjects from it when their alignments are asked for; as a context manager, a search closes both.
+    The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
+    a database that it opened too. Results stay as they are: hits can be aligned after the database was closed.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class SearchResults:
         origin: Origin | None = None,
     ) -> None:
         def open_job(options: SearchOptions) -> SearchJob:
-            database = open_subjects(subjects, options.subject_mask)
+            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
                 return SearchJob(queries, database, engine, options, progress, threads, origin)
             except BaseException:
@@ -128,7 +128,7 @@ class SearchResults:
             Whether to align the hits, all of a batch together; this is always done where hits may have further
             alignments.
         """
-        threads = self._threads or available_processors()
+        threads = threads_that_help(self._threads)
         while batch := self._next_batch():
             if aligned or self._search.options.max_alignments > 1:
                 aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))

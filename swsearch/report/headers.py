@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
+from swsearch.errors import printable
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked
 from swsearch.statistics.fitted import FittedStatistics
 
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
-
-# C0 and C1 controls (ESC, tab, line ends ...) and Unicode's own line ends, which break columns, lines or terminals.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 # Halves of surrogate pairs stand for bytes that were not UTF-8; no encoding can write them.
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -28,9 +26,7 @@ def encodable(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Replace each control character and line end by a blank."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _CONTROL.sub(" ", encodable(text))
+    return text if text.isascii() and text.isprintable() else printable(encodable(text), " ")
 
 
 def identifier(text: str) -> str:

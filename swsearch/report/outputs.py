@@ -93,7 +93,13 @@ def outputs_for(
     OptionError, InputError, OutputError
         As `pair_outputs`, and if a stream does not take the bytes or the text of its format.
     """
+    if outfmt is not None and (
+        not isinstance(outfmt, (str, list, tuple)) or not all(isinstance(each, str) for each in outfmt)
+    ):
+        raise OptionError("format", outfmt, "a format such as '6', or one for each output")
     given = list(output) if isinstance(output, (list, tuple)) else [output]
+    if not given:
+        raise OptionError("output", output, "a path, a file object, or several")
     formats = [outfmt] if isinstance(outfmt, str) else list(outfmt or [])
     if formats and len(formats) != len(given):
         raise InputError(f"format: got {len(formats)} for {len(given)} outputs, expected one for each, or none")
@@ -112,7 +118,7 @@ def outputs_for(
 def _stream_output(stream: Any, outfmt: str) -> Output:
     """Check that an open file object takes what a format writes."""
     if not hasattr(stream, "write"):
-        raise InputError(f"output: got {type(stream).__name__}, expected a path or a file object")
+        raise OptionError("output", stream, "a path or a file object")
     binary = report.kind_of(outfmt).writer.binary
     report.create_writer(outfmt, io.StringIO())
     takes_text = isinstance(stream, io.TextIOBase) or hasattr(stream, "encoding")
@@ -217,6 +223,9 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
                 writer.discard()
 
 
+EXPECTED_RESULTS = "what swsearch.search returns, or results taken from it"
+"""What can be written."""
+
 TOGETHER = 64
 """Results that are aligned together, where they are not taken from a running search."""
 
@@ -252,12 +261,16 @@ def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) ->
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:
     """Return what results say of their search, and the results some at a time, aligned if that is asked for."""
-    given = iter(results)
+    if isinstance(results, (str, bytes)) or not isinstance(results, Iterable):
+        raise OptionError("results", results, EXPECTED_RESULTS)
+    given = iter([results] if isinstance(results, SearchResult) else results)
     first = next(given, None)
     if first is None:
         raise InputError(
             "results: got none, and so nothing that says which search they are of; expected at least one"
         )
+    if not isinstance(first, SearchResult):
+        raise OptionError("results", first, EXPECTED_RESULTS)
     run = first.run
     if run is None:
         raise InputError(
@@ -268,6 +281,8 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
         everything = chain([first], given)
         while batch := list(islice(everything, TOGETHER)):
             for result in batch:
+                if not isinstance(result, SearchResult):
+                    raise OptionError("results", result, EXPECTED_RESULTS)
                 if result.run is None or not run.is_of(result.run):
                     raise InputError(
                         f"results: those of {first.query_id!r} and {result.query_id!r} are of searches that differ "

@@ -11,7 +11,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import DNA
 from swsearch.errors import InputError
 from swsearch.inputs import Query
-from swsearch.report import sam_lines
+from swsearch.report import headers, sam_lines
 from swsearch.report.pair_writers import AlignmentWriter
 
 _REFERENCE_NAME = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
@@ -37,7 +37,7 @@ class PairSamWriter(AlignmentWriter):
         lines = ["@HD\tVN:1.6\tSO:unsorted\tGO:query"]
         # a reference without residues has no place in SAM, and nothing aligns to it
         lines += [f"@SQ\tSN:{s.identifier}\tLN:{len(s.codes)}" for s in run.subjects if len(s.codes)]
-        how = run.recurrence.describe()
+        how = headers.one_line(run.recurrence.describe())  # which names the matrix's file
         if run.recurrence.scoring.matrix.alphabet.name == "protein":
             how += "; protein sequences, of which BAM and what reads SAM as it does keep no letters"
         # in a field of @PG rather than in @CO, whose free text Biopython does not read
@@ -91,4 +91,4 @@ class PairPafWriter(AlignmentWriter):
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
-        return sam_lines.paf_line(pair, query.identifier, subject.identifier)
+        return sam_lines.paf_line(pair, headers.identifier(query.identifier), headers.identifier(subject.identifier))

@@ -15,6 +15,7 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
+from swsearch.report import headers
 
 WIDTH = 50
 """Alignment columns of a block, as EMBOSS has them."""
@@ -97,7 +98,7 @@ class PairWriter:
     def write(self, found: PairAlignment | int, query: Query, subject: Query) -> str:
         """Return one pair's text."""
         score = found if isinstance(found, int) else found.score
-        return f"{query.identifier}\t{subject.identifier}\t{score}\n"
+        return f"{headers.identifier(query.identifier)}\t{headers.identifier(subject.identifier)}\t{score}\n"
 
     def end(self) -> str:
         """Return what comes after the pairs."""
@@ -125,7 +126,8 @@ class CigarWriter(AlignmentWriter):
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
         places = (pair.query_start + 1, pair.query_end, pair.subject_start + 1, pair.subject_end)
-        fields = (query.identifier, subject.identifier, pair.score, *places, pair.cigar_string or "*")
+        names = (headers.identifier(one.identifier) for one in (query, subject))
+        fields = (*names, pair.score, *places, pair.cigar_string or "*")
         return "\t".join(map(str, fields)) + "\n"
 
 
@@ -136,11 +138,11 @@ class JsonWriter(AlignmentWriter):
         """See `AlignmentWriter.show`."""
         top, middle, bottom = pair.rows()
         record = {
-            "query": {"id": query.identifier, "description": query.description, "length": len(query.codes)},
-            "subject": {"id": subject.identifier, "description": subject.description, "length": len(subject.codes)},
+            "query": self._described(query),
+            "subject": self._described(subject),
             "mode": self.run.recurrence.mode,
             "free_ends": self.run.recurrence.ends.names(),
-            "matrix": pair.scoring.matrix.name,
+            "matrix": headers.encodable(pair.scoring.matrix.name),
             "gap_open": pair.scoring.gap_open,
             "gap_extend": pair.scoring.gap_extend,
             "score": pair.score,
@@ -158,6 +160,11 @@ class JsonWriter(AlignmentWriter):
             "subject_row": bottom,
         }
         return json.dumps(record) + "\n"
+
+    @staticmethod
+    def _described(one: Query) -> dict[str, object]:
+        identifier, description = headers.encodable(one.identifier), headers.encodable(one.description)
+        return {"id": identifier, "description": description, "length": len(one.codes)}
 
 
 class BlockWriter(AlignmentWriter):
@@ -183,6 +190,7 @@ class BlockWriter(AlignmentWriter):
         """See `AlignmentWriter.show`."""
         query, subject = (replace(one, identifier=_word(one.identifier)) for one in (query, subject))
         length, scoring, rule = pair.length, pair.scoring, "#" + "=" * 39
+        names = [headers.identifier(one.identifier) for one in (query, subject)]
 
         def share(label: str, count: int) -> str:
             percent = 100 * count / length if length else 0.0
@@ -192,9 +200,9 @@ class BlockWriter(AlignmentWriter):
             rule,
             "#",
             "# Aligned_sequences: 2",
-            f"# 1: {query.identifier}",
-            f"# 2: {subject.identifier}",
-            f"# Matrix: {scoring.matrix.name}",
+            f"# 1: {names[0]}",
+            f"# 2: {names[1]}",
+            f"# Matrix: {headers.one_line(scoring.matrix.name)}",
             f"# Gap_penalty: {scoring.gap_first:.1f}",
             f"# Extend_penalty: {scoring.gap_extend:.1f}",
             "#",
@@ -208,7 +216,7 @@ class BlockWriter(AlignmentWriter):
             rule,
             "",
         ]
-        return "\n".join([*header, *blocks(pair, query.identifier, subject.identifier), "", ""])
+        return "\n".join([*header, *blocks(pair, names[0], names[1]), "", ""])
 
     def end(self) -> str:
         """See `PairWriter.end`."""

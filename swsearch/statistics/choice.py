@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError, check_choice
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.fitted import FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, statistics_for, why_no_statistics
@@ -36,8 +36,7 @@ def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float
     InputError
         Otherwise; the message names the option.
     """
-    if method not in get_args(StatisticsMethod):
-        raise OptionError("statistics", method, f"one of {', '.join(get_args(StatisticsMethod))}")
+    check_choice("statistics", method, get_args(StatisticsMethod))
     if method == "published" and statistics_for(scoring, mode) is None:
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")

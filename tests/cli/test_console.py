@@ -1,3 +1,4 @@
+import errno
 import io
 import sys
 
@@ -39,6 +40,51 @@ def test_how_a_command_may_end(raised, expected, code):
     with pytest.raises(expected) as caught:
         fails()
     assert caught.value.exit_code == code
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        OSError("ZSTD compression failed: Allocation error : not enough memory"),
+        ImportError("libarrow.so.2600: failed to map segment from shared object"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_lack_of_memory_has_many_names(raised, wrapped):
+    @command
+    def fails():
+        if not wrapped:
+            raise raised
+        try:
+            raise raised
+        except Exception as error:
+            raise OutputError("x.tsv: cannot be written") from error
+
+    with pytest.raises(MemoryLimitError, match="out of memory; use fewer threads") as caught:
+        fails()
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize("raised", [MemoryLimitError("a pair takes 9 MiB"), OutputError("not enough memory cards")])
+def test_what_is_said_better_stays(raised):
+    @command
+    def fails():
+        raise raised
+
+    with pytest.raises(type(raised), match=str(raised)):
+        fails()
+
+
+def test_messages_never_go_to_stdout(monkeypatch, capsys):
+    """As print would have it where stderr is closed."""
+    monkeypatch.setattr(sys, "stderr", None)
+    console.say("a message")
+    with ProgressBar("searching", 10) as bar:
+        bar.advance(5)
+    assert capsys.readouterr().out == ""
 
 
 def test_errors_are_printed_and_quiet_ends_are_not(capsys):

@@ -15,11 +15,13 @@ import pytest
 from support import fake_pycuda
 from support.command_line import SWSEARCH, WITHOUT_PYCUDA, fails, run
 from support.processes import started
+from support.samples import sample
 from swsearch.cli import main
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.errors import EngineError, GpuUnavailableError
+from swsearch.processors import available_processors
 
 
 @pytest.fixture(scope="module")
@@ -120,18 +122,34 @@ class _Planning(CpuEngine):
 def test_the_memory_plan_is_told_or_why_there_is_none(queries, database, monkeypatch, capsys, error, code):
     monkeypatch.setattr(_Planning, "error", error)
     monkeypatch.setattr("swsearch.engines.create_engine", lambda name, **options: _Planning(1))
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
     line = ["swsearch", "search", str(queries), str(database), "--outfmt", "7", "--max-hits", "1", "--verbose"]
     monkeypatch.setattr(sys, "argv", line)
-    with pytest.raises(SystemExit) as ended:
-        main.main()
+    assert main.main() == code
     captured = capsys.readouterr()
-    assert (ended.value.code or 0) == code
     if error is None:
         assert "swsearch: device 0, made up: 12 MiB of 100 MiB allowed\n" in captured.err
     else:
         assert captured.out == ""  # not even a header
         assert f"swsearch: error: {error}\n" in captured.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    sample(
+        [["search", "{q}", "{d}"], ["align", "MKV", "MKV"], ["bench", "align", "--random", "9", "--runs", "1"]],
+        lambda words: words[0] != "bench",
+    ),
+)
+def test_more_threads_than_processors_are_not_started(words, queries, database):
+    processors = available_processors()
+    done = run(*(word.format(q=queries, d=database) for word in words), "--threads", 100_000)
+    assert done.returncode == 0
+    said = f"swsearch: --threads 100000: {processors} used, one for each processor that this process may run on"
+    assert done.stderr.splitlines()[0] == said
+    assert f" {processors} thread" in done.stderr + done.stdout
+    if words[0] != "bench":
+        done = run(*(word.format(q=queries, d=database) for word in words), "--threads", 100_000, "--quiet")
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_database_a_fasta_file_and_stdin_give_the_same(queries, database, fasta):

@@ -327,6 +327,39 @@ def test_killed(tmp_path: Path, delay: float) -> None:
     stopped_at_some_time(tmp_path, signal.SIGKILL, delay)
     assert not (tmp_path / "out.h5").exists()
     assert all(name.startswith(".out.h5.") for name in leftovers(tmp_path))
+    # the next build or append beside it removes what that one left
+    build_database(_small(tmp_path), tmp_path / "next.h5")
+    assert leftovers(tmp_path) == []
+
+
+def test_an_append_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    output = tmp_path / "out.h5"
+    build_database(_small(tmp_path), output)
+    os.mkfifo(tmp_path / "pipe")
+    with child([tmp_path / "pipe"], output, append=True) as process, (tmp_path / "pipe").open("w"):
+        deadline = time.monotonic() + 20
+        while leftovers(tmp_path) == ["out.h5"] and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    assert len(leftovers(tmp_path)) == 2
+    append_database(output, _small(tmp_path))
+    assert leftovers(tmp_path) == ["out.h5"]
+    verify_database(output)
+
+
+def test_a_spool_has_no_name_that_a_killed_process_could_leave(tmp_path: Path) -> None:
+    with Spool(tmp_path, 64 << 20) as spool:
+        for file in (spool.codes, spool.headers):
+            file.write(bytes(5 << 20))
+            file.flush()
+            assert list(tmp_path.iterdir()) == []
+
+
+def _small(folder: Path) -> Path:
+    path = folder / "small.fasta"
+    path.write_text(f">a\n{HBB}\n")
+    return path
 
 
 @pytest.mark.parametrize("delay", [0, 0.1])

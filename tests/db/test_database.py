@@ -19,7 +19,7 @@ from support.samples import random_cases
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES, deinterleave
 from swsearch.db import Database, append_database, build_database, is_database, read_fasta, verify_database
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SequenceError
+from swsearch.errors import DatabaseDamageError, DatabaseError, InputError, OptionError, SequenceError
 
 Entry = tuple[str, str]
 
@@ -248,7 +248,7 @@ class TestRecords:
             ([SeqRecord(Seq(None, 5), id="a")], SequenceError, "is no text"),
             ([], SequenceError, "no residues in 0 records"),
             ([("a", ""), ("b", " ")], SequenceError, "no residues in 2 records"),
-            ([7], OptionError, r"records\[0\]: got 7"),
+            ([7], InputError, "subject 1: got 7"),
             ("MKV", OptionError, "an iterable of records"),
             (SeqRecord(Seq("MKV"), id="a"), OptionError, "into a list"),
         ],

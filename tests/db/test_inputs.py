@@ -9,8 +9,10 @@ import io
 import lzma
 import os
 import random
+import signal
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -166,3 +168,185 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     if os.geteuid():  # root reads everything
         with pytest.raises(SequenceError, match="permission denied"):
             list(read_fasta(locked))
+
+
+class Pipe:
+    """A pipe's end: what is to come is written, piece by piece, when the reader has begun to wait for it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, end: int, pieces: list[bytes]) -> None:
+        self.waits, self.written, self.pieces, self._end = 0, 0, pieces, end
+        wait = Input._wait
+
+        def write_and_wait(source: Input) -> None:
+            self.waits += 1
+            # by another thread, since the wait must last until something is there
+            writer = threading.Timer(0.01, self.write)
+            writer.start()
+            wait(source)
+            assert self.written == self.waits, "the wait ended before there was something to read"
+            writer.join()
+
+        monkeypatch.setattr(Input, "_wait", write_and_wait)
+
+    def write(self) -> None:
+        self.written += 1
+        if self.pieces:
+            os.write(self._end, self.pieces.pop(0))
+        else:
+            os.close(self._end)
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip members", *ONE_EACH])
+@pytest.mark.parametrize("buffering", [0, -1])
+def test_a_pipe_without_data_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch, kind: str, buffering: int) -> None:
+    raw = COMPRESSIONS[kind](TEXT)
+    cuts = [0, 1, 20, len(raw) // 2, len(raw)]
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    pipe = Pipe(monkeypatch, writing, [raw[a:b] for a, b in pairwise(cuts)])
+    with os.fdopen(reading, "rb", buffering=buffering) as stream:
+        monkeypatch.setattr("sys.stdin", Stdin(stream))
+        assert [letters_of(record) for record in read_fasta("-")] == [HBA, HBB]
+    assert pipe.waits == len(cuts)  # once for each piece, and once for the end
+
+
+class Stdin:
+    """A standard input whose bytes come from a stream."""
+
+    closed = False
+
+    def __init__(self, buffer: object) -> None:
+        self.buffer = buffer
+
+
+def test_a_stream_that_cannot_be_waited_for_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hesitant(io.BytesIO):
+        """Something of Python's own, without a descriptor, that has nothing every other time."""
+
+        turn = 0
+
+        def readinto(self, view: memoryview) -> int | None:  # type: ignore[override]
+            self.turn += 1
+            if self.turn % 3 == 1:
+                return None
+            if self.turn % 3 == 2:
+                raise BlockingIOError(11, "nothing yet")
+            return super().readinto(memoryview(view)[:50])
+
+    monkeypatch.setattr("swsearch.db.inputs.ASK_AGAIN", 0.0)
+    monkeypatch.setattr("sys.stdin", Stdin(Hesitant(TEXT)))
+    assert [letters_of(record) for record in read_fasta("-")] == [HBA, HBB]
+
+
+def test_ctrl_c_ends_a_wait(monkeypatch: pytest.MonkeyPatch, ctrl_c: None) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    press = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    give_up = threading.Timer(20, os.write, (writing, b"no end in 20 seconds"))
+    with os.fdopen(reading) as stream, os.fdopen(writing):
+        monkeypatch.setattr("sys.stdin", stream)
+        press.start()
+        give_up.start()
+        with pytest.raises(KeyboardInterrupt):
+            try:
+                list(read_fasta("-"))
+            finally:
+                press.join()
+        give_up.cancel()
+
+
+def test_the_end_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a terminal a second question would need a second Ctrl-D, and read what is typed then."""
+
+    class Terminal(io.BytesIO):
+        def readinto(self, view: memoryview) -> int:  # type: ignore[override]
+            n = super().readinto(view)
+            if not n:
+                self.seek(0)
+            return n
+
+    monkeypatch.setattr("sys.stdin", Stdin(Terminal(TEXT)))
+    assert [letters_of(record) for record in read_fasta("-")] == [HBA, HBB]
+
+
+CHANGES: dict[str, Callable[[Path, bytes], object]] = {
+    "shrinks": lambda path, data: os.truncate(path, 600),
+    "is emptied": lambda path, data: os.truncate(path, 0),
+    "grows": lambda path, data: path.write_bytes(data + b">late\nMKV\n"),
+    "is overwritten": lambda path, data: (path.write_bytes(data), os.utime(path, ns=(1, 1))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("stdin", [False, True])
+def test_a_file_that_changes_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, stdin: bool
+) -> None:
+    path = tmp_path / "in.fasta"
+    data = TEXT * 100
+    path.write_bytes(data)
+    name = "<stdin>" if stdin else str(path)
+    with path.open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        with Input("-" if stdin else path) as source:
+            assert source.read_into(memoryview(bytearray(500))) == 500
+            CHANGES[change](path, data)
+            with pytest.raises(SequenceError, match=f"^{name}: changed while it was read: {len(data):,} bytes when"):
+                source.read_into(memoryview(bytearray(1 << 20)))
+
+
+@pytest.mark.parametrize("kind", ONE_EACH)
+def test_a_compressed_file_that_shrinks_is_not_called_damaged(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "in"
+    text = TEXT + b">r\n" + "".join(random.Random(2).choices(LETTERS[:20], k=150_000)).encode()
+    path.write_bytes(COMPRESSIONS[kind](text))
+    with Input(path) as source:
+        source.read_into(memoryview(bytearray(10)))
+        os.truncate(path, path.stat().st_size - 1)
+        with pytest.raises(SequenceError, match="changed while it was read"):
+            source.read_into(memoryview(bytearray(1 << 20)))
+
+
+def test_a_build_of_a_file_that_shrinks_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = tmp_path / "in.fasta", tmp_path / "out"
+    folder.mkdir()
+    path.write_bytes(TEXT * 100)
+    fill = Input._fill
+
+    def shrink_and_fill(source: Input, view: memoryview) -> int:
+        if source.n_bytes:
+            os.truncate(path, 2000)
+        return fill(source, view)
+
+    monkeypatch.setattr(Input, "_fill", shrink_and_fill)
+    with pytest.raises(SequenceError, match="changed while it was read"):
+        build_database(path, folder / "out.h5")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_others_left_of_standard_input_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.fasta"
+    path.write_bytes(b"a line for someone else\n" + TEXT)
+    with path.open("rb") as file:
+        monkeypatch.setattr("sys.stdin", Stdin(file))
+        file.readline()
+        assert [letters_of(record) for record in read_fasta("-")] == [HBA, HBB]
+
+
+@pytest.mark.skipif(not Path("/proc/self/limits").is_file(), reason="no /proc here")
+def test_a_file_that_is_made_as_it_is_read_has_no_size() -> None:
+    with Input("/proc/self/limits") as source:
+        assert source.total == 0
+        assert source.read_into(memoryview(bytearray(1 << 16))) > 100
+
+
+def test_a_pipe_can_be_given_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(OptionError, match="each pipe at most once"):
+        build_database([path, tmp_path / "." / "pipe"], tmp_path / "out.h5")
+
+
+def test_an_empty_name(tmp_path: Path) -> None:
+    with pytest.raises(SequenceError, match="a file name is empty"):
+        build_database([""], tmp_path / "out.h5")

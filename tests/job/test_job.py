@@ -146,7 +146,7 @@ def test_everything_that_may_stand_for_queries(tmp_path, database):
     [
         ("missing.fasta", SequenceError, "missing.fasta"),
         ([], InputError, "no query sequences"),
-        ([17], InputError, "query 1: got int, expected a Bio.SeqRecord"),
+        ([17], InputError, "query 1: got 17, expected a Bio.SeqRecord"),
         ("MK-V", SequenceError, "record 'query_1'.*gap character"),
         ([("q", "MK1V")], SequenceError, "record 'q'.*digit"),
     ],

@@ -15,12 +15,17 @@ FORKED = False
 """Take processes that have imported everything before; conftest.py decides. Imports take most of a command's time."""
 
 
-def run(*arguments, text=True, **options):
-    """Run the command line to its end; options are those of `subprocess.run`, output is captured."""
+def run(*arguments, text=True, closed=(), full=(), **options):
+    """Run the command line to its end; options are those of `subprocess.run`, output is captured.
+
+    Of the descriptors 0, 1 and 2 some may be closed, and some be a device that is full.
+    """
     words = list(map(str, arguments))
     if FORKED and forking.can(options):
-        return forking.run(words, text=text, **options)
-    return subprocess.run([*SWSEARCH, *words], capture_output=True, text=text, check=False, **options)
+        return forking.run(words, text=text, closed=closed, full=full, **options)
+    redirected = " ".join([f"{number}>&-" for number in closed] + [f"{number}>/dev/full" for number in full])
+    line = ["bash", "-c", f'exec "$@" {redirected}', "bash"] if redirected else []
+    return subprocess.run([*line, *SWSEARCH, *words], capture_output=True, text=text, check=False, **options)
 
 
 def fails(done, code, *parts):

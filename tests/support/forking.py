@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,20 @@ def can(options: dict[str, Any]) -> bool:
 
 
 def run(
-    words: list[str], text: bool, cwd: str | os.PathLike[str] | None = None, input: str | bytes | None = None
+    words: list[str],
+    text: bool,
+    cwd: str | os.PathLike[str] | None = None,
+    input: str | bytes | None = None,
+    closed: Sequence[int] = (),
+    full: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[Any]:
-    """Run the command line with these arguments to its end."""
+    """Run the command line with these arguments to its end, with some of the standard descriptors closed or full."""
     given = input.encode() if isinstance(input, str) else input
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given or b"")
         stdin.seek(0)
         asked = {"words": words, "cwd": os.fspath(cwd or Path.cwd()), "environment": dict(os.environ)}
+        asked |= {"closed": list(closed), "full": list(full)}
         with _server() as connection:
             # the length first: the files go with the first bytes, the rest may come in pieces
             body = json.dumps(asked).encode()
@@ -123,9 +130,17 @@ def become(connection: socket.socket) -> None:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    for number in asked["full"]:
+        device = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(device, number)
+        os.close(device)
+    for number in asked["closed"]:  # as python has them that was started so
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["environment"])
+    for number in asked["closed"]:
+        os.close(number)
     sys.modules["__main__"].__package__ = "swsearch"  # as python -m has it, which usage messages name
     program = Path(importlib.import_module("swsearch").__file__ or "").with_name("__main__.py")
     sys.argv = [str(program), *asked["words"]]

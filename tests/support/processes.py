@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LISTEN = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-"""Undoes what a shell does to jobs in the background, whose children would never see Ctrl-C, then runs the rest."""
+LISTEN = (
+    "import os, signal, sys; [signal.signal(number, signal.SIG_DFL) for number in (1, 2, 15)]; "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Undoes what a shell does to jobs in the background, which never hear Ctrl-C, and nohup; then runs the rest."""
 
 
 @contextmanager

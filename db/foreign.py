@@ -1,0 +1,122 @@
+"""What people give in place of FASTA, databases of other programs above all, and how to make FASTA of it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+_BLAST_SUFFIXES = {
+    f".{kind}{part}" for kind in "pn" for part in ("al", "db", "hr", "in", "js", "og", "os", "ot", "sq", "tf", "to")
+}
+"""Of the files that makeblastdb writes: ``p`` for proteins, ``n`` for nucleotides."""
+
+_MMSEQS_SUFFIXES = {".dbtype", ".index", ".lookup", ".source"}
+
+_BINARY = (
+    (b"PK\x03\x04", "is a zip archive; unpack it and give the FASTA file inside"),
+    (b"\x1f\x9d", "is compressed with compress (.Z); unpack it first"),
+    (b"\xff\xfe", "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"),
+    (b"\xfe\xff", "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"),
+    (b"%PDF", "is a PDF document, expected FASTA"),
+)
+"""First bytes of a file, and what to say of it."""
+
+_HDF5 = (b"\x89HDF\r\n\x1a\n", b"swsearch database")
+
+_DIAMOND = b"\x6d\x18\xee\x15\xa4\xf8\x4a\x02"
+"""The number that a DIAMOND database begins with."""
+
+_TEXT = (
+    (b"HMMER", "an HMMER profile; swsearch compares sequences, and hmmemit -c writes a profile's consensus as FASTA"),
+    (b"# STOCKHOLM", "a Stockholm alignment; esl-reformat fasta writes its sequences as FASTA"),
+    (b"CLUSTAL", "a Clustal alignment; give its sequences as FASTA, without gaps"),
+    (b"LOCUS ", "a GenBank or GenPept file; Biopython's SeqIO.convert turns it ('genbank') into FASTA"),
+    (b"ID   ", "a UniProt or EMBL file; Biopython's SeqIO.convert turns it ('swiss', 'embl') into FASTA"),
+    (b"##gff", "a GFF annotation; get the sequences as FASTA"),
+    (b"@HD\t", "a SAM file; samtools fasta turns it into FASTA"),
+    (b"@SQ\t", "a SAM file; samtools fasta turns it into FASTA"),
+    (b"BAM\1", "a BAM file; samtools fasta turns it into FASTA"),
+    (b"@", "a FASTQ file; seqtk seq -A turns it into FASTA"),
+    (b"HEADER    ", "a PDB structure; get its sequences as FASTA"),
+    (b"ATOM  ", "a PDB structure; get its sequences as FASTA"),
+    (b"data_", "an mmCIF structure; get its sequences as FASTA"),
+    (b"<", "an HTML or XML page; was the download an error page? Fetch the file again, as FASTA"),
+)
+"""First bytes of a text that is no FASTA, and what it looks like; the first that fits."""
+
+
+def foreign_bytes(head: bytes, is_file: bool) -> str:
+    """Recognise a file by its first bytes; say what to do instead, or ``''``.
+
+    Parameters
+    ----------
+    head : bytes
+        The first 32 bytes or more, before decompression.
+    is_file : bool
+        Whether the bytes stand in a file, or come through a pipe.
+    """
+    for begin, what in _BINARY:
+        if head.startswith(begin):
+            return what
+    if head.startswith(_HDF5):
+        if not is_file:
+            return "is an HDF5 file that comes through a pipe; give a database by its file name, as the subjects"
+        return "is an HDF5 file, expected FASTA; a swsearch database is given as the subjects of a search"
+    return ""
+
+
+def foreign_text(head: bytes) -> str:
+    """Say what a text looks like by its first bytes, and what to do about it, or ``''``."""
+    return next((what for begin, what in _TEXT if head.startswith(begin)), "")
+
+
+def foreign_database(path: str, head: bytes = b"") -> str:
+    """Recognise a database of BLAST, DIAMOND or MMseqs2; say how to turn it into FASTA, or ``''``.
+
+    Parameters
+    ----------
+    path : str
+        What was given: one of a database's files, or the name that its program takes, which is no file.
+    head : bytes, optional
+        First bytes of the file, if there is one.
+    """
+    try:
+        return _diamond(path, head) or _blast(path) or _mmseqs(path)
+    except (OSError, ValueError):  # names that no file can have
+        return ""
+
+
+def _diamond(path: str, head: bytes) -> str:
+    if head.startswith(_DIAMOND) or (not head and Path(f"{path}.dmnd").is_file()):
+        return _advice("a DIAMOND database", "diamond getseq -d {name} > {fasta}", path.removesuffix(".dmnd"))
+    return ""
+
+
+def _blast(path: str) -> str:
+    for name in _names(path, _BLAST_SUFFIXES):
+        for kind, what in (("p", "a BLAST database"), ("n", "a BLAST database of nucleotides")):
+            # an alias stands for several volumes, NAME.00.pin and so on
+            if any(Path(f"{name}.{kind}{part}").is_file() for part in ("in", "al")):
+                return _advice(what, "blastdbcmd -entry all -db {name} -out {fasta}", name)
+    return ""
+
+
+def _mmseqs(path: str) -> str:
+    for name in _names(path, _MMSEQS_SUFFIXES):
+        for stem in (name.removesuffix("_h"), name):  # the headers of NAME stand in NAME_h
+            if Path(f"{stem}.dbtype").is_file() and Path(f"{stem}.index").is_file():
+                return _advice("an MMseqs2 database", "mmseqs convert2fasta {name} {fasta}", stem)
+    return ""
+
+
+def _names(path: str, suffixes: set[str]) -> list[str]:
+    """Return what a database may be named if this is its name or one of its files."""
+    suffix = Path(path).suffix
+    return [path, path.removesuffix(suffix)] if suffix in suffixes else [path]
+
+
+def _advice(what: str, command: str, name: str) -> str:
+    """Put a sentence together; names are quoted as a shell needs it, and one may begin with a dash."""
+    name = f"./{name}" if name.startswith("-") else name
+    names = {"name": shlex.quote(name), "fasta": shlex.quote(f"{name}.fasta")}
+    return f"is {what}; turn it into FASTA with: {command.format(**names)}"

@@ -1,0 +1,229 @@
+"""Signals that end a command, from its first moment to its last, and those that are ignored."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.samples import sample
+from swsearch.cli import console, signals
+from swsearch.cli.console import Interrupted, command
+
+AT = """
+import os, signal, sys
+
+class Interrupter:
+    '''Sends the signal when a module is imported.'''
+
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), {number})
+        return None
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as python has them, whatever was inherited
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+sys.meta_path.insert(0, Interrupter())
+sys.argv = ["swsearch", *{words!r}]
+from swsearch.__main__ import main
+main()
+"""
+"""Runs the command line, and sends it a signal at a moment of its start."""
+
+IMPORTED = ("swsearch.cli.streams", "swsearch.cli.main", "typer", "rich", "numpy", "h5py", "swsearch.job.job")
+"""Modules from the first to the last that a search imports."""
+
+WORDS = ["search", "queries.fasta", "queries.fasta", "-o", "out.tsv", "--engine", "cpu"]
+
+
+def at(name, number, words, **options):
+    program = AT.format(name=name, number=int(number), words=words)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "queries.fasta").write_text(">a\nMKVLAAGIVGWW\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    sample(
+        [(name, number) for name in IMPORTED for number in signals.ENDING],
+        lambda case: case in [("swsearch.cli.streams", signal.SIGINT), ("typer", signal.SIGINT),
+                              ("numpy", signal.SIGINT), ("h5py", signal.SIGTERM), ("typer", signal.SIGHUP)],
+    ),
+)  # fmt: skip
+def test_no_import_prints_a_traceback(name, number, folder):
+    done = at(name, number, WORDS, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+    assert [path.name for path in folder.iterdir()] == ["queries.fasta"]
+
+
+def test_the_package_itself_imports_next_to_nothing():
+    """Until it is imported, Python's own handler prints a traceback: that time is kept short."""
+    program = (
+        f"import os, sys; sys.path = {sys.path!r}; before = set(sys.modules); import swsearch.__main__; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "__future__ swsearch swsearch.__main__\n"
+
+
+SLOW = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+{before}
+from swsearch.cli import main
+from swsearch.cli.console import command
+
+@main.app.command("wait")
+@command
+def wait() -> None:
+    print("ready", flush=True)
+    {body}
+
+sys.argv = ["swsearch", "wait"]
+from swsearch.__main__ import main as begin
+begin()
+"""
+
+
+def slow(body="time.sleep(60)", before=""):
+    """Start a command that waits, and return when it does."""
+    program = SLOW.format(body=body.replace("\n", "\n    "), before=before)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def ended(process):
+    try:
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_command_that_works_ends_quietly(number):
+    process = slow()
+    process.send_signal(number)
+    assert ended(process) == (128 + number, "", "")
+
+
+def test_the_second_signal_does_not_disturb_what_the_first_began():
+    """As from a terminal and from ``timeout`` at once."""
+    body = (
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
+        "finally:\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('removed')"
+    )
+    assert ended(slow(body)) == (130, "removed\n", "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "class Dying:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        time.sleep(0.01)\nDying()\ntime.sleep(60)",
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
+        "except BaseException:\n    raise ImportError('half of it')",
+        "exec('os.kill(os.getpid(), signal.SIGINT); time.sleep(60)', globals())",
+    ],
+    ids=["in a destructor", "turned into another error", "in a string"],
+)
+def test_it_is_heard_wherever_it_comes(body):
+    assert ended(slow(body)) == (130, "", "")
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_what_is_ignored_stays_ignored(number):
+    """A shell has SIGINT ignored in its jobs in the background, and nohup SIGHUP: neither ends them."""
+    process = slow("time.sleep(0.3)\nprint('done')", f"signal.signal({int(number)}, signal.SIG_IGN)")
+    process.send_signal(number)
+    assert ended(process) == (0, "done\n", "")
+
+
+def test_nohup_in_the_background_hears_neither_ctrl_c_nor_a_terminal_that_closes(folder):
+    line = ["sh", "-c", 'trap "" INT; nohup "$@" & wait $!', "sh", sys.executable, "-c",
+            "import os, signal, runpy, sys\nos.kill(os.getpid(), 2)\nos.kill(os.getpid(), 1)\n"
+            "sys.argv = sys.argv[1:]\nrunpy.run_module('swsearch', run_name='__main__')",
+            "swsearch", *WORDS, "-q"]  # fmt: skip
+    done = subprocess.run(
+        line, capture_output=True, stdin=subprocess.DEVNULL, check=False, cwd=folder, timeout=60, env=os.environ
+    )
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert b"Traceback" not in done.stderr
+    assert (folder / "out.tsv").exists()
+
+
+def test_a_process_that_is_not_ours_keeps_its_handlers():
+    before = [signal.getsignal(number) for number in signals.ENDING]
+
+    @command
+    def work():
+        assert [signal.getsignal(number) for number in signals.ENDING] == before
+
+    work()
+    signals.stop_listening()
+    assert [signal.getsignal(number) for number in signals.ENDING] == before
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_the_exit_code_names_the_signal(number, monkeypatch):
+    monkeypatch.setattr(signals._received, "number", number)
+    ending = console.ending_of(ImportError("cannot import name 'x'"))
+    assert isinstance(ending, Interrupted)
+    assert ending.exit_code == 128 + number
+
+
+FROM_ITS_FIRST_LINE = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+print("ready", flush=True)
+runpy.run_module("swsearch", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.exhaustive
+def test_nothing_is_printed_or_left_at_any_moment(folder):
+    """A signal at 150 moments of a command; what comes before the first belongs to Python."""
+    for moment in range(150):
+        number = signals.ENDING[moment % len(signals.ENDING)]
+        line = [sys.executable, "-c", FROM_ITS_FIRST_LINE, *WORDS, "-q"]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as process:
+            process.stdout.readline()
+            time.sleep(0.02 + moment * 0.004)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=30)
+        case = (moment, process.returncode, out, err)
+        assert process.returncode in (0, 128 + number), case
+        assert (out, err) == (b"", b""), case
+        assert {path.name for path in folder.iterdir()} <= {"queries.fasta", "out.tsv"}, case
+
+
+HEARD = ("ctrl_c", "started(", "default_int_handler")
+"""What sees to it that a signal is heard."""
+
+
+def test_tests_that_send_signals_see_to_it_that_they_are_heard():
+    """A job in the background, and what runs under nohup, inherits signals that are ignored."""
+    tests = Path(__file__).parents[1]
+    sending = re.compile(r"\b(os\.kill|send_signal|raise_signal|interrupt_main)\b")
+    senders = [path for path in sorted(tests.rglob("test_*.py")) if sending.search(path.read_text(encoding="utf-8"))]
+    assert len(senders) >= 5
+    deaf = [path for path in senders if not any(word in path.read_text(encoding="utf-8") for word in HEARD)]
+    assert deaf == []
