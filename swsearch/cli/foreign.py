@@ -62,7 +62,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "seed-cut algo index-chunks block-size culling-limit best-hit-overhang best-hit-score-edge use-sw-tback "
         "prefilter-mode subject-besthit max-accept max-rejected ungapped",
         "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width",
-        "sort the table as you like": "sorthits sorthsps",
+        "--sort chooses between E-value and score; sort the table as you like": "sorthits sorthsps",
         "cut the sequence beforehand; coordinates then count from the cut": "query-loc subject-loc",
         "--outfmt jsonl, 7 and html record all parameters": "import-search-strategy export-search-strategy",
         "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",
