@@ -45,7 +45,7 @@ from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, shown
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
 from swsearch.masking import MASKS, Mask, check_mask
 
 MOST_BYTES = 1 << 62
@@ -265,6 +265,7 @@ class Database:
             If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
         check_mask("mask", mask)
+        check_flag("allow_dna", allow_dna)
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already

@@ -10,7 +10,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, create_pair_aligner
-from swsearch.errors import InputError, OptionError, check_choice
+from swsearch.errors import InputError, OptionError, check_choice, check_flag
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.errors import DatabaseError, InputError, SequenceError
+from swsearch.errors import DatabaseError, InputError, SequenceError, check_flag
 from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def read_queries(
     from swsearch.db.records import is_fasta_text, is_handle, items_of, named, opened, read_handle
 
     check_sequences(queries, argument or what)
+    check_flag("allow_dna", allow_dna)
     records: Iterable[Any]
     if path := path_of(queries):
         records = read_fasta(path, alphabet=alphabet)
