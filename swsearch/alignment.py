@@ -78,14 +78,14 @@ class PairAlignment:
 
     @cached_property
     def identities(self) -> int:
-        """Number of columns with the same letter on both sides, masked or not."""
-        return int(np.count_nonzero(self._same))
+        """Number of columns with the same letter on both sides, masked or not; in DNA U and T are the same."""
+        return int(np.count_nonzero(self.same))
 
     @property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
         a, b = self.paired_codes
-        return int(np.count_nonzero(self._same | (self.scoring.matrix.scores[a, b] > 0)))
+        return int(np.count_nonzero(self.same | (self.scoring.matrix.scores[a, b] > 0)))
 
     @property
     def mismatches(self) -> int:
@@ -126,13 +126,16 @@ class PairAlignment:
         )
 
     @property
-    def _same(self) -> npt.NDArray[np.bool_]:
-        """Which of the columns that hold two residues hold the same letter twice."""
+    def same(self) -> npt.NDArray[np.bool_]:
+        """Which columns of two residues hold the same letter twice, or U and T of DNA; shape (n_pairs,)."""
+        alphabet = self.scoring.matrix.alphabet
         if self.query_letters is None and self.subject_letters is None:
             a, b = self.paired_codes
         else:
-            query, subject = self.shown
-            a, b = self._paired(query | np.uint8(0x20), subject | np.uint8(0x20))  # ASCII: in lower case
+            query, subject = self.shown  # the letters that X stands for where they are masked
+            a, b = self._paired(alphabet.encode_table[query], alphabet.encode_table[subject])
+        if alphabet.synonyms:
+            a, b = alphabet.identity_table[a], alphabet.identity_table[b]
         same: npt.NDArray[np.bool_] = a == b
         return same
 
@@ -164,12 +167,19 @@ class PairAlignment:
         letters = matrix.alphabet.decode_table[a]
         if self.query_letters is not None:
             letters = self._paired(*self.shown)[0]
-        middle[self.column_ops == ord("M")] = np.where(self._same, letters, unlike)
+        middle[self.column_ops == ord("M")] = np.where(self.same, letters, unlike)
         return self.query_row(), middle.tobytes().decode("ascii"), self.subject_row()
 
     def btop(self) -> str:
         """Return BLAST's trace-back operations: runs of identities as numbers, other columns as letter pairs."""
-        return btop_of_rows(self.query_row(), self.subject_row())
+        return _btop(self.query_row().upper(), self.subject_row().upper(), self.unlike)
+
+    @property
+    def unlike(self) -> npt.NDArray[np.bool_]:
+        """Which columns hold a gap or two different letters, shape (length,)."""
+        unlike = np.ones(self.length, dtype=np.bool_)
+        unlike[self.column_ops == ord("M")] = ~self.same
+        return unlike
 
     def rescored(self) -> int:
         """Add the score up again, column by column, masked residues as X, independently of how it was found."""
@@ -180,7 +190,8 @@ class PairAlignment:
     def to_biopython(self, query_id: str = "query", subject_id: str = "subject") -> Alignment:
         """Return a Bio.Align.Alignment: target is the subject, query the query, coordinates from 0.
 
-        Its ``score`` is set; every format that Biopython writes ("sam", "psl", "fasta", ...) follows from it.
+        Its ``score`` is set; every format that Biopython writes ("sam", "psl", "fasta", ...) follows from it. What
+        Biopython counts, it counts by letter: U and T of DNA are a mismatch there.
         """
         from Bio.Align import Alignment
         from Bio.Seq import Seq
@@ -202,6 +213,10 @@ def btop_of_rows(top: str, bottom: str) -> str:
     """Return BLAST's trace-back operations of the query's and the subject's row; case makes no difference."""
     top, bottom = top.upper(), bottom.upper()
     different = np.frombuffer(top.encode(), dtype=np.uint8) != np.frombuffer(bottom.encode(), dtype=np.uint8)
+    return _btop(top, bottom, different)
+
+
+def _btop(top: str, bottom: str, different: npt.NDArray[np.bool_]) -> str:
     parts: list[str] = []
     begin = 0
     for column in np.flatnonzero(different).tolist():

@@ -38,14 +38,19 @@ class Alphabet:
         ``"protein"`` or ``"dna"``.
     letters : str
         Upper-case letters; the position of a letter is its code.
+    synonyms : str
+        Pairs of letters that stand for the same residue, one after the other; the first of each counts as the second.
     """
 
     name: str
     letters: str
+    synonyms: str = ""
     encode_table: ByteArray = field(init=False, repr=False, compare=False)
     """For every byte its code, `BLANK` or `ILLEGAL`; shape (256,), uint8."""
     decode_table: ByteArray = field(init=False, repr=False, compare=False)
     """For every code its upper-case letter, ``?`` where there is none; shape (256,), uint8."""
+    identity_table: ByteArray = field(init=False, repr=False, compare=False)
+    """For every code that of the residue that it stands for: equal ones are identical; shape (256,), uint8."""
 
     def __post_init__(self) -> None:
         encode = np.full(256, ILLEGAL, dtype=np.uint8)
@@ -54,10 +59,15 @@ class Alphabet:
         for code, letter in enumerate(self.letters):
             encode[ord(letter)] = encode[ord(letter.lower())] = code
             decode[code] = ord(letter)
+        identity = np.arange(256, dtype=np.uint8)
+        for letter, meant in zip(self.synonyms[::2], self.synonyms[1::2], strict=True):
+            identity[self.letters.index(letter)] = self.letters.index(meant)
+        identity.setflags(write=False)
         encode.setflags(write=False)
         decode.setflags(write=False)
         object.__setattr__(self, "encode_table", encode)
         object.__setattr__(self, "decode_table", decode)
+        object.__setattr__(self, "identity_table", identity)
 
     def encode(self, sequence: str | bytes, *, source: str = "sequence", record: str | None = None) -> ByteArray:
         """Encode a sequence; blanks and line ends are skipped, case is ignored.
@@ -110,7 +120,7 @@ class Alphabet:
 PROTEIN = Alphabet("protein", "ARNDCQEGHILKMFPSTWYVBJZXUO*")
 """The 20 amino acids, then B, J, Z, X (ambiguous), U and O (rare) and ``*`` (stop): 27 codes."""
 
-DNA = Alphabet("dna", "ACGTURYSWKMBDHVN")
+DNA = Alphabet("dna", "ACGTURYSWKMBDHVN", synonyms="UT")
 """The bases, U (as T) and the IUPAC ambiguity codes: 16 codes."""
 
 ALPHABETS = {alphabet.name: alphabet for alphabet in (PROTEIN, DNA)}

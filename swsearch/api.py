@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -9,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import ENGINES, create_pair_aligner
-from swsearch.errors import InputError, OptionError, check_choice, check_flag
+from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
+from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
@@ -183,6 +184,8 @@ def search(
         named_ids(include_ids, "include_ids"),
         named_ids(exclude_ids, "exclude_ids"),
     )
+    for doubt in filters.doubts():
+        warnings.warn(doubt, SwsearchWarning, stacklevel=2)
     options = SearchOptions(
         _protein_scoring(scoring),
         mode,
@@ -201,6 +204,7 @@ def search(
     check_flag("distribution", distribution)
     _check_callable(progress)
     check_subjects(subjects)
+    threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
     return SearchResults(

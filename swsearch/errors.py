@@ -1,16 +1,19 @@
 """The errors that swsearch raises; each knows the exit code that the command line ends with.
 
 Codes 0 to 6 and 255 are those of BLAST+; 7 is ours. A message says what was wrong, where, what was expected and
-what to do about it.
+what to do about it. Numbers that options take are checked here too, in one way for all of them.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from numbers import Number
 from pathlib import PurePath
+from typing import Any
 
 # C0 and C1 controls (ESC, tab, line ends ...), Unicode's own line ends, what turns the direction of the text around
 # it, and halves of surrogate pairs, which stand for bytes of file names that were not UTF-8
@@ -183,3 +186,73 @@ class GpuUnavailableError(EngineError):
     """The GPU was asked for and cannot be used."""
 
     exit_code = 7
+
+
+def whole_number(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
+    """Return an option's value as an int.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : int, integer of numpy, or float without a fraction
+        What was given.
+    least, most : int
+        Range, both included.
+    expected : str, optional
+        For the message.
+
+    Raises
+    ------
+    OptionError
+        If it is something else, such as a bool or a string, or not in the range.
+    """
+    number = _as_whole(value)
+    if number is None or not least <= number <= most:
+        shown = f"integer from {least:,} to {most:,}" if number is None or number > most else f"integer >= {least:,}"
+        raise OptionError(name, value, expected or f"an {shown}")
+    return number
+
+
+def real_number(name: str, value: Any, expected: str = "a number") -> float:
+    """Return an option's value as a finite float.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    value : float, int, or a number of numpy
+        What was given.
+    expected : str, optional
+        For the message.
+
+    Raises
+    ------
+    OptionError
+        If it is something else, such as a bool or a string, or not finite.
+    """
+    try:
+        number = math.nan if _is_no_number(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise OptionError(name, value, expected)
+    return number
+
+
+def _is_no_number(value: Any) -> bool:
+    """Say whether a value would pass for a number without being meant as one: a bool, of numpy too, or text."""
+    return isinstance(value, (bool, str, bytes, bytearray)) or type(value).__name__ in ("bool", "bool_", "ndarray")
+
+
+def _as_whole(value: Any) -> int | None:
+    if _is_no_number(value):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        return int(value) if int(value) == value else None
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -462,9 +462,11 @@ def _shipped_matrix(name: str) -> Matrix:
 
 
 def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
-    """Build a match/mismatch matrix for DNA; the default is EMBOSS's and EDNAFULL's 5 and -4.
+    """Build a match/mismatch matrix for DNA; by default A, C, G, T and U score 5 and -4, as in EMBOSS's EDNAFULL.
 
-    An ambiguous base scores the mean over the bases that it stands for, rounded toward the mismatch.
+    An ambiguous base scores the mean over the bases that it stands for, rounded down. EDNAFULL (NCBI's
+    NUC.4.4) has another rule: 57 of its 256 entries, all of ambiguous bases, are one more or one less (S with S is -1
+    there and 0 here, A with W 1 and 0). ``load_matrix("NUC.4.4", DNA)`` gives these.
     """
     for option, value in (("match", match), ("mismatch", mismatch)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -7,7 +7,7 @@ from support.cases import any_codes, modes, modes_with_ends, scorings
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import DNA, PROTEIN
 from swsearch.api import align
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
@@ -110,3 +110,34 @@ def test_titin_against_titin_stays_within_its_memory(shared_data):
 def test_nothing_aligned_has_no_columns():
     pair = PairAlignment(PROTEIN.encode("W"), PROTEIN.encode("A"), Scoring(), 0, 0, 0, ())
     assert (pair.length, pair.identities, pair.rows(), pair.btop()) == (0, 0, ("", "", ""), "")
+
+
+def bases(mapping, text):
+    return "".join(mapping.get(letter, letter) for letter in text)
+
+
+@pytest.mark.parametrize("mode", ["global", "local", "semiglobal"])
+def test_u_and_t_are_identical_in_dna(mode):
+    read, genome = "GGAUUCUUGNNUA", "GGATTCAGTTGNNTACC"
+    scoring = Scoring(dna_matrix(), 10, 1)
+
+    def aligned(a, b):
+        return align_codes(DNA.encode(a), DNA.encode(b), Recurrence(scoring, mode))
+
+    plain = aligned(bases({"U": "T"}, read), genome)
+    for query, subject in ((read, genome), (bases({"U": "T"}, read), bases({"T": "U"}, genome))):
+        pair = aligned(query, subject)
+        assert summary(pair) == summary(plain)
+        assert (pair.identities, pair.positives, pair.mismatches) == (
+            plain.identities,
+            plain.positives,
+            plain.mismatches,
+        )
+        assert bases({"U": "T"}, pair.btop()) == plain.btop()
+        assert bases({"U": "T"}, pair.rows()[1]) == plain.rows()[1]
+        assert {letter for row in pair.rows()[::2] for letter in row} <= set(query + subject + "-")
+
+
+def test_u_and_t_are_two_amino_acids():
+    pair = align_codes(PROTEIN.encode("MKU"), PROTEIN.encode("MKT"), Recurrence(Scoring(), "global"))
+    assert pair.identities == 2

@@ -87,7 +87,7 @@ def clean(text: str, lines: int | None = None) -> None:
 
 
 @pytest.mark.parametrize(
-    "outfmt", sample(["pairwise", "cigar", "sam", "paf", "json", "score"], lambda name: name[0] in "pj")
+    "outfmt", sample(["pairwise", "cigar", "sam", "paf", "jsonl", "score"], lambda name: name[0] in "pj")
 )
 def test_formats_of_align(folder: Path, outfmt: str) -> None:
     words = ["align", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt"]
@@ -98,14 +98,14 @@ def test_formats_of_align(folder: Path, outfmt: str) -> None:
         return
     assert done.returncode == 0, done.stderr
     clean(done.stdout, None if outfmt == "pairwise" else 1)
-    if outfmt == "json":
+    if outfmt == "jsonl":
         assert json.loads(done.stdout)["matrix"].startswith("e\x1b")
     elif outfmt != "pairwise":
         assert len(done.stdout.split("\t")) >= 3
         assert done.stdout.startswith("e [2Jsc 31m")
 
 
-SEARCHED = ["0", "6 qseqid stitle score", "7", "10", "sam", "paf", "json"]
+SEARCHED = ["0", "6 qseqid stitle score", "7", "10", "sam", "paf", "jsonl"]
 
 
 @pytest.mark.parametrize("outfmt", sample(SEARCHED, lambda outfmt: outfmt in ("0", "7")))

@@ -250,7 +250,7 @@ def test_masks_on_the_command_line(tmp_path):
         [True, False],
     ]
     assert "# Options: query_mask lower, subject_mask tantan\n" in run(*files, "--query-mask", "lower", "--outfmt", 7)
-    parameters = json.loads(run(*files, "--outfmt", "json"))["parameters"]
+    parameters = json.loads(run(*files, "--outfmt", "jsonl"))["parameters"]
     assert parameters["subject_mask"] == "tantan"
     assert "subject_mask tantan" in run(*files, "--outfmt", 0)
     # a FASTA file is masked when it is read

@@ -415,3 +415,15 @@ def test_dna_matrix():
     assert matrix["U", "T"] == 5
     assert matrix["N", "A"] == -2  # the mean of 5 and three -4 is -1.75
     assert matrix["R", "A"] == 0  # the mean of 5 and -4 is 0.5
+
+
+def test_dna_matrix_and_ednafull_differ_as_the_docstring_says():
+    ours, theirs = dna_matrix(), load_matrix("NUC.4.4", DNA)
+    letters = DNA.letters
+    differences = {(a, b): theirs[a, b] - ours[a, b] for a in letters for b in letters if theirs[a, b] != ours[a, b]}
+    assert (len(differences), len(letters) ** 2) == (57, 256)
+    assert set(differences.values()) == {-1, 1}
+    assert all(set(pair) - set("ACGTU") for pair in differences)
+    assert (theirs["S", "S"], ours["S", "S"], theirs["A", "W"], ours["A", "W"]) == (-1, 0, 1, 0)
+    array = substitution_matrices.load("NUC.4.4")
+    assert all(theirs[a, b] == array[a, b] for a in array.alphabet for b in array.alphabet)

@@ -104,7 +104,7 @@ def test_a_search_can_be_written_to_a_stream_and_a_file(queries, database, writt
 def test_searches_of_the_same_kind_go_together(queries, database):
     stream = io.StringIO()
     both = [*search("MKVLAAGIVGLWWPPK", database, evalue=1e9), *search("GLWWPPKMKVLAAGIV", database, evalue=1e9)]
-    swsearch.write(both, stream, "json")
+    swsearch.write(both, stream, "jsonl")
     assert [json.loads(line)["query"]["id"] for line in stream.getvalue().splitlines()] == ["query_1", "query_1"]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
+from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
@@ -48,13 +49,19 @@ PairMatrixOption = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
-MatchOption = Annotated[int | None, typer.Option(help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING)]
+MatchOption = Annotated[
+    int | None,
+    typer.Option(parser=whole(), metavar="N", help="DNA: equal bases.", show_default="5", rich_help_panel=SCORING),
+]
 MismatchOption = Annotated[
-    int | None, typer.Option(help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING)
+    int | None,
+    typer.Option(parser=whole(), metavar="N", help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING),
 ]
 PairGapOpenOption = Annotated[
     int | None,
     typer.Option(
+        parser=whole(),
+        metavar="N",
         help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
         show_default="11; for DNA 10",
         rich_help_panel=SCORING,
@@ -103,8 +110,8 @@ def align_command(
         typer.Option(
             metavar="FMT",
             help="pairwise (blocks as EMBOSS prints them), cigar (ids, score, from-to of both, CIGAR), sam, paf, "
-            "json (a line a pair), score (ids and score; finds no alignment).",
-            show_default="pairwise",
+            "jsonl (a line of JSON per pair), score (ids and score; finds no alignment).",
+            show_default="by the file's extension, else pairwise",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -131,7 +138,7 @@ def align_command(
     from swsearch.engines.choice import create_pair_aligner
     from swsearch.inputs import check_two_inputs
     from swsearch.recurrence import Recurrence
-    from swsearch.report.pair_formats import check_format, create_pair_writer
+    from swsearch.report.pair_formats import check_format, create_pair_writer, format_of_file
     from swsearch.report.pair_writers import PairRun
     from swsearch.scoring import Ends, check_ends
     from swsearch.version import version
@@ -139,7 +146,8 @@ def align_command(
     begun = time.monotonic()
     if score_only and outfmt not in (None, "score"):
         raise OptionError("outfmt", outfmt, "score with --score-only", "leave one of them out")
-    wanted = "score" if score_only else outfmt or "pairwise"
+    by_name = format_of_file(output)
+    wanted = "score" if score_only else outfmt or by_name
     check_format(wanted)
     check_two_inputs(a, b, ("A", "B"))
     if output is not None:

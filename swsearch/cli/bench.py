@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from swsearch.cli.bench_align import bench_align
 from swsearch.cli.bench_study import bench_study
 from swsearch.cli.console import checked_threads, command
-from swsearch.errors import InputError, OptionError
+from swsearch.cli.numbers import whole
+from swsearch.cli.options import RUNS_OPTION, ThreadsOption
+from swsearch.cli.usage import CommandGroup, OneCommand
+from swsearch.errors import InputError
 
 
-class BenchGroup(TyperGroup):
+class BenchGroup(CommandGroup):
     """A group that takes ``swsearch bench QUERIES SUBJECTS`` for ``swsearch bench search QUERIES SUBJECTS``."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -30,30 +32,36 @@ bench_app = typer.Typer(
 )
 
 
-@bench_app.command("search")
+@bench_app.command("search", cls=OneCommand)
 @command
 def bench_search(
     queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
     subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
     peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each; the median counts.")] = 3,
-    top: Annotated[int, typer.Option(min=1, help="Hits with alignments a query.")] = 10,
-    threads: Annotated[int | None, typer.Option(help="Worker threads.", show_default="one a processor")] = None,
+    runs: Annotated[
+        int, typer.Option(parser=RUNS_OPTION, metavar="N", help="Runs of each, 1 to 1,000; the median counts.")
+    ] = 3,
+    top: Annotated[
+        int,
+        typer.Option(
+            parser=whole("a whole number >= 1", least=1), metavar="N", help="Hits with alignments per query."
+        ),
+    ] = 10,
+    threads: ThreadsOption = None,
 ) -> None:
     """Measure the throughput of each engine here, and of installed peers, in one run.
 
     Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench.searches import measure, print_table
+    from swsearch.engines.choice import checked
     from swsearch.processors import available_processors
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    if threads is not None and threads < 1:
-        raise OptionError("threads", threads, "an integer >= 1")
-    used = checked_threads(threads) or available_processors()
+    used = checked_threads(checked("threads", threads)) or available_processors()
     print_table(measure(queries, subjects, peers=peers, runs=runs, top=top, threads=used))
 
 
-bench_app.command("align")(bench_align)
-bench_app.command("study")(bench_study)
+bench_app.command("align", cls=OneCommand)(bench_align)
+bench_app.command("study", cls=OneCommand)(bench_study)

@@ -9,7 +9,9 @@ import typer
 
 from swsearch.cli.align import AlphabetOption, PairMemoryOption, pair_scoring
 from swsearch.cli.console import checked_threads, command, parse_size, say
+from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
+    RUNS_OPTION,
     AlphabetName,
     DeviceOption,
     EngineName,
@@ -25,7 +27,13 @@ from swsearch.errors import OptionError
 @command
 def bench_align(
     random: Annotated[
-        int, typer.Option("--random", metavar="N", min=1, help="Residues of the first sequence, which is made up.")
+        int,
+        typer.Option(
+            "--random",
+            parser=whole("a whole number from 1 to 1e9", 1, 10**9),
+            metavar="N",
+            help="Residues of the first sequence, which is made up.",
+        ),
     ] = 10_000,
     alphabet: AlphabetOption = AlphabetName.protein,
     identity: Annotated[
@@ -38,8 +46,15 @@ def bench_align(
     ] = "0.9",
     mode: ModeOption = ModeName.global_,
     score_only: Annotated[bool, typer.Option("--score-only", help="Find no alignment.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Runs; the median counts.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same pair.")] = 1,
+    runs: Annotated[
+        int, typer.Option(parser=RUNS_OPTION, metavar="N", help="Runs, 1 to 1,000; the median counts.")
+    ] = 3,
+    seed: Annotated[
+        int,
+        typer.Option(
+            parser=whole("a whole number >= 0", least=0), metavar="N", help="The same seed makes the same pair."
+        ),
+    ] = 1,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from swsearch.cli.console import command
+from swsearch.cli.numbers import Refused, whole
 from swsearch.errors import EngineError, OptionError
 
 
@@ -34,7 +35,9 @@ def bench_study(
     check_only: Annotated[bool, typer.Option("--check-only", help="Check the matrices, time nothing.")] = False,
     device: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Which GPU.", show_default="the one with the most multiprocessors"),
+        typer.Option(
+            parser=whole(), metavar="N", help="Which GPU.", show_default="the one with the most multiprocessors"
+        ),
     ] = None,
 ) -> None:
     """Check published GPU kernels cell by cell, and time them beside the CPU and our own.
@@ -76,6 +79,6 @@ def bench_study(
 
 def _numbers(text: str) -> tuple[int, ...]:
     try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
+        return tuple(whole()(part) for part in text.split(","))
+    except Refused:
         raise OptionError("sizes", text, "whole numbers with commas between them") from None

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from swsearch.cli import memory_watch, signals, streams
+from swsearch.cli.numbers import GREATEST, exact
 from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError, SwsearchWarning, printable
 from swsearch.processors import threads_that_help
 
@@ -155,14 +156,10 @@ def parse_size(text: str, option: str) -> int:
     """
     trimmed = text.strip().upper().removesuffix("B").removesuffix("I")
     unit = trimmed[-1:] if trimmed[-1:] in SIZE_UNITS else ""
-    number = trimmed.removesuffix(unit)
-    try:
-        size = int(float(number) * SIZE_UNITS[unit])
-    except ValueError:
-        size = 0
-    if size <= 0:
+    number = exact(trimmed.removesuffix(unit))
+    if number is None or not 1 <= number * SIZE_UNITS[unit] <= GREATEST:
         raise OptionError(option, text, "a size such as 512M or 2G")
-    return size
+    return int(number * SIZE_UNITS[unit])
 
 
 class ProgressBar:

@@ -10,15 +10,16 @@ import typer
 
 from swsearch.cli.console import ProgressBar, command, parse_size, say
 from swsearch.cli.options import AllowDnaOption, MaskName, MemoryOption, OutputOption, QuietOption
+from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
 from swsearch.output_files import open_output
 
-db_app = typer.Typer(help="Build and look after database files.", no_args_is_help=True)
+db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 
 DatabaseArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
 
 
-@db_app.command("build")
+@db_app.command("build", cls=OneCommand)
 @command
 def db_build(
     inputs: Annotated[
@@ -57,7 +58,7 @@ def _warn_of_empty(info: dict[str, object], path: str) -> None:
         say(f"swsearch: warning: {path}: {info['n_empty']} records have no residues; they are kept")
 
 
-@db_app.command("info")
+@db_app.command("info", cls=OneCommand)
 @command
 def db_info(
     database: DatabaseArgument,
@@ -88,7 +89,7 @@ def _show(key: str, value: object) -> None:
     typer.echo(f"{key.replace('_', ' '):<16} {shown}")
 
 
-@db_app.command("verify")
+@db_app.command("verify", cls=OneCommand)
 @command
 def db_verify(
     database: DatabaseArgument,
@@ -102,7 +103,7 @@ def db_verify(
         say(f"swsearch: {database}: sound ({', '.join(f'{n:,} {what}' for what, n in checked.items())})")
 
 
-@db_app.command("append")
+@db_app.command("append", cls=OneCommand)
 @command
 def db_append(
     database: DatabaseArgument,
@@ -123,7 +124,7 @@ def db_append(
             say(f"swsearch: {database}: now {opened.n_subjects:,} subjects, {opened.n_residues:,} residues")
 
 
-@db_app.command("fetch")
+@db_app.command("fetch", cls=OneCommand)
 @command
 def db_fetch(
     database: DatabaseArgument,

@@ -13,10 +13,12 @@ from swsearch.cli.bench import bench_app
 from swsearch.cli.console import Interrupted, command, ending_of, finish
 from swsearch.cli.database import db_app
 from swsearch.cli.search import search_command
+from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import SwsearchError
 
 app = typer.Typer(
     name="swsearch",
+    cls=CommandGroup,
     help="Search protein databases exactly: Smith-Waterman with E-values and alignments.",
     no_args_is_help=True,
     add_completion=False,
@@ -25,8 +27,8 @@ app = typer.Typer(
 )
 app.add_typer(db_app, name="db")
 app.add_typer(bench_app, name="bench")
-app.command("align")(align_command)
-app.command("search")(search_command)
+app.command("align", cls=OneCommand)(align_command)
+app.command("search", cls=OneCommand)(search_command)
 
 
 def main() -> int:
@@ -82,7 +84,7 @@ def _options(
     pass
 
 
-@app.command("doctor")
+@app.command("doctor", cls=OneCommand)
 @command
 def doctor_command() -> None:
     """Say which engine would run here, and why not a faster one."""

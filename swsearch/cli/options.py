@@ -7,6 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from swsearch.cli.numbers import percentage, whole
+
+RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
+"""Parser of --runs of what measures: more would run for days."""
+
 
 class ModeName(StrEnum):
     """Values of --mode."""
@@ -76,8 +81,14 @@ ModeOption = Annotated[
 MatrixOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
 ]
-GapOpenOption = Annotated[int, typer.Option(help="A gap of k costs open + k * extend.", rich_help_panel=SCORING)]
-GapExtendOption = Annotated[int, typer.Option(help="Cost of each residue of a gap.", rich_help_panel=SCORING)]
+GapOpenOption = Annotated[
+    int,
+    typer.Option(parser=whole(), metavar="N", help="A gap of k costs open + k * extend.", rich_help_panel=SCORING),
+]
+GapExtendOption = Annotated[
+    int,
+    typer.Option(parser=whole(), metavar="N", help="Cost of each residue of a gap.", rich_help_panel=SCORING),
+]
 AllowDnaOption = Annotated[
     bool,
     typer.Option(
@@ -91,6 +102,7 @@ EngineOption = Annotated[
 DeviceOption = Annotated[
     int | None,
     typer.Option(
+        parser=whole(),
         metavar="N",
         help="Which GPU, as swsearch doctor numbers them.",
         show_default="the one with the most multiprocessors",
@@ -109,7 +121,11 @@ GpuMemoryOption = Annotated[
 ThreadsOption = Annotated[
     int | None,
     typer.Option(
-        help="Worker threads, at most one a processor.", show_default="one a processor", rich_help_panel=RUN
+        parser=whole(),
+        metavar="N",
+        help="Worker threads, at most one a processor.",
+        show_default="one a processor",
+        rich_help_panel=RUN,
     ),
 ]
 OutputOption = Annotated[
@@ -133,9 +149,9 @@ OutputFormatsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FMT",
-        help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 BLAST JSON, html, "
-        "json (a line a query), sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses columns. With several "
-        "outputs one for each, in the same order.",
+        help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 or json BLAST's "
+        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses "
+        "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,
     ),
@@ -151,7 +167,9 @@ MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, 
 
 def _percentage(text: str, *names: str) -> Any:
     """Make an option for a percentage of alignments."""
-    return typer.Option(*names, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS)
+    return typer.Option(
+        *names, parser=percentage, metavar="PERCENT", help=text, show_default="none", rich_help_panel=FILTERS
+    )
 
 
 MinIdentityOption = Annotated[

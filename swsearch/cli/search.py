@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
+from swsearch.cli.numbers import real, whole
 from swsearch.cli.options import (
     FILTERS,
     SCORING,
@@ -66,6 +67,8 @@ def search_command(
     evalue: Annotated[
         float | None,
         typer.Option(
+            parser=real(),
+            metavar="NUMBER",
             help="Largest E-value of a hit.",
             show_default="10",
             rich_help_panel=STATISTICS,
@@ -74,7 +77,10 @@ def search_command(
     max_hits: Annotated[
         int,
         typer.Option(
-            help="Most hits of a query: exactly the best (that pass the filters).", rich_help_panel=STATISTICS
+            parser=whole(),
+            metavar="N",
+            help="Most hits of a query: exactly the best (that pass the filters).",
+            rich_help_panel=STATISTICS,
         ),
     ] = 500,
     sort: Annotated[
@@ -87,8 +93,9 @@ def search_command(
     dbsize: Annotated[
         int | None,
         typer.Option(
+            parser=whole(),
             metavar="RESIDUES",
-            help="Database size that E-values refer to.",
+            help="Database size that E-values refer to, such as 5000000, 5M or 1e9.",
             show_default="the database's own",
             rich_help_panel=STATISTICS,
         ),
@@ -102,7 +109,14 @@ def search_command(
         ),
     ] = StatisticsName.auto,
     min_score: Annotated[
-        int | None, typer.Option(help="Least raw score of a hit.", show_default="none", rich_help_panel=FILTERS)
+        int | None,
+        typer.Option(
+            parser=whole(),
+            metavar="N",
+            help="Least raw score of a hit.",
+            show_default="none",
+            rich_help_panel=FILTERS,
+        ),
     ] = None,
     min_identity: MinIdentityOption = None,
     min_query_coverage: MinQueryCoverageOption = None,
@@ -125,6 +139,8 @@ def search_command(
     max_alignments: Annotated[
         int,
         typer.Option(
+            parser=whole(),
+            metavar="N",
             help="Most alignments of a subject, local mode: each the best that shares no pair of residues with those "
             "before, with its own E-value (no sum statistics); of these, those that pass the filters.",
             rich_help_panel=STATISTICS,
@@ -169,6 +185,9 @@ def search_command(
     outputs = pair_outputs(output or [], outfmt or [])  # what is wrong is better told now than after the search
     included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
     filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
+    for doubt in filters.doubts():
+        name, _, rest = doubt.partition(" ")
+        say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")
     options = SearchOptions(
         _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
         max_alignments, query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
@@ -181,13 +200,13 @@ def search_command(
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
         keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it
-        _say_beforehand(results.job, verbose, quiet)
+        _say_beforehand(results.job, verbose)
         with ProgressBar("searching", float(results.job.cells) or None, quiet) as bar:
             results.job.progress = bar.advance
             write_reports(results, outputs)
+        for text in _fit_notes(results, quiet):
+            say(f"swsearch: {text}")
         if not quiet:
-            for text in _fit_notes(results):
-                say(f"swsearch: {text}")
             say(_summary(results.job, time.monotonic() - begun))
 
 
@@ -209,7 +228,7 @@ def _read(path: str, options: SearchOptions) -> list[Query]:
     return found
 
 
-def _say_beforehand(job: SearchJob, verbose: bool, quiet: bool) -> None:
+def _say_beforehand(job: SearchJob, verbose: bool) -> None:
     """Say what will run; allocates, so that what does not fit is told before any output."""
     from swsearch.statistics.choice import why_none
 
@@ -222,19 +241,19 @@ def _say_beforehand(job: SearchJob, verbose: bool, quiet: bool) -> None:
     note = job.plan.note
     if verbose and note:
         say(f"swsearch: {note}")
-    if job.method is None and not quiet:
+    if job.method is None:
         say(f"swsearch: {why_none()}")
 
 
-def _fit_notes(results: SearchResults) -> Iterator[str]:
-    """Say which statistics were fitted, and why some queries have none."""
+def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
+    """Say which statistics were fitted, and, however quiet, why some queries have none."""
     from swsearch.statistics.fitted import Fit
 
     method, reasons = results.job.method, results.unfitted
     if not isinstance(method, Fit):
         return
     n_queries = len(results.job.queries)
-    if len(reasons) < n_queries:
+    if len(reasons) < n_queries and not quiet:
         yield f"E-values: {method.name}"
     if reasons:
         yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"

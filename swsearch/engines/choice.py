@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from swsearch.engines.base import Engine
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import GpuUnavailableError, OptionError, check_choice
+from swsearch.errors import GpuUnavailableError, OptionError, check_choice, whole_number
 from swsearch.processors import threads_that_help
 
 ENGINES = ("auto", "gpu", "cpu", "reference")
@@ -19,6 +19,14 @@ Chosen = TypeVar("Chosen")
 
 NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
 """Why there is no GPU engine on a machine that was never meant to have one."""
+
+RANGES = {
+    "threads": (1, 2**31 - 1),
+    "memory": (1, 10**18),
+    "device": (0, 2**31 - 1),
+    "gpu_memory": (1, 10**18),
+}
+"""Least and greatest value of the options of engines; bytes where it is memory."""
 
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
@@ -56,6 +64,8 @@ def create_engine(
     GpuUnavailableError
         If the GPU is asked for by name and cannot be used.
     """
+    threads = checked("threads", threads)
+    device, gpu_memory = checked("device", device), checked("gpu_memory", gpu_memory)
     engine, reason = choose(
         name,
         gpu=lambda: _gpu_engine(device, gpu_memory),
@@ -102,6 +112,8 @@ def create_pair_aligner(
     GpuUnavailableError
         If the GPU is asked for by name and cannot be used.
     """
+    threads, memory = checked("threads", threads), checked("memory", memory)
+    device, gpu_memory = checked("device", device), checked("gpu_memory", gpu_memory)
     asked = device is not None or gpu_memory is not None
     small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
@@ -119,6 +131,17 @@ def create_pair_aligner(
     )
     chosen.fallback = reason
     return chosen
+
+
+def checked(option: str, value: int | None) -> int | None:
+    """Return an engine's option as an int, or None where it was not given.
+
+    Raises
+    ------
+    OptionError
+        If it is no whole number in the option's range.
+    """
+    return None if value is None else whole_number(option, value, *RANGES[option])
 
 
 def count_pairs(number: int) -> str:
@@ -155,8 +178,6 @@ def choose(
         Why ``auto`` does without the GPU; empty otherwise.
     """
     check_choice("engine", name, ENGINES)
-    if threads is not None and threads < 1:
-        raise OptionError("threads", threads, "an integer >= 1")
     given = {option: value for option, value in gpu_options.items() if value is not None}
     if name == "gpu":
         return gpu(), ""

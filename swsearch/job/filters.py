@@ -7,7 +7,6 @@ aligned from the best on until N have passed.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError, OptionError, real_number, whole_number
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
@@ -25,6 +24,12 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """Most unknown identifiers that a message names."""
+
+PERCENTAGES = ("min_identity", "min_query_coverage", "min_subject_coverage")
+"""Filters that take a percentage."""
+
+MOST_SCORE = 2**31 - 1
+"""Largest magnitude of a score: engines hold 32 bits."""
 
 Allowed = npt.NDArray[np.bool_]
 
@@ -53,12 +58,18 @@ class HitFilters:
     exclude_ids: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("min_identity", "min_query_coverage", "min_subject_coverage"):
+        for name in PERCENTAGES:
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= 100:
+            if value is None:
+                continue
+            percentage = real_number(name, value, "a percentage, 0 to 100")
+            if not 0 <= percentage <= 100:
                 raise OptionError(name, value, "a percentage, 0 to 100")
-        if self.min_score is not None and not -math.inf < self.min_score < math.inf:
-            raise OptionError("min_score", self.min_score, "an integer in matrix units")
+            object.__setattr__(self, name, percentage)
+        if self.min_score is not None:
+            expected = f"an integer in matrix units, of magnitude up to {MOST_SCORE:,}"
+            score = whole_number("min_score", self.min_score, -MOST_SCORE, MOST_SCORE, expected)
+            object.__setattr__(self, "min_score", score)
 
     @property
     def needs_alignments(self) -> bool:
@@ -74,6 +85,16 @@ class HitFilters:
             and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
             and (self.min_score is None or pair.score >= self.min_score)
         )
+
+    def doubts(self) -> list[str]:
+        """Say of which percentages it must be asked whether they are meant as shares, 0 to 1: those from 0 to 1."""
+        found = []
+        for name in PERCENTAGES:
+            value = getattr(self, name)
+            if value is not None and 0 < value <= 1:
+                meant = f"{100 * value:g}"
+                found.append(f"{name} {value:g} is {value:g} %; if {meant} % are meant, give {meant}")
+        return found
 
     def described(self) -> dict[str, int | float | str]:
         """Return what is asked for, by name, as reports show it."""

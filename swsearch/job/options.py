@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from swsearch.errors import OptionError, check_choice
+from swsearch.errors import OptionError, check_choice, real_number, whole_number
 from swsearch.job.filters import HitFilters
 from swsearch.masking import Mask, check_mask
 from swsearch.scoring import Mode, Scoring, check_mode
@@ -15,6 +15,9 @@ from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, 
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
+
+MOST_ASKED_FOR = 10**18
+"""Most hits, alignments or residues that may be asked for: it fits 64 bits, and nothing comes near it."""
 
 SortKey = Literal["evalue", "score"]
 """What hits are put in order by."""
@@ -74,8 +77,7 @@ class SearchOptions:
         check_mode(self.mode)
         check_mask("query_mask", self.query_mask)
         check_mask("subject_mask", self.subject_mask, ("database",))
-        if self.max_alignments < 1:
-            raise OptionError("max_alignments", self.max_alignments, "an integer >= 1")
+        self._check_numbers()
         if self.max_alignments > 1 and self.mode != "local":
             raise OptionError(
                 "max_alignments",
@@ -84,13 +86,20 @@ class SearchOptions:
                 "only local alignments may be several",
             )
         check_choice("sort", self.sort, get_args(SortKey))
-        if self.max_hits < 1:
-            raise OptionError("max_hits", self.max_hits, "an integer >= 1")
-        if self.dbsize is not None and self.dbsize < 1:
-            raise OptionError("dbsize", self.dbsize, "a number of residues >= 1")
-        if self.evalue is not None and not self.evalue > 0:
-            raise OptionError("evalue", self.evalue, "a number > 0")
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+
+    def _check_numbers(self) -> None:
+        """Check what is counted and measured; numbers of numpy become Python's, which reports can hold."""
+        for name in ("max_hits", "max_alignments", "dbsize"):
+            value = getattr(self, name)
+            if value is not None or name != "dbsize":
+                expected = f"a number of residues from 1 to {MOST_ASKED_FOR:.0e}" if name == "dbsize" else ""
+                object.__setattr__(self, name, whole_number(name, value, 1, MOST_ASKED_FOR, expected))
+        if self.evalue is not None:
+            evalue = real_number("evalue", self.evalue, "a number > 0")
+            if evalue <= 0:
+                raise OptionError("evalue", self.evalue, "a number > 0")
+            object.__setattr__(self, "evalue", evalue)
 
     @property
     def statistics(self) -> KarlinAltschul | None:

@@ -55,8 +55,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("6", ("tabular",), (".tsv", ".tab", ".txt", ".m8", ".out"), "text", TabularWriter),
     Kind("7", ("commented",), (), "text", CommentedWriter),
     Kind("10", ("csv",), (".csv",), "text", CommaSeparatedWriter),
-    Kind("15", ("blast-json",), (".json",), "json", BlastJsonWriter),
-    Kind("json", ("jsonl",), (".jsonl", ".ndjson"), "json", JsonLinesWriter),
+    Kind("15", ("json", "blast-json"), (".json",), "json", BlastJsonWriter),
+    Kind("jsonl", ("ndjson",), (".jsonl", ".ndjson"), "jsonl", JsonLinesWriter),
     Kind("sam", (), (".sam",), "sam", SamWriter),
     Kind("paf", (), (".paf",), "paf", PafWriter),
     Kind("html", (), (".html", ".htm"), "html", HtmlWriter),
@@ -104,7 +104,7 @@ def create_writer(outfmt: str, stream: IO[Any]) -> Writer:
     Parameters
     ----------
     outfmt : str
-        A format's number or name, then, for tables, columns: ``"6"``, ``"6 qseqid sseqid score"``, ``"json"``.
+        A format's number or name, then, for tables, columns: ``"6"``, ``"6 qseqid sseqid score"``, ``"jsonl"``.
     stream : file object
         Where to write: text, or bytes where the format's writer is a `BinaryWriter`.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from swsearch.errors import OptionError
+from swsearch.report.base import did_you_mean
 from swsearch.report.pair_sam import PairPafWriter, PairSamWriter
 from swsearch.report.pair_writers import BlockWriter, CigarWriter, JsonWriter, PairRun, PairWriter
 
@@ -11,16 +14,36 @@ PAIR_FORMATS: dict[str, type[PairWriter]] = {
     "cigar": CigarWriter,
     "sam": PairSamWriter,
     "paf": PairPafWriter,
-    "json": JsonWriter,
+    "jsonl": JsonWriter,
     "score": PairWriter,
 }
 """Every format of pairs and its writer."""
+
+PAIR_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".paf": "paf", ".sam": "sam"}
+"""Ends of file names that mean a format of pairs."""
 
 
 def check_format(name: str) -> None:
     """Raise `OptionError` if there is no such format."""
     if name not in PAIR_FORMATS:
-        raise OptionError("outfmt", name, f"one of {', '.join(PAIR_FORMATS)}")
+        raise OptionError(
+            "outfmt", name, f"one of {', '.join(PAIR_FORMATS)}", did_you_mean(name.lower(), PAIR_FORMATS, 1)
+        )
+
+
+def format_of_file(path: str | None) -> str:
+    """Return the format that a file's name means: that of its extension, else blocks.
+
+    Raises
+    ------
+    OptionError
+        If the extension means a format that pairs do not have.
+    """
+    extension = PurePath(path or "").suffix.lower()
+    if extension == ".json":
+        remedy = "a .json file holds one document, pairs are written a line each"
+        raise OptionError("output", path, "another extension, such as .jsonl", remedy)
+    return PAIR_EXTENSIONS.get(extension, "pairwise")
 
 
 def create_pair_writer(name: str, run: PairRun) -> PairWriter:

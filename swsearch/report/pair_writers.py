@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -188,6 +188,7 @@ class BlockWriter(AlignmentWriter):
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
+        query, subject = (replace(one, identifier=_word(one.identifier)) for one in (query, subject))
         length, scoring, rule = pair.length, pair.scoring, "#" + "=" * 39
         names = [headers.identifier(one.identifier) for one in (query, subject)]
 
@@ -222,6 +223,11 @@ class BlockWriter(AlignmentWriter):
         return ("#" + "-" * 39 + "\n") * 2
 
 
+def _word(name: str) -> str:
+    """Return a name as a block's lines can hold it: they are read as words between blanks."""
+    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in name) or "_"
+
+
 def blocks(pair: PairAlignment, query_name: str, subject_name: str) -> list[str]:
     """Return the lines of the blocks; none for an alignment without columns."""
     top, _, bottom = pair.rows()
@@ -250,5 +256,5 @@ def emboss_marks(pair: PairAlignment) -> str:
     a, b = pair.paired_codes
     marks = np.full(pair.length, ord(" "), dtype=np.uint8)
     similar = np.where(pair.scoring.matrix.scores[a, b] > 0, ord(":"), ord("."))
-    marks[pair.column_ops == ord("M")] = np.where(a == b, ord("|"), similar)
+    marks[pair.column_ops == ord("M")] = np.where(pair.same, ord("|"), similar)
     return marks.tobytes().decode("ascii")

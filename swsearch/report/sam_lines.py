@@ -62,11 +62,11 @@ def differences(pair: PairAlignment) -> int:
 
 
 def md_tag(pair: PairAlignment) -> str:
-    """Return SAM's MD: lengths of runs of equal letters, unlike subject letters, deleted ones after ``^``."""
+    """Return SAM's MD: lengths of runs of identities, unlike subject letters, deleted ones after ``^``."""
     top, _, bottom = (np.frombuffer(row.encode("ascii"), dtype=np.uint8) for row in pair.rows())
     kept = bottom != ord("-")
     top, bottom = top[kept], bottom[kept]
-    at = np.flatnonzero(top != bottom)
+    at = np.flatnonzero(pair.unlike[kept])
     letters = bottom[at].tobytes().decode("ascii")
     parts: list[str] = []
     begin, deleting = 0, False

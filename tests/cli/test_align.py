@@ -105,9 +105,9 @@ def test_dna(tmp_path):
 
 
 def test_stdin(a, b):
-    expected = run("align", a, b, "--outfmt", "json").stdout
+    expected = run("align", a, b, "--outfmt", "jsonl").stdout
     for first, second, source in (("-", b, a), (a, "-", b)):
-        done = run("align", first, second, "--outfmt", "json", input=source.read_text())
+        done = run("align", first, second, "--outfmt", "jsonl", input=source.read_text())
         assert done.stdout == expected
     assert json.loads(expected.splitlines()[0])["query"]["id"] == "one"
 
@@ -122,7 +122,7 @@ def test_output_to_a_file(a, b, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "parts"),
     [
-        (["align", "{a}"], 1, ["Missing argument", "B"]),
+        (["align", "{a}"], 1, ["swsearch align: B is missing"]),
         (["align", "{a}", "missing.fasta"], 1, ["missing.fasta"]),
         (["align", "{empty}", "{b}"], 1, ["empty.fasta", "no FASTA records"]),
         (["align", "{a}", "{bad}"], 1, ["bad.fasta: record 'second' line 4: '-' is a gap character", "(column 2)"]),

@@ -165,7 +165,7 @@ def test_engines_give_the_same_bytes(tmp_path, queries):
     lines = queries.read_text().split(">")[1:3]
     small = tmp_path / "small.fasta"
     small.write_text("".join(f">{entry}" for entry in lines))
-    for outfmt in ("0", "5", "6", "7", "15", "json", "sam", "paf"):
+    for outfmt in ("0", "5", "6", "7", "15", "jsonl", "sam", "paf"):
         outputs = [
             run("search", small, queries, "--engine", engine, "--outfmt", outfmt, "--evalue", 1000).stdout
             for engine in ("cpu", "reference")
@@ -183,13 +183,17 @@ def test_output_to_a_file(queries, database, tmp_path):
     ("arguments", "code", "parts"),
     [
         (["search", "{q}"], 1, ["SUBJECTS"]),
-        (["search", "{q}", "{d}", "--fast"], 1, ["No such option", "--fast"]),
+        (["search", "{q}", "{d}", "--fats"], 1, ["swsearch search has no option --fats"]),
         (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["gap_open: got -11, expected an integer >= 0"]),
         (["search", "{q}", "{d}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'", "BLOSUM62"]),
         (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
         (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
         (["search", "{q}", "{d}", "--evalue", "0"], 1, ["evalue: got 0.0"]),
-        (["search", "{q}", "{d}", "--statistics", "blast"], 1, ["--statistics", "'blast'", "'published'"]),
+        (
+            ["search", "{q}", "{d}", "--statistics", "blast"],
+            1,
+            ["--statistics: got 'blast', expected one of auto, published"],
+        ),
         (
             ["search", "{q}", "{d}", "--statistics", "published", "--gap-open", "3"],
             1,
@@ -222,10 +226,15 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["align", "MKV", "MK1V"], 1, ["'1' is a digit"]),
         (["align", "MKV", "MKV", "--match", "2"], 1, ["--match and --mismatch go with --alphabet dna"]),
         (["align", "ACGT", "ACGT", "--alphabet", "dna", "--match", "2", "--matrix", "NUC.4.4"], 1, ["--matrix"]),
-        (["align", "MKV", "MKV", "--outfmt", "bam"], 1, ["one of pairwise, cigar, sam, paf, json, score"]),
+        (["align", "MKV", "MKV", "--outfmt", "bam"], 1, ["one of pairwise, cigar, sam, paf, jsonl, score"]),
+        (["align", "MKV", "MKV", "--outfmt", "json"], 1, ["outfmt: got 'json'", "did you mean jsonl?"]),
+        (["align", "MKV", "MKV", "-o", "x.json"], 1, ["output: got 'x.json'", ".jsonl", "holds one document"]),
+        (["align", "MKV", "MKV", "--outfmt", "jsonl", "-o", "x.json"], 1, ["output: got 'x.json'"]),
+        (["search", "{q}", "{d}", "--outfmt", "jsonl", "-o", "x.json"], 1, ["x.json means --outfmt 15"]),
+        (["search", "{q}", "{d}", "--outfmt", "json", "-o", "x.jsonl"], 1, ["x.jsonl means --outfmt jsonl"]),
         (["align", "MKV" * 9, "MKV" * 9000, "--memory", "1K"], 4, ["takes more memory"]),
         (["bench", "{q}"], 1, ["both QUERIES and SUBJECTS"]),
-        (["nonsense"], 1, ["No such command"]),
+        (["nonsense"], 1, ["has no command 'nonsense'", "search"]),
     ],
 )
 def test_wrong_use_is_told_and_leaves_nothing(arguments, code, parts, queries, database, tmp_path):
@@ -415,7 +424,7 @@ def test_align_prints_blocks(tmp_path):
         run("align", a, b, "--outfmt", "cigar", "--mode", "local", "--gap-open", 5).stdout
         == "A_1\tB_1\t36\t1\t10\t1\t9\t3M1I6M\n"
     )
-    record = json.loads(run("align", a, b, "--outfmt", "json").stdout)
+    record = json.loads(run("align", a, b, "--outfmt", "jsonl").stdout)
     assert (record["score"], record["cigar"]) == (17, "3M1I6M2I")
     assert run("align", "ACGTTTACGT", "ACGTACGT", "--alphabet", "dna", "--outfmt", "score").stdout == "A_1\tB_1\t28\n"
     two = tmp_path / "two.fasta"

@@ -78,5 +78,5 @@ def test_results_are_those_of_the_cpu(engines, subjects, examples, tmp_path, nam
     found = [list(swsearch.search(queries, subjects, engine=engine, **OPTIONS[name])) for engine in engines]
     assert sum(len(result.hits) for result in found[1]) > 20
     assert found[0] == found[1]
-    for outfmt in ("json", "html", "5", "6 std zscore evalue_published qcovs", "0"):
+    for outfmt in ("jsonl", "html", "5", "6 std zscore evalue_published qcovs", "0"):
         assert written(found[0], outfmt) == written(found[1], outfmt), outfmt

@@ -187,7 +187,7 @@ def test_the_command_line_filters_and_says_so(examples):
     said = "min_score 600, min_identity 80.0, min_query_coverage 99.0, min_subject_coverage 50.0"
     assert f"\n# Options: {said}\n" in run(*files, *filters, "--outfmt", 7)
     assert f"Options: {said}"[:40] in run(*files, *filters, "--outfmt", 0)
-    parameters = json.loads(run(*files, *filters, "--outfmt", "json").splitlines()[0])["parameters"]
+    parameters = json.loads(run(*files, *filters, "--outfmt", "jsonl").splitlines()[0])["parameters"]
     assert parameters["min_query_coverage"] == 99.0
     assert "Options" not in run(*files, "--outfmt", 7)
 

@@ -64,7 +64,7 @@ def found(examples, sample):
     }
 
 
-def text_of(results, outfmt="json"):
+def text_of(results, outfmt="jsonl"):
     stream = io.StringIO()
     writer = report.create_writer(outfmt, stream)
     for number, result in enumerate(results):

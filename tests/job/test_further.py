@@ -185,9 +185,9 @@ def test_every_format_shows_them(files):
     commented = run(files, *several, "--outfmt", 7)
     assert "# Options: sort score, max_alignments 5\n" in commented
     assert "# 4 hits found\n" in commented
-    hits = json.loads(run(files, *several, "--outfmt", "json"))["hits"]
+    hits = json.loads(run(files, *several, "--outfmt", "jsonl"))["hits"]
     assert [[each["cigar"] for each in hit["further_alignments"]] for hit in hits] == [["15M", "12M"], []]
-    assert "further_alignments" not in run(files, "--outfmt", "json")
+    assert "further_alignments" not in run(files, "--outfmt", "jsonl")
     text = run(files, *several, "--outfmt", 0)
     assert (text.count(">repeats"), text.count(" Score = ")) == (1, 4)
     assert text.count("\n\n\n Score = ") == 2  # as blastp sets them apart

@@ -16,7 +16,7 @@ def strict(constant: str) -> float:
     raise AssertionError(f"{constant} is not JSON")
 
 
-def lines(*results: SearchResult, outfmt: str = "json") -> list[dict[str, Any]]:
+def lines(*results: SearchResult, outfmt: str = "jsonl") -> list[dict[str, Any]]:
     text = report(outfmt, *results)
     return [json.loads(line, parse_constant=strict) for line in text.removesuffix("\n").split("\n")]
 
@@ -45,7 +45,7 @@ def test_an_object_a_query() -> None:
         ],
     }  # fmt: skip
     assert second["hits"] == []
-    (again,) = lines(result, outfmt="jsonl")
+    (again,) = lines(result, outfmt="ndjson")
     assert again == first
 
 
@@ -72,7 +72,7 @@ def test_what_json_cannot_say_is_null(value: float) -> None:
 
 def test_hostile_headers_survive_or_are_replaced() -> None:
     description = 'tab\t \x1b[1m \x00 \x01two \u2028 \x85 \u00fc \U0001f9ec " \\ \udcff'
-    text = report("json", make_result(("q\udc80", "", QUERY), [("s", description, SUBJECT)]))
+    text = report("jsonl", make_result(("q\udc80", "", QUERY), [("s", description, SUBJECT)]))
     assert text.isascii()
     assert len(text.splitlines()) == 1
     parsed = json.loads(text)

@@ -25,10 +25,10 @@ from swsearch.report.outputs import Output, pair_outputs
         (["-"], [], ["6"]),
         (["hits"], [], ["6"]),
         (["/dev/null"], [], ["6"]),
-        (["/dev/stdout"], ["json"], ["json"]),
+        (["/dev/stdout"], ["jsonl"], ["jsonl"]),
         (["/dev/null", "/dev/null"], [], ["6", "6"]),
         (["a.tsv", "b.tab", "c.txt", "d.CSV"], [], ["6", "6", "6", "10"]),
-        (["a.xml", "b.json", "c.jsonl", "d.sam", "e.paf"], [], ["5", "15", "json", "sam", "paf"]),
+        (["a.xml", "b.json", "c.jsonl", "d.sam", "e.paf"], [], ["5", "15", "jsonl", "sam", "paf"]),
         (["a.txt", "b.json", "c.unheard"], ["0", "json", "6 qseqid"], ["0", "json", "6 qseqid"]),
         (["-", "b.xml"], ["7", "xml"], ["7", "xml"]),
     ],
@@ -146,3 +146,13 @@ def test_bytes_go_through_a_pipe(examples, tmp_path):
     (source,) = json.loads(table.schema.metadata[b"swsearch"])["database"]["sources"]
     digest = hashlib.sha256((examples / "data" / "swissprot_sample.fasta.gz").read_bytes()).hexdigest()
     assert (source["sha256"], source["records"]) == (digest, 3575)
+
+
+def test_a_name_and_the_extension_of_that_name_mean_the_same():
+    from swsearch.report.pair_formats import PAIR_FORMATS, format_of_file
+
+    for name in (*report.FORMATS, *PAIR_FORMATS):
+        kind = report.kind_of_file(f"hits.{name}")
+        assert kind is None or kind is report.kind_of(name)
+        if name != "json":
+            assert format_of_file(f"pairs.{name}") in (name if name in PAIR_FORMATS else "jsonl", "pairwise")

@@ -210,7 +210,7 @@ def test_pafpy_reads_the_paf(run):
 
 def test_cigar_json_and_score_say_the_same(run):
     lines, pairs = written("cigar", run)
-    records = [json.loads(line) for line in written("json", run)[0].splitlines()]
+    records = [json.loads(line) for line in written("jsonl", run)[0].splitlines()]
     scores = written("score", run)[0].splitlines()
     for line, record, score, pair in zip(lines.splitlines(), records, scores, pairs, strict=True):
         fields = line.split("\t")
@@ -256,7 +256,7 @@ def test_nothing_aligned():
     assert body == ["q1\t4\t*\t0\t255\t*\t*\t0\t0\tMKV\t*\tAS:i:0", "q2\t4\t*\t0\t255\t*\t*\t0\t0\t*\t*\tAS:i:0"]
     assert "# Length: 0\n" in written("pairwise", run)[0]
     assert written("cigar", run)[0].splitlines()[0] == "q1\ts1\t0\t1\t0\t1\t0\t*"
-    records = [json.loads(line) for line in written("json", run)[0].splitlines()]
+    records = [json.loads(line) for line in written("jsonl", run)[0].splitlines()]
     assert [(record["score"], record["cigar"]) for record in records] == [(0, "")] * 2
 
 
@@ -306,3 +306,61 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
         text = writer.begin() + writer.write(pair, run.queries[0], run.subjects[0]) + writer.end()
         assert time.perf_counter() - begun < 10, name  # a tenth of it on an idle machine
         assert text
+
+
+NAMES = [
+    "a",
+    "q:1",
+    "#x",
+    "a_very_long_name_that_is_cut",
+    "sp|P1|X",
+    "12",
+    "-",
+    "1 2",
+    "\N{NO-BREAK SPACE}",
+    "",
+    "\x1b[31m",
+]
+
+
+def assorted(count):
+    """Yield runs of one pair that differ in everything that shapes blocks; the same ones every time."""
+    generator = np.random.default_rng(3)
+    for number in range(count):
+        letters = (4, 20)[number % 2]
+        matrix = (DNA_SCORING, Scoring())[number % 2].matrix
+        scoring = Scoring(matrix, *((10, 1), (0, 1), (1, 0), (30, 0))[number // 7 % 4])
+        m, n = (
+            int(generator.integers(0, most)) for most in ((4, 130), (130, 4), (130, 130), (3, 3))[number // 3 % 4]
+        )
+        query = generator.integers(0, letters, m).astype(np.uint8)
+        subject = generator.integers(0, letters, n).astype(np.uint8)
+        if number % 5 and m:
+            subject = np.concatenate([subject[:20], query[int(generator.integers(m)) :], subject[20:]])
+        first, second = (NAMES[int(generator.integers(len(NAMES)))] for _ in range(2))
+        yield make_run({first: query}, {second: subject}, scoring, MODES[number % 3])
+
+
+@pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_alignio_reads_every_block(count):
+    lone, empty = 0, 0
+    for run in assorted(count):
+        text, (pair,) = written("pairwise", run)
+        (alignment,) = AlignIO.parse(io.StringIO(text), "emboss")
+        rows = [str(record.seq) for record in alignment]
+        assert rows == [pair.query_row(), pair.subject_row()], text
+        assert alignment.annotations["identity"] == pair.identities
+        lone += any(len(row[at : at + 50].replace("-", "")) == 1 for row in rows for at in range(0, len(row), 50))
+        empty += not pair.length
+    assert min(lone, empty) >= count // 20
+
+
+def test_every_format_counts_u_and_t_as_identical():
+    query, subject = "GGAUUCUUGNNUA", "GGATTCAGTTGNNTACC"
+    for outfmt in PAIR_FORMATS:
+        texts = [
+            written(outfmt, make_run({"q": read}, {"s": subject}, DNA_SCORING, "semiglobal"))[0]
+            for read in (query, query.replace("U", "T"))
+        ]
+        # letters are shown as they were given, everything else is the same
+        assert texts[0].replace("U", "T") == texts[1].replace("U", "T")

@@ -74,7 +74,7 @@ def test_alignments_are_asked_for_only_when_a_column_needs_them() -> None:
     outfmt = "6 qseqid sseqid qlen slen score evalue bitscore stitle salltitles subject_index"
     assert not create_writer(outfmt, io.StringIO()).needs_alignments
     assert table(outfmt, make_result(may_align=False))[0][:5] == ["q1", "s1", "70", "72", "293"]
-    for name in ("6", "7", "10", "6 qseqid length", "0", "json"):
+    for name in ("6", "7", "10", "6 qseqid length", "0", "jsonl"):
         assert create_writer(name, io.StringIO()).needs_alignments
     for column in COLUMNS.values():
         if not column.needs_alignment:
@@ -176,7 +176,7 @@ def test_merged_headers() -> None:
     assert rows[1] == ["a", "a", "a<>b"]
 
 
-@pytest.mark.parametrize("outfmt", ["6 " + " ".join(COLUMNS), "7", "10", "0", "json"])
+@pytest.mark.parametrize("outfmt", ["6 " + " ".join(COLUMNS), "7", "10", "0", "jsonl"])
 @pytest.mark.parametrize("subject", ["", "W"])
 def test_alignments_without_pairs_do_not_crash(outfmt: str, subject: str) -> None:
     for mode in ("global", "semiglobal"):

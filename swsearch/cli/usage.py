@@ -1,0 +1,289 @@
+"""What may be typed: every word is looked at before it is parsed, so that what is wrong is told in our own words.
+
+The parser underneath takes ``-out=x`` for ``-o`` with the value ``ut=x``, as POSIX has it. Here a word with one dash
+that spells an option, ours or another program's, is no cluster of letters. typer takes the classes as ``cls``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from swsearch.cli import foreign
+from swsearch.cli.numbers import Refused
+from swsearch.errors import SHOWN, InputError, OptionError
+
+UsageError: Any = typer.BadParameter.__bases__[0]
+"""The parser's own error; typer exports only its descendant."""
+
+LIKE = 0.8
+"""Similarity, by `difflib`, from which a word is taken for a misspelt one."""
+
+LEAST_OF_A_NAME = 3
+"""Letters of an option's name from which it is recognized."""
+
+
+class OneCommand(TyperCommand):
+    """A command whose words are checked, and whose errors are sentences of ours."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Check the words, then parse them."""
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        line = _Line(self, ctx)
+        line.check(args)
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            raise line.translated(error) from None
+
+
+class CommandGroup(TyperGroup):
+    """A command with subcommands, of which the same is true."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Check the words up to the subcommand, then parse them."""
+        if args and not ctx.resilient_parsing:
+            line = _Line(self, ctx)
+            line.check(args)
+            if line.words and line.words[0] not in self.commands:
+                raise InputError(_no_such_command(line.path, line.words[0], list(self.commands)))
+            if not line.words and not line.helps:
+                raise InputError(f"{line.path}: expected a command, one of {', '.join(self.commands)}")
+        return super().parse_args(ctx, args)
+
+
+class _Line:
+    """The words after a command's name.
+
+    Attributes
+    ----------
+    path : str
+        The command with those above it, such as ``swsearch db build``.
+    words : list of str
+        What is neither an option nor a value of one.
+    given : dict of str to str
+        The last value of each option, by the option's first spelling.
+    helps : bool
+        Whether there is an option that ends the command at once, such as ``--help``.
+    """
+
+    def __init__(self, command: Any, ctx: typer.Context) -> None:
+        self.path = _path(ctx)
+        self.words: list[str] = []
+        self.given: dict[str, str] = {}
+        self.helps = False
+        self._group = isinstance(command, TyperGroup)
+        self._commands = list(command.commands) if self._group else []
+        params = command.get_params(ctx)
+        self._arguments = [each for each in params if each.param_type_name == "argument"]
+        self._required = [each for each in params if each.param_type_name == "option" and each.required]
+        self._options = {
+            spelling: each
+            for each in params
+            if each.param_type_name == "option"
+            for spelling in (*each.opts, *each.secondary_opts)
+        }
+
+    def check(self, args: list[str]) -> None:
+        """Raise `InputError` for the first word that cannot be meant, or if one is missing."""
+        rest = list(args)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                self.words += rest
+                break
+            if word[:1] != "-" or word == "-":
+                self.words.append(word)
+                if self._group:
+                    break
+                continue
+            name, equals, value = word.partition("=")
+            option = self._options.get(name)
+            if option is None or (equals and not name.startswith("--")):
+                self._check_short(word, rest)
+            elif equals and not _takes_value(option):
+                raise InputError(f"{self.path}: {name} takes no value, got {_cut(value)!r}")
+            else:
+                self._take(name, option, value if equals else None, rest)
+        if not self.helps and not self._group:
+            self._check_missing()
+
+    def translated(self, error: Any) -> Exception:
+        """Return the parser's error in our words; an order to show the help as it is."""
+        if type(error).__name__ == "NoArgsIsHelpError":
+            return error  # type: ignore[no-any-return]
+        option = getattr(error, "param", None)
+        if option is None:
+            return InputError(f"{self.path}: {error.format_message()}")
+        name = _longest(option.opts)
+        value = self.given.get(option.opts[0], "")
+        if isinstance(error, Refused):
+            return OptionError(name, value, error.expected, error.remedy)
+        choices = _choices(option)
+        if not choices:
+            return OptionError(name, value, "another value", f"{self.path} --help describes it")
+        return OptionError(name, value, f"one of {', '.join(choices)}", _did_you_mean(value, choices))
+
+    def _take(self, name: str, option: Any, value: str | None, rest: list[str]) -> None:
+        """Take an option and the value that it may need from the words after it."""
+        self.helps = self.helps or option.is_eager
+        if not _takes_value(option):
+            return
+        attached, given = value is not None, ""
+        if value is None:
+            given = ", got nothing"
+            value = rest.pop(0) if rest else ""
+            if value in self._options:
+                given, value = f", got the option {value}", ""
+        if not value:
+            shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
+            raise InputError(f"{self.path}: {name} needs a value{'' if attached else given}; expected {shown}")
+        self.given[option.opts[0]] = value
+
+    def _check_short(self, word: str, rest: list[str]) -> None:
+        """Take a word of several options with one letter each, the last of which may have its value attached."""
+        self._refuse_long(word, rest)
+        for place, letter in enumerate(word[1:], 1):
+            option = self._options.get(f"-{letter}")
+            if option is None:
+                raise InputError(self._no_such_option(word, rest))
+            attached = word[place + 1 :]
+            if attached[:1] == "=":
+                if not _takes_value(option):
+                    raise InputError(f"{self.path}: -{letter} takes no value, got {_cut(attached[1:])!r}")
+                name, shown = _longest(option.opts), shlex.quote(_cut(attached[1:]))
+                raise InputError(f"{self.path}: got {_cut(word)}; did you mean {name} {shown}, or -{letter} {shown}?")
+            self._take(f"-{letter}", option, attached if attached and _takes_value(option) else None, rest)
+            if _takes_value(option):
+                break
+
+    def _refuse_long(self, word: str, rest: list[str]) -> None:
+        """Refuse a word that is no option of ours, or is one with another spelling."""
+        if word.startswith("--"):
+            raise InputError(self._no_such_option(word, rest))
+        name = word[1:].partition("=")[0]
+        stem = re.match("[A-Za-z_-]*", name)[0]  # type: ignore[index]
+        if len(stem) < LEAST_OF_A_NAME:
+            return
+        # a letter with a value attached is a word of the user's own, which may be anything: -ohits
+        takes_rest = any(_takes_value(self._options[f"-{c}"]) for c in name if f"-{c}" in self._options)
+        own = {foreign.plain(each) for each in self._options if each.startswith("--")}
+        if takes_rest and not _spells(foreign.plain(stem), own, foreign.names(self.path)):
+            return
+        if not all(f"-{letter}" in self._options for letter in name) or takes_rest:
+            raise InputError(self._no_such_option(word, rest))
+
+    def _no_such_option(self, word: str, rest: list[str]) -> str:
+        """Say that there is no such option, and which one may be meant."""
+        name, equals, value = word.partition("=")
+        following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
+        problem = f"{self.path} has no option {_cut(name)}"
+        wanted = foreign.plain(name)
+        own = {foreign.plain(spelling): spelling for spelling in self._options if spelling.startswith("--")}
+        advice = foreign.advice(self.path, wanted)
+        if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
+            advice, following = foreign.advice(self.path, word[1]), word[2:]
+        if wanted not in own and advice:
+            if advice not in self._options:
+                return f"{problem}: {advice}"
+            meant = [advice]
+        else:
+            meant = [own[wanted]] if wanted in own else _like(wanted, own)
+        if not meant and self._group:
+            return f"{problem}; options follow a command, one of {', '.join(self._commands)}"
+        if not meant:
+            return f"{problem}; {self.path} --help lists what there is"
+        one = self._options[meant[0]]
+        shown = f" {shlex.quote(_cut(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
+        return f"{problem}; did you mean {' or '.join(meant)}{shown}?"
+
+    def _check_missing(self) -> None:
+        """Raise `InputError` where a word is missing, or one is too many."""
+        names = [(each.metavar or each.name.upper()).strip("[]").removesuffix("...") for each in self._arguments]
+        if not any(each.nargs == -1 for each in self._arguments) and len(self.words) > len(names):
+            further = shlex.quote(_cut(self.words[len(names)]))
+            expected = " and ".join(names) or "no arguments"
+            raise InputError(f"{self.path}: got {further} in addition, expected {expected}; quote values with blanks")
+        needed = [name for name, each in zip(names, self._arguments, strict=True) if each.required]
+        if len(self.words) < len(needed):
+            raise InputError(
+                f"{self.path}: {needed[len(self.words)]} is missing, expected {self.path} {' '.join(needed)}; "
+                f"{self.path} --help describes it"
+            )
+        for option in self._required:
+            if option.opts[0] not in self.given:
+                shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
+                raise InputError(f"{self.path}: {shown} is missing; {self.path} --help describes it")
+
+
+def _cut(text: str) -> str:
+    """Return the beginning of what was typed, if it is long."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _path(ctx: Any) -> str:
+    """Return the names of a command and those above it; the program has one name, however it was started."""
+    names = []
+    while ctx.parent is not None:
+        names.append(str(ctx.info_name))
+        ctx = ctx.parent
+    return " ".join(["swsearch", *reversed(names)])
+
+
+def _takes_value(option: Any) -> bool:
+    return not option.is_flag and not option.count
+
+
+def _longest(spellings: Iterable[str]) -> str:
+    """Return the name that says most: the first with two dashes, where there is one."""
+    spelled = list(spellings)
+    return next((each for each in spelled if each.startswith("--")), spelled[0])
+
+
+def _choices(option: Any) -> list[str]:
+    """Return the values that an option is limited to, which versions of typer keep in different places."""
+    of_type = getattr(getattr(option, "type", None), "choices", None)
+    found = of_type or getattr(getattr(option, "type_descriptor", None), "choices", None) or ()
+    return [str(getattr(each, "value", each)) for each in found]
+
+
+def _spells(stem: str, own: set[str], others: set[str]) -> bool:
+    """Say whether a word with one dash is a name, and not a letter with a value attached."""
+    return stem in others or any(each[:2] == stem[:2] for each in _like(stem, {each: each for each in own}))
+
+
+def _like(wanted: str, known: dict[str, str]) -> list[str]:
+    """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
+    if wanted in known:
+        return [known[wanted]]
+    if len(wanted) >= LEAST_OF_A_NAME and (begun := [known[each] for each in known if each.startswith(wanted)]):
+        return begun[:2]
+    import difflib
+
+    return [known[each] for each in difflib.get_close_matches(wanted, list(known), n=2, cutoff=LIKE)]
+
+
+def _did_you_mean(given: str, known: Iterable[str]) -> str:
+    found = _like(given.lower(), {each: each for each in known})
+    return f"did you mean {' or '.join(found)}?" if found else ""
+
+
+def _no_such_command(path: str, name: str, commands: list[str]) -> str:
+    problem = f"{path} has no command {_cut(name)!r}"
+    if meant := list(_commands_like(path, name, commands)):
+        return f"{problem}; did you mean {' or '.join(meant)}?"
+    return f"{problem}; expected one of {', '.join(commands)}"
+
+
+def _commands_like(path: str, name: str, commands: list[str]) -> Iterator[str]:
+    if other := foreign.command(path, name.lower()):
+        yield other
+        return
+    for each in _like(name.lower(), {each: each for each in commands}):
+        yield f"{path} {each}"
