@@ -32,7 +32,7 @@ from swsearch.db.format import (
 from swsearch.db.inputs import Input
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
-from swsearch.errors import OptionError, OutputError
+from swsearch.errors import OptionError, OutputError, check_flag
 from swsearch.masking import Mask, check_mask
 
 BUILD_MEMORY = 512 * MIB
@@ -328,8 +328,7 @@ def build_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
-    if not isinstance(overwrite, bool):
-        raise OptionError("overwrite", overwrite, "True or False")
+    check_flag("overwrite", overwrite)
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress)

@@ -44,7 +44,7 @@ from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, shown
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
 from swsearch.masking import MASKS, Mask, check_mask
 
 MOST_BYTES = 1 << 62
@@ -389,8 +389,7 @@ class Database:
         """
         if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
-        if not isinstance(mixed, (bool, np.bool_)):
-            raise OptionError("mixed", mixed, "True or False")
+        check_flag("mixed", mixed)
         if mask is not None:
             check_choice("mask", mask, MASKS)
         runs: list[tuple[Segment, int, int]] = []

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, create_pair_aligner
-from swsearch.errors import InputError, OptionError, check_choice
+from swsearch.errors import InputError, OptionError, check_choice, check_flag
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
@@ -196,8 +194,7 @@ def search(
         sort,
         distribution,
     )
-    if not isinstance(distribution, (bool, np.bool_)):
-        raise OptionError("distribution", distribution, "True or False")
+    check_flag("distribution", distribution)
     _check_callable(progress)
     check_subjects(subjects)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries")

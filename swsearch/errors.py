@@ -69,6 +69,12 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise OptionError(name, value, f"one of {', '.join(choices)}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise `OptionError` unless an option's value is True or False, of numpy too."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise OptionError(name, value, "True or False")
+
+
 class SequenceError(InputError):
     """A sequence or sequence file that cannot be read.
 
