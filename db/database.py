@@ -395,8 +395,7 @@ class Database:
         """
         if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
-        if not isinstance(mixed, (bool, np.bool_)):
-            raise OptionError("mixed", mixed, "True or False")
+        check_flag("mixed", mixed)
         if mask is not None:
             check_choice("mask", mask, MASKS)
         runs: list[tuple[Segment, int, int]] = []
