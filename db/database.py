@@ -201,8 +201,9 @@ class Database:
         allow_dna: bool = False,
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        options: dict[str, Any] = {"memory": memory, "overwrite": overwrite, "progress": progress}
-        build_database(inputs, output, **options, mask=mask, allow_dna=allow_dna)
+        build_database(
+            inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna
+        )
         return cls.open(output)
 
     @classmethod
