@@ -18,6 +18,7 @@ from swsearch.db.build import (
     replacement,
 )
 from swsearch.db.database import Database
+from swsearch.db.dna import check_allow_dna
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import USER_BLOCK, UserBlock
 from swsearch.db.layout import Layout
@@ -51,6 +52,7 @@ def append_database(
         As for `build_database`; the database is then as it was.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
+    check_allow_dna(allow_dna)
     with Database.open(path) as database:
         mask = database.mask
     check_mask("mask", mask)

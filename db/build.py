@@ -14,7 +14,7 @@ from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
-from swsearch.db.dna import DnaWatch
+from swsearch.db.dna import DnaWatch, check_allow_dna
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -329,6 +329,7 @@ def build_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
+    check_allow_dna(allow_dna)
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna)

@@ -29,7 +29,7 @@ from swsearch.db.build import (
     output_errors,
     read_inputs,
 )
-from swsearch.db.dna import DnaWatch
+from swsearch.db.dna import DnaWatch, check_allow_dna
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -262,6 +262,7 @@ class Database:
             If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
         check_mask("mask", mask)
+        check_allow_dna(allow_dna)
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
             batches = record_batches(records)
@@ -298,6 +299,7 @@ class Database:
         """
         names, memory = checked_inputs(inputs), checked_memory(memory)
         check_mask("mask", mask)
+        check_allow_dna(allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:

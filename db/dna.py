@@ -15,7 +15,7 @@ import numpy.typing as npt
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.fasta import RecordBatch, header_text
-from swsearch.errors import SequenceError, SwsearchWarning
+from swsearch.errors import OptionError, SequenceError, SwsearchWarning
 
 ENOUGH_BASES = 20
 """Bases (A, C, G, T, U) from which on letters are taken for DNA."""
@@ -56,6 +56,12 @@ def _is_dna(present: IntArray, bases: IntArray, codes: IntArray) -> _Flags:
     """Say of sets of letters, shape (n,), whether they are DNA: enough of it, and all four bases."""
     all_bases: _Flags = present & ~_CODE == _EACH_BASE
     return all_bases & (bases >= ENOUGH_BASES) & (bases >= BASES_PER_CODE * codes)
+
+
+def check_allow_dna(allow_dna: object) -> None:
+    """Raise `OptionError` unless an option says yes or no."""
+    if not isinstance(allow_dna, (bool, np.bool_)):
+        raise OptionError("allow_dna", allow_dna, "True or False")
 
 
 class DnaWatch:
