@@ -205,8 +205,9 @@ class Database:
         allow_dna: bool = False,
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        options: dict[str, Any] = {"memory": memory, "overwrite": overwrite, "progress": progress}
-        build_database(inputs, output, **options, mask=mask, allow_dna=allow_dna)
+        build_database(
+            inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna
+        )
         return cls.open(output)
 
     @classmethod
@@ -304,6 +305,7 @@ class Database:
         """
         names, memory = checked_inputs(inputs), checked_memory(memory)
         check_mask("mask", mask)
+        check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:
