@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import socket
 import subprocess
@@ -32,14 +33,23 @@ def can(options: dict[str, Any]) -> bool:
 
 
 def run(
-    words: list[str], text: bool, cwd: str | os.PathLike[str] | None = None, input: str | bytes | None = None
+    words: list[str],
+    text: bool,
+    cwd: str | os.PathLike[str] | None = None,
+    input: str | bytes | None = None,
+    script: str = "",
 ) -> subprocess.CompletedProcess[Any]:
-    """Run the command line with these arguments to its end."""
+    """Run the command line with these arguments to its end, or a script in its place."""
     given = input.encode() if isinstance(input, str) else input
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given or b"")
         stdin.seek(0)
-        asked = {"words": words, "cwd": os.fspath(cwd or Path.cwd()), "environment": dict(os.environ)}
+        asked = {
+            "words": words,
+            "cwd": os.fspath(cwd or Path.cwd()),
+            "environment": dict(os.environ),
+            "script": script,
+        }
         with _server() as connection:
             # the length first: the files go with the first bytes, the rest may come in pieces
             body = json.dumps(asked).encode()
@@ -86,8 +96,8 @@ def _address() -> str:
 # what follows runs in the process that is copied, and in its copies
 
 
-def serve(listener: socket.socket) -> None:
-    """Fork for every connection; return in the copies, which then are what was asked for."""
+def serve(listener: socket.socket) -> str:
+    """Fork for every connection; return in the copies, which then are what was asked for: see `become`."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which then end this
     parent = os.getppid()
     listener.settimeout(5)
@@ -101,8 +111,7 @@ def serve(listener: socket.socket) -> None:
             copy = os.fork()
             if copy == 0:
                 listener.close()
-                become(connection)
-                return
+                return become(connection)
             _, status = os.waitpid(copy, 0)
             connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
             os._exit(0)
@@ -113,8 +122,8 @@ def serve(listener: socket.socket) -> None:
     os._exit(0)
 
 
-def become(connection: socket.socket) -> None:
-    """Take on arguments, folder, environment and files."""
+def become(connection: socket.socket) -> str:
+    """Take on arguments, folder, environment and files; return the script to run, empty for the command line."""
     head, files, _, _ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as stream:
         asked = json.loads(stream.read(int.from_bytes(head, "little")))
@@ -129,6 +138,7 @@ def become(connection: socket.socket) -> None:
     sys.modules["__main__"].__package__ = "swsearch"  # as python -m has it, which usage messages name
     program = Path(importlib.import_module("swsearch").__file__ or "").with_name("__main__.py")
     sys.argv = [str(program), *asked["words"]]
+    return str(asked["script"])
 
 
 def import_everything() -> None:
@@ -149,7 +159,9 @@ if __name__ == "__main__":
     sys.path[0] = ""  # as python -m has it; this folder is no place for imports
     import_everything()
     gc.freeze()  # what copies never look at is not copied
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    if script := serve(socket.socket(fileno=int(sys.argv[1]))):
+        runpy.run_path(script, run_name="__main__")
+        sys.exit()
     from swsearch.__main__ import main
 
     main()
