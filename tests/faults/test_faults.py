@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /d
 
 def passes(*words: str) -> None:
     if command_line.FORKED:
-        done = forking.run(list(words), text=True, script=str(SCRIPT))
+        done = forking.run([str(SCRIPT), *words], text=True)
     else:
         done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

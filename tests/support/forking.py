@@ -1,7 +1,8 @@
 """Runs of the command line in copies of a process that has imported all of it.
 
 A fresh interpreter spends half a second on imports, a forked copy none; everything from the command's first line to
-its exit is the same. Of its surroundings a copy is given what `OPTIONS` names.
+its exit is the same. Of its surroundings a copy is given what `OPTIONS` names. Where the first word is the name of a
+Python file, that is run in place of the command line.
 """
 
 from __future__ import annotations
@@ -33,23 +34,14 @@ def can(options: dict[str, Any]) -> bool:
 
 
 def run(
-    words: list[str],
-    text: bool,
-    cwd: str | os.PathLike[str] | None = None,
-    input: str | bytes | None = None,
-    script: str = "",
+    words: list[str], text: bool, cwd: str | os.PathLike[str] | None = None, input: str | bytes | None = None
 ) -> subprocess.CompletedProcess[Any]:
-    """Run the command line with these arguments to its end, or a script in its place."""
+    """Run the command line with these arguments to its end."""
     given = input.encode() if isinstance(input, str) else input
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         stdin.write(given or b"")
         stdin.seek(0)
-        asked = {
-            "words": words,
-            "cwd": os.fspath(cwd or Path.cwd()),
-            "environment": dict(os.environ),
-            "script": script,
-        }
+        asked = {"words": words, "cwd": os.fspath(cwd or Path.cwd()), "environment": dict(os.environ)}
         with _server() as connection:
             # the length first: the files go with the first bytes, the rest may come in pieces
             body = json.dumps(asked).encode()
@@ -96,8 +88,8 @@ def _address() -> str:
 # what follows runs in the process that is copied, and in its copies
 
 
-def serve(listener: socket.socket) -> str:
-    """Fork for every connection; return in the copies, which then are what was asked for: see `become`."""
+def serve(listener: socket.socket) -> None:
+    """Fork for every connection; return in the copies, which then are what was asked for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which then end this
     parent = os.getppid()
     listener.settimeout(5)
@@ -111,7 +103,8 @@ def serve(listener: socket.socket) -> str:
             copy = os.fork()
             if copy == 0:
                 listener.close()
-                return become(connection)
+                become(connection)
+                return
             _, status = os.waitpid(copy, 0)
             connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
             os._exit(0)
@@ -122,8 +115,8 @@ def serve(listener: socket.socket) -> str:
     os._exit(0)
 
 
-def become(connection: socket.socket) -> str:
-    """Take on arguments, folder, environment and files; return the script to run, empty for the command line."""
+def become(connection: socket.socket) -> None:
+    """Take on arguments, folder, environment and files."""
     head, files, _, _ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as stream:
         asked = json.loads(stream.read(int.from_bytes(head, "little")))
@@ -138,7 +131,6 @@ def become(connection: socket.socket) -> str:
     sys.modules["__main__"].__package__ = "swsearch"  # as python -m has it, which usage messages name
     program = Path(importlib.import_module("swsearch").__file__ or "").with_name("__main__.py")
     sys.argv = [str(program), *asked["words"]]
-    return str(asked["script"])
 
 
 def import_everything() -> None:
@@ -159,9 +151,11 @@ if __name__ == "__main__":
     sys.path[0] = ""  # as python -m has it; this folder is no place for imports
     import_everything()
     gc.freeze()  # what copies never look at is not copied
-    if script := serve(socket.socket(fileno=int(sys.argv[1]))):
-        runpy.run_path(script, run_name="__main__")
-        sys.exit()
-    from swsearch.__main__ import main
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    if sys.argv[1:2] and sys.argv[1].endswith(".py"):
+        del sys.argv[0]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        from swsearch.__main__ import main
 
-    main()
+        main()
