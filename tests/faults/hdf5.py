@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,17 +160,16 @@ class Hdf5(Kind):
     def _ordinary(self, base: str) -> dict[str, Done]:
         """Return what the commands do with a database that is whole."""
         if base not in self._known:
-            place = self.folder / base.removesuffix(".h5")
-            place.mkdir(exist_ok=True)
-            shutil.copy(self.folder / base, place / "db.h5")
-            self._prepare(place)
-            self._known[base] = {name: succeed(command(*words, cwd=place)) for name, words in COMMANDS.items()}
+            with tempfile.TemporaryDirectory(dir=self.folder) as name:  # others may do the same at the same time
+                place = Path(name)
+                shutil.copy(self.folder / base, place / "db.h5")
+                self._prepare(place)
+                self._known[base] = {name: succeed(command(*words, cwd=place)) for name, words in COMMANDS.items()}
         return self._known[base]
 
     def _prepare(self, folder: Path) -> None:
         for name in ("queries.fasta", "more.fasta"):
-            if not (folder / name).exists():  # two processes may prepare the same
-                (folder / name).symlink_to(self.folder / name)
+            (folder / name).symlink_to(self.folder / name)
 
     def judge(self, seed: int, folder: Path) -> Verdict:
         """Damage a database and try all commands on it."""

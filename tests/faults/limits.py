@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from faults.data import SEARCH, build_samples, succeed, write_samples
@@ -51,7 +52,7 @@ class Limits(Kind):
         build_samples(folder)
         shutil.copy(folder / "plain.h5", folder / "db.h5")
         self.inputs = ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
-        self.outputs: dict[str, Done] = {}
+        self.outputs: dict[str, tuple[Done, Path]] = {}
         low, high = MIB, 1024 * MIB
         while high - low > MIB:
             middle = (low + high) // 2
@@ -64,15 +65,15 @@ class Limits(Kind):
         return alone.end().code == 0
 
     def _copy_inputs(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
         for each in self.inputs:
             shutil.copy(self.folder / each, folder / each)
 
-    def _ordinary(self, name: str) -> Done:
-        """Return what a command does without a limit; its files are in a folder of its name."""
+    def _ordinary(self, name: str) -> tuple[Done, Path]:
+        """Return what a command does without a limit, and the folder of what it writes."""
         if name not in self.outputs:
-            self._copy_inputs(self.folder / name)
-            self.outputs[name] = succeed(command(*COMMANDS[name][0], cwd=self.folder / name))
+            folder = Path(tempfile.mkdtemp(dir=self.folder))
+            self._copy_inputs(folder)
+            self.outputs[name] = succeed(command(*COMMANDS[name][0], cwd=folder)), folder
         return self.outputs[name]
 
     def judge(self, seed: int, folder: Path) -> Verdict:
@@ -107,12 +108,13 @@ class Limits(Kind):
         return succeeded()
 
     def _compare(self, name: str, done: Done, folder: Path) -> None:
-        if done.out != self._ordinary(name).out:
+        ordinary, beside = self._ordinary(name)
+        if done.out != ordinary.out:
             raise Wrong("other output on stdout than without a limit")
         for each in COMMANDS[name][1]:
             if Path(each).suffix in (".html", ".h5", ".json", ".parquet"):  # they hold the time
                 continue
-            if (folder / each).read_bytes() != (self.folder / name / each).read_bytes():
+            if (folder / each).read_bytes() != (beside / each).read_bytes():
                 raise Wrong(f"{each} differs from that of a run without a limit")
 
     def _full(self, name: str, folder: Path) -> Verdict:

@@ -203,7 +203,7 @@ def rebuild(generator: random.Random, path: Path) -> str:
             name = generator.choice([*DATASETS, "checksums/residues", "checksums/lengths"])
             try:
                 what = f"{name} is {generator.choice(STORED)(generator, group, name, path.parent)}"
-            except (ValueError, TypeError) as error:  # what HDF5 itself does not let be written
+            except (KeyError, ValueError, TypeError) as error:  # what HDF5 itself does not let be written
                 what = f"{name} is missing ({error})"
         else:
             what = generator.choice([_attributes, _sources, _segments, _lengthened])(generator, file, group)
