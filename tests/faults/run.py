@@ -137,7 +137,7 @@ def report(counts: list[Counted]) -> list[str]:
     everything = f"{sum(sum(each.ended.values()) for each in counts):,} cases"
     return [
         *heading("tests/faults/run.py", ["h5py", "numpy"]),
-        f"python -m tests.faults --out tests/faults/results.txt: {everything}",
+        f"python -m tests.faults --out benchmarks/results/faults.txt: {everything}",
         "",
         *table(columns, rows),
     ]

@@ -37,6 +37,9 @@ COMMANDS: dict[str, tuple[Words, int, list[str]]] = {
 }
 """What is run, how it ends with good streams, and the files that it makes."""
 
+NAMED = ("help", "search help")
+"""Commands that print the program's name, which is another one in a process of its own."""
+
 BAD_IN = ["closed", "write-only"]
 BAD_OUT = ["closed", "full", "broken pipe", "read-only"]
 
@@ -112,7 +115,7 @@ class Streams(Kind):
             check_end(done)
             if done.code not in wanted:
                 raise Wrong(f"exit {done.code}, expected {' or '.join(map(str, wanted))}: {done.err.strip()}")
-            if kinds[1] == "good" and done.code == 0 and name != "info" and done.out != self._output(name):
+            if kinds[1] == "good" and done.code == 0 and name not in NAMED and done.out != self._output(name):
                 raise Wrong("other output than with good streams")
             if done.code in (1, 2, 6) and kinds[2] == "good" and name != "no such option":
                 check_refusal(done, wanted)
