@@ -55,7 +55,7 @@ def started(*words: object, **options: Any) -> Copy:
         from swsearch.__main__ import main
 
         sys.argv = ["swsearch", *map(str, words)]
-        main()
+        sys.exit(main())  # whether it returns its code or exits with it
 
     return Copy(work, **options)
 
