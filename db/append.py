@@ -22,7 +22,7 @@ from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import USER_BLOCK, UserBlock
 from swsearch.db.layout import Layout
 from swsearch.db.spool import MIB, Spool
-from swsearch.errors import DatabaseDamageError, DatabaseError, OutputError
+from swsearch.errors import DatabaseDamageError, DatabaseError, OutputError, check_flag
 from swsearch.masking import check_mask
 
 
@@ -51,6 +51,7 @@ def append_database(
         As for `build_database`; the database is then as it was.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
+    check_flag("allow_dna", allow_dna)
     with Database.open(path) as database:
         mask = database.mask
     check_mask("mask", mask)

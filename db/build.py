@@ -32,7 +32,7 @@ from swsearch.db.format import (
 from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout
 from swsearch.db.spool import MIB, Spool
-from swsearch.errors import OptionError, OutputError
+from swsearch.errors import OptionError, OutputError, check_flag
 from swsearch.masking import Mask, check_mask
 from swsearch.output_files import TemporaryFile, umask
 
@@ -93,6 +93,7 @@ def read_inputs(
     spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False
 ) -> None:
     """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed."""
+    check_flag("allow_dna", allow_dna)
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
     total = _total_bytes(inputs)
@@ -337,8 +338,7 @@ def build_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
-    if not isinstance(overwrite, bool):
-        raise OptionError("overwrite", overwrite, "True or False")
+    check_flag("overwrite", overwrite)
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna)

@@ -45,7 +45,7 @@ from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.spool import MIB, Spool
 from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, shown
+from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
 from swsearch.masking import MASKS, Mask, check_mask
 
 MOST_BYTES = 1 << 62
@@ -205,8 +205,9 @@ class Database:
         allow_dna: bool = False,
     ) -> Database:
         """Build a database file from FASTA and open it; see `build_database`."""
-        options: dict[str, Any] = {"memory": memory, "overwrite": overwrite, "progress": progress}
-        build_database(inputs, output, **options, mask=mask, allow_dna=allow_dna)
+        build_database(
+            inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna
+        )
         return cls.open(output)
 
     @classmethod
@@ -265,6 +266,7 @@ class Database:
             If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
         check_mask("mask", mask)
+        check_flag("allow_dna", allow_dna)
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
@@ -303,6 +305,7 @@ class Database:
         """
         names, memory = checked_inputs(inputs), checked_memory(memory)
         check_mask("mask", mask)
+        check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None, memory) as spool:
@@ -394,8 +397,7 @@ class Database:
         """
         if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
-        if not isinstance(mixed, (bool, np.bool_)):
-            raise OptionError("mixed", mixed, "True or False")
+        check_flag("mixed", mixed)
         if mask is not None:
             check_choice("mask", mask, MASKS)
         runs: list[tuple[Segment, int, int]] = []

@@ -158,6 +158,8 @@ class Input:
         if self.path == "-":
             if sys.stdin is None or sys.stdin.closed:
                 raise SequenceError(self.name, "standard input is closed; give a file or pipe FASTA into it")
+            if not hasattr(sys.stdin, "buffer"):  # such as that of a notebook
+                raise SequenceError(self.name, "standard input gives text and no bytes here; give a file")
             return sys.stdin.buffer
         if not self.path:
             raise SequenceError("''", "a file name is empty, expected the name of a FASTA file, or - for stdin")

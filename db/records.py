@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -72,18 +71,10 @@ class Handle:
         return read
 
 
-@dataclass(frozen=True)
-class Named:
-    """A sequence as a caller gave it.
+class Named(NamedTuple):
+    """A sequence as a caller gave it: residue letters, not checked yet, and its name.
 
-    Parameters
-    ----------
-    identifier, description : str
-        The description is empty where the caller gave one name for all of the header.
-    header : str
-        Both, as a header line has them.
-    letters : bytes
-        Residue letters, not checked yet.
+    The description is empty where the caller gave one name for all of the header, which has both.
     """
 
     identifier: str
@@ -142,14 +133,12 @@ def check_sequences(given: Any, argument: str) -> None:
 
 def _text(value: Any, place: str, what: str, source: str) -> bytes:
     """Turn a string, bytes or a Biopython Seq into bytes."""
-    problem = f"got {shown(value)}"
-    if value is None:
-        raise SequenceError(source, f"{what} is no text (got None), expected letters", place)
     try:
         if isinstance(value, str):
             return value.encode("utf-8")
         if is_letters(value):
             return bytes(value)
+        problem = f"got {shown(value)}"
     except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
         problem = str(error)
     raise SequenceError(source, f"{what} is no text ({problem}), expected letters", place)
@@ -195,18 +184,18 @@ def named(item: Any, number: int, what: str, source: str) -> Named:
         If it is no sequence.
     """
     name, sequence, description, header = f"{what}_{number}", item, "", ""
-    if is_record(item):
-        sequence = item.seq
-        if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
-            name, description, header = _of_record(item)
-    elif isinstance(item, (tuple, list)) and len(item) == 2:
+    if isinstance(item, (tuple, list)) and len(item) == 2:
         given, sequence = item
         if not isinstance(given, str):
             raise InputError(f"{what} {number}: got {shown(given)} as its identifier, expected a string")
         name = given
-        if is_record(sequence):
+        if not is_letters(sequence) and is_record(sequence):
             description, sequence = _of_record(sequence)[1], sequence.seq
             header = f"{name} {description}".strip()
+    elif is_record(item):
+        sequence = item.seq
+        if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
+            name, description, header = _of_record(item)
     elif not is_letters(item):
         _refuse(item, number, what)
     if sequence is None:

@@ -109,7 +109,7 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Raise `OptionError` unless an option's value is True or False; numpy's are taken too."""
+    """Raise `OptionError` unless an option's value is True or False, of numpy too."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise OptionError(name, value, "True or False")
 

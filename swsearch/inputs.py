@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.errors import DatabaseError, InputError, SequenceError
+from swsearch.errors import DatabaseError, InputError, SequenceError, check_flag
 from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_queries(
     queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
         A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash; it is FASTA
         itself if it begins with ``>``; otherwise it is a sequence, as are bytes and a ``Bio.Seq``. A string of up to
-        30 letters has to be in upper case, and is a mistyped name otherwise; in a list, strings are never names. A
+        30 letters, half of them or more in lower case, is a mistyped name; in a list, strings are never names. A
         mapping is names to sequences. An open file, in text or binary mode, holds FASTA.
     alphabet : Alphabet, optional
         What the letters mean.
@@ -113,6 +113,7 @@ def read_queries(
     from swsearch.db.records import is_fasta_text, is_handle, items_of, named, opened, read_handle
 
     check_sequences(queries, argument or what)
+    check_flag("allow_dna", allow_dna)
     records: Iterable[Any]
     if path := path_of(queries):
         records = read_fasta(path, alphabet=alphabet)
@@ -130,9 +131,9 @@ def read_queries(
             found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
-    if alphabet is PROTEIN and not allow_dna:
-        from swsearch.db.dna import check_no_dna
+    from swsearch.db.dna import check_no_dna
 
+    if alphabet is PROTEIN and not allow_dna:
         as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
         remedy = "translate it first" if what == "query" else as_dna
         source = "<stdin>" if path == "-" else path or what
@@ -164,13 +165,20 @@ def _check_letters(text: str, what: str) -> None:
     """Raise if a string that is no path is empty, or more likely the mistyped name of a file than letters."""
     if not text.strip():
         raise SequenceError(what, "the text is empty, expected the name of a FASTA file, - for stdin, or letters")
-    letters_alone = re.fullmatch(r"[A-Za-z*\s]+", text) is not None
-    if text.upper() != text and not (letters_alone and len(text) > LONGEST_WORD):
+    if _like_a_name(text):
         shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
         remedy = "check the name, or give letters in upper case"
         if what not in ("A", "B"):  # the words of the command line, which has no lists
             remedy += f", or in a list, [{shown!r}]"
         raise SequenceError(what, f"there is no file {shown!r}; {remedy}")
+
+
+def _like_a_name(text: str) -> bool:
+    """Say whether lower case makes a name of a file likelier than a sequence, in which it may mask a part."""
+    lower = sum(character.islower() for character in text)
+    if re.fullmatch(r"[A-Za-z*\s]+", text):
+        return len(text) <= LONGEST_WORD and 2 * lower >= len(text)
+    return lower > 0
 
 
 def path_of(sequences: Any) -> str:

@@ -51,8 +51,6 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ:
         return  # a worker, or a program that one started: it must not start workers of its own
     option = config.option
-    if hasattr(config, "workerinput") or "PYTEST_XDIST_WORKER" in os.environ:
-        return  # a process of such a run, which must not start processes itself
     if not config.pluginmanager.hasplugin("xdist") or option.numprocesses is not None or option.dist != "no":
         return
     looked_at = option.usepdb or option.trace or option.capture == "no" or option.collectonly
@@ -68,6 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
     exhaustive = config.getoption("--exhaustive")
     settings.load_profile(os.environ.get("SWSEARCH_HYPOTHESIS", "exhaustive" if exhaustive else "quick"))
     command_line.FORKED = not exhaustive
+    if not exhaustive:
+        from support.samples import draw_the_same_everywhere  # reads the profiles, which this file makes
+
+        draw_the_same_everywhere()
     cache = getattr(config, "cache", None)  # none with -p no:cacheprovider
     if cache is not None:
         compiled.use(cache.mkdir("compiled"))

@@ -77,6 +77,8 @@ def test_letters_in_lower_case_have_a_way() -> None:
     for sequences in (["mkvLAA"], ("id", "mkvLAA"), [("id", "mkvLAA")]):
         (query,) = read_queries(sequences)
         assert query.lower == ((0, 3),)
+    (query,) = read_queries("MKVLaaGIVG")  # most of it is in upper case
+    assert (query.identifier, query.lower) == ("query_1", ((4, 6),))
     assert LONGEST_WORD == 30
     for long in ("mkvlaagivg" * 3 + "w", "MKVlaagivg" * 500, "mkvlaagivg " * 3 + "*"):  # hardly a name
         (query,) = read_queries(long)

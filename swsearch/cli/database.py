@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,8 +42,10 @@ def db_build(
 
     begun = time.monotonic()
     with ProgressBar("building", None, quiet) as bar:
-        options: dict[str, Any] = {"memory": parse_size(memory, "memory"), "progress": bar.move_to}
-        database = Database.build(inputs, output, **options, mask=mask.value, allow_dna=allow_dna)
+        budget = parse_size(memory, "memory")
+        database = Database.build(
+            inputs, output, memory=budget, progress=bar.move_to, mask=mask.value, allow_dna=allow_dna
+        )
     with database:
         _warn_of_empty(database.info(), output)
         if not quiet:

@@ -230,7 +230,8 @@ class FittedStatistics:
         Returns
         -------
         ndarray, shape (longest + 1,), int64
-            At most two less than the least such score, so that `evalues` has to be asked too.
+            At most two less than the least such score, so that `evalues` has to be asked too. A subject without
+            residues has no such score, unless everything better than average is a hit.
         """
         probability = max(evalue / self._subjects(database_residues), 1e-300)
         if probability >= 0.5:  # everything better than average
@@ -240,6 +241,7 @@ class FittedStatistics:
         known = self.fit.adjust(np.zeros(longest + 1), lengths, self.query_length)
         z = self.fit.distribution.upper(probability)
         least: IntArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
+        least[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
         return least
 
     def parameters(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.db import append_database, build_database
 from swsearch.db.dna import DnaWatch, check_no_dna
 from swsearch.db.fasta import RecordBatch
-from swsearch.errors import DatabaseError, InputError, SequenceError, SwsearchWarning
+from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, SwsearchWarning
 from swsearch.inputs import read_queries
 
 DNA = "ACGTTGCATTACGATTTACGACGATACGA"
@@ -206,6 +206,8 @@ def test_the_api(folder: Path, tmp_path: Path) -> None:
             swsearch.score(proteins, sequences)
         assert list(swsearch.search(sequences, sequences, allow_dna=True))
         assert swsearch.score(sequences, sequences, allow_dna=True).min() > 0
+    with pytest.raises(OptionError, match="allow_dna: got 'no', expected True or False"):
+        swsearch.search(proteins, proteins, allow_dna="no")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"a: holds only letters of DNA .* scoring=Scoring\(dna_matrix"):
         swsearch.align(DNA, HBA)
     assert swsearch.align(DNA, DNA, allow_dna=True).score > swsearch.align(DNA, DNA, scoring=dna).score

@@ -90,6 +90,9 @@ def test_standard_input_names_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(SequenceError, match="<stdin>: standard input is closed"):
         list(read_fasta("-"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(">a\nMKV\n"))
+    with pytest.raises(SequenceError, match="<stdin>: standard input gives text and no bytes here"):
+        list(read_fasta("-"))
     with pytest.raises(OptionError, match="at most once"):
         build_database(["-", "-"], tmp_path / "out.h5")
 

@@ -21,7 +21,7 @@ from swsearch.db import Database, read_fasta
 from swsearch.errors import DatabaseError, InputError, SwsearchError
 from swsearch.inputs import open_subjects, read_queries
 
-A, B = "MKVLaaGIVG", "WWPPWWPPWW"
+A, B = 4 * "MKVLaaGIVG", "WWPPWWPPWW"
 FASTA = f">a one\n{A}\n>b\n{B}\n"
 RECORDS = [SeqRecord(Seq(A), id="a", description="a one"), SeqRecord(Seq(B), id="b", description="")]
 NAMED = [("a", "one", A), ("b", "", B)]

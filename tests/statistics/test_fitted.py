@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from support.samples import random_cases
@@ -134,6 +134,7 @@ def test_what_allows_no_fit_is_said(mode, lengths, scores, query_length, reason)
     st.sampled_from([1, 40, 10_000]),
     st.integers(1, 5_000),
 )
+@example("global", 17, 3000, 1, 1)  # two subjects without residues, whose E-value no score makes a hit
 def test_no_input_breaks_the_fit(mode, seed, n_lengths, spread, query_length):
     random = np.random.default_rng(seed)
     lengths = random.integers(0, 35_000, n_lengths)[random.integers(0, n_lengths, 700)].astype(np.int32)

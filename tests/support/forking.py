@@ -1,7 +1,8 @@
 """Runs of the command line in copies of a process that has imported all of it.
 
 A fresh interpreter spends half a second on imports, a forked copy none; everything from the command's first line to
-its exit is the same. Of its surroundings a copy is given what `OPTIONS` names.
+its exit is the same. Of its surroundings a copy is given what `OPTIONS` names. Where the first word is the name of a
+Python file, that is run in place of the command line.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import json
 import os
 import pkgutil
+import runpy
 import signal
 import socket
 import subprocess
@@ -165,6 +167,10 @@ if __name__ == "__main__":
     import_everything()
     gc.freeze()  # what copies never look at is not copied
     serve(socket.socket(fileno=int(sys.argv[1])))
-    from swsearch.__main__ import main
+    if sys.argv[1:2] and sys.argv[1].endswith(".py"):
+        del sys.argv[0]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        from swsearch.__main__ import main
 
-    main()
+        main()

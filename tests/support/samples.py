@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 FULL = settings.get_profile("exhaustive").max_examples
 
@@ -36,3 +37,13 @@ def first_of_each(values: Iterable[Any], kind: Callable[[Any], object]) -> list[
 def random_cases(count: int, **options: Any) -> settings:
     """Return settings for so many random cases; a quick run has as much less as where no number is given."""
     return settings(max_examples=max(count * settings.default.max_examples // FULL, 1), **options)
+
+
+def draw_the_same_everywhere() -> None:
+    """Keep hypothesis from drawing numbers and words that it reads in modules of ours that are imported already.
+
+    Which ones are imported depends on the tests that ran before in the same process, and so, without this, would the
+    cases of a run that is to be the same every time.
+    """
+    none = providers.Constants()
+    providers._get_local_constants = lambda: none

@@ -1,0 +1,111 @@
+"""A few cases of every kind of fault, and the tools that judge them."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from Bio.SeqIO.FastaIO import SimpleFastaParser
+
+from faults import fasta, hdf5
+from faults.data import build_samples, write_samples
+from faults.judging import check_end, check_left, check_refusal
+from faults.lookup3 import lookup3, sealed_metadata, summed
+from faults.run import kinds
+from faults.running import Done, Wrong, copy
+from support import command_line, forking
+
+SCRIPT = Path(__file__).with_name("__main__.py")
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: /dev/full, limits of memory, FIFOs")
+
+
+def passes(*words: str) -> None:
+    if command_line.FORKED:
+        done = forking.run([str(SCRIPT), *words], text=True)
+    else:
+        done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(kinds()))
+def test_some_cases(name: str) -> None:
+    passes("--only", name, "--size", "quick", "--workers", "1")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", sorted(kinds()))
+def test_more_cases(name: str) -> None:
+    passes("--only", name, "--size", "exhaustive", "--workers", "1")
+
+
+def test_a_case_is_the_same_whenever_it_is_made() -> None:
+    made = [fasta.make(random.Random(f"fasta {seed}")) for seed in range(50)]
+    assert made == [fasta.make(random.Random(f"fasta {seed}")) for seed in range(50)]
+    assert len(set(made)) == 50
+
+
+def test_the_reader_that_files_are_compared_with_reads_as_biopython_does(tmp_path: Path) -> None:
+    generator = random.Random(3)
+    for _ in range(50):
+        data = fasta.text(generator).removeprefix(b"\xef\xbb\xbf")
+        path = tmp_path / "text.fasta"
+        path.write_bytes(data)
+        with path.open(encoding="latin-1") as stream:
+            theirs = [(title, letters.replace("\t", "")) for title, letters in SimpleFastaParser(stream)]
+        ours = [(header.decode("latin-1").rstrip(), letters) for header, letters in fasta.read(data)]
+        assert ours == theirs
+
+
+def test_checksums_of_metadata_are_those_of_hdf5(tmp_path: Path) -> None:
+    assert lookup3(b"") == 0xDEADBEEF
+    assert lookup3(b"Four score and seven years ago") == 0x17770551  # the example of the hash's author
+    write_samples(tmp_path)
+    build_samples(tmp_path)
+    raw = (tmp_path / "two.h5").read_bytes()
+    assert len(list(summed(raw))) > 40
+    assert sealed_metadata(bytearray(raw)) == raw
+    assert hdf5.metadata(len(raw), hdf5.places(tmp_path / "two.h5"))
+
+
+@pytest.mark.parametrize(
+    ("err", "code", "words"),
+    [
+        ("swsearch: error: db.h5: damaged", 2, ""),
+        ("swsearch: error: other.h5: damaged", 2, "does not name db.h5"),
+        ("swsearch: error: db.h5: damaged\nswsearch: error: db.h5: damaged", 2, "2 sentences"),
+        ("swsearch: error: db.h5: damaged", 3, "exit 3, expected 2"),
+        ("", 2, "0 sentences"),
+        ("Traceback (most recent call last):\nswsearch: error: db.h5: damaged", 2, "traceback"),
+        ("swsearch: error: db.h5: \x1b[31m", 2, "control character"),
+        ("swsearch: error: db.h5: killed", -11, "ended by signal 11"),
+    ],
+)
+def test_what_may_not_happen_is_seen(err: str, code: int, words: str) -> None:
+    done = Done(code, b"", err, 0.1, 0, False)
+
+    def check() -> None:
+        check_end(done)
+        check_refusal(done, [2], "db.h5")
+
+    if not words:
+        check()
+        return
+    with pytest.raises(Wrong, match=words):
+        check()
+
+
+def test_a_file_that_is_left_is_seen(tmp_path: Path) -> None:
+    (tmp_path / ".out.tmp").touch()
+    with pytest.raises(Wrong, match=r"files left: \.out\.tmp; expected none"):
+        check_left(tmp_path)
+
+
+def test_what_hangs_is_ended() -> None:
+    done = copy(lambda: time.sleep(60), limit=0.2)
+    assert done.late
+    assert done.seconds < 10
