@@ -115,19 +115,43 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def root_attributes(mask: str) -> dict[str, int | str]:
+    """Return the attributes that say what a database is; those that count come with its segments."""
+    return {
+        "format": FORMAT_NAME,
+        "format_version": version_of(mask),
+        **({"mask": mask} if mask != "none" else {}),
+        "alphabet": PROTEIN.name,
+        "letters": PROTEIN.letters,
+        "lanes": LANES,
+        "pad": PAD,
+        "column_multiple": COLUMN_MULTIPLE,
+        "checksum_bytes": BYTES_PER_CHECKSUM,
+        "created": now(),
+    }
+
+
+def segment_attributes(counts: dict[str, int]) -> dict[str, int | str]:
+    """Return the attributes of a segment that is made now."""
+    return {"created": now(), "software": software(), **counts}
+
+
+def total_attributes(segments: Iterable[dict[str, int | str]]) -> dict[str, int | str]:
+    """Return the root's attributes that count over the segments, from theirs."""
+    every = list(segments)
+    totals = {name: sum(int(each[name]) for each in every) for name in ("n_subjects", "n_residues", "n_empty")}
+    return {**totals, "longest": max(int(each["longest"]) for each in every), "software": software()}
+
+
+def write_attributes(place: Any, attributes: dict[str, int | str]) -> None:
+    """Write attributes of an h5py group."""
+    for name, value in attributes.items():
+        place.attrs[name] = fixed_text(value) if isinstance(value, str) else value
+
+
 def create_root(file: Any, mask: str) -> None:
     """Write the attributes that say what the file is."""
-    file.attrs["format"] = fixed_text(FORMAT_NAME)
-    file.attrs["format_version"] = version_of(mask)
-    if mask != "none":
-        file.attrs["mask"] = fixed_text(mask)
-    file.attrs["alphabet"] = fixed_text(PROTEIN.name)
-    file.attrs["letters"] = fixed_text(PROTEIN.letters)
-    file.attrs["lanes"] = LANES
-    file.attrs["pad"] = PAD
-    file.attrs["column_multiple"] = COLUMN_MULTIPLE
-    file.attrs["checksum_bytes"] = BYTES_PER_CHECKSUM
-    file.attrs["created"] = fixed_text(now())
+    write_attributes(file, root_attributes(mask))
     file.create_group("segments")
 
 
@@ -165,15 +189,8 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
         for size in shape:
             n_bytes *= size
         create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
-    group.attrs["created"] = fixed_text(now())
-    group.attrs["software"] = fixed_text(software())
-    counts = layout.counts
-    for name, count in counts.items():
-        group.attrs[name] = count
-    for name in ("n_subjects", "n_residues", "n_empty"):
-        file.attrs[name] = sum(int(segment.attrs[name]) for segment in segments.values())
-    file.attrs["longest"] = max(int(segment.attrs["longest"]) for segment in segments.values())
-    file.attrs["software"] = fixed_text(software())
+    write_attributes(group, segment_attributes(layout.counts))
+    write_attributes(file, total_attributes(dict(segment.attrs) for segment in segments.values()))
     return places
 
 
