@@ -213,7 +213,7 @@ class Database:
             handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
             try:
                 os.close(handle)
-                fill(Path(temporary), layout, "w")
+                fill(Path(temporary), layout)
                 return cls._of(FileSource(temporary, name))
             finally:
                 Path(temporary).unlink()

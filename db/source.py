@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -182,6 +183,15 @@ class FileSource:
                 " the file, and put a new database in its place by renaming"
             )
         return DatabaseDamageError(self.name, problems)
+
+    def stands(self) -> bool:
+        """Say whether the path still leads to this file, and nobody wrote to it since it was opened."""
+        try:
+            now = Path(self.path).stat()
+        except OSError:
+            return False
+        names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+        return all(getattr(now, name) == getattr(self._status, name) for name in names)
 
     def close(self) -> None:
         """Close the file."""

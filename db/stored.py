@@ -57,7 +57,7 @@ class StoredArray:
         self._source, self._dataset = source, dataset
         self.name, self.shape, self.n_bytes = dataset.name, dataset.shape, dataset.n_bytes
         self._dtype = np.dtype(dataset.dtype)
-        self._row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._dtype.itemsize
+        self.row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._dtype.itemsize
         self._sums: list[int] = [] if source.trusted else self._bytes(sums.offset, sums.n_bytes).view("<u4").tolist()
         self._checked = bytearray(len(self._sums))
         self._running = array("I", bytes(4 * -(-self.n_bytes // STEP)) if not source.trusted else b"")
@@ -78,7 +78,7 @@ class StoredArray:
 
         The type is the dataset's; the shape is (n_rows,), or (n_rows, 64) for residues.
         """
-        first, last = start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row)
+        first, last = start * self.row // BYTES_PER_CHECKSUM, n_checksums(stop * self.row)
         begin, end = first * BYTES_PER_CHECKSUM, min(last * BYTES_PER_CHECKSUM, self.n_bytes)
         data = self._bytes(self._dataset.offset + begin, end - begin)
         view = data.data
@@ -115,9 +115,9 @@ class StoredArray:
         if start >= stop:
             return np.empty((0, *self.shape[1:]), dtype=self._dtype)
         if self._source.trusted:
-            return self._rows(self._bytes(self._dataset.offset + start * self._row, (stop - start) * self._row))
+            return self._rows(self._bytes(self._dataset.offset + start * self.row, (stop - start) * self.row))
         rows = self.pieces(start, stop)
-        begin = start * self._row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self._row
+        begin = start * self.row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self.row
         return rows[start - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
@@ -126,7 +126,7 @@ class StoredArray:
         A piece is read whole when it is first met, and then only the steps that hold the rows: the file may have
         been written to since.
         """
-        begin, end = start * self._row, stop * self._row
+        begin, end = start * self.row, stop * self.row
         pieces = range(begin // BYTES_PER_CHECKSUM, n_checksums(end))
         if start >= stop or self._source.trusted or not all(self._checked[pieces.start : pieces.stop]):
             return self.load(start, stop)
@@ -147,7 +147,7 @@ class StoredArray:
     def problems(self) -> tuple[int, list[str]]:
         """Check everything, a few pieces at a time; return how many and a message for each broken one."""
         broken: list[int] = []
-        step = 8 * BYTES_PER_CHECKSUM // self._row if self._row else 1
+        step = 8 * BYTES_PER_CHECKSUM // self.row if self.row else 1
         for start in range(0, self.shape[0], step):
             self.pieces(start, min(start + step, self.shape[0]), broken=broken)
         return len(self._sums), [self.place(piece) for piece in broken]

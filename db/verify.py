@@ -39,12 +39,13 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     """
     source = FileSource(os.fspath(path))
     try:
-        return _verified(source)
+        return verify_source(source)
     finally:
         source.close()
 
 
-def _verified(source: FileSource) -> dict[str, int]:
+def verify_source(source: FileSource) -> dict[str, int]:
+    """Check an open file as `verify_database` does."""
     problems: list[str] = []
     counts = {"bytes": source.n_bytes}
     try:
