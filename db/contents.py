@@ -5,6 +5,7 @@ This is the one gate to a file's structure: nothing else asks HDF5 for an object
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,10 +95,11 @@ def read_contents(source: FileSource) -> Contents:
         names = [str(number) for number in range(len(group.links))]
         segments = [_segment(structure, structure.group(group, name), mask) for name in names]
         structure.check_apart()
-    except StructureError as error:
+    except (StructureError, struct.error, LookupError, ArithmeticError) as error:
         if not ours:
             raise _foreign(source) from error
-        raise source.damage([str(error)]) from error
+        problem = str(error) if isinstance(error, StructureError) else f"HDF5 structure ({error})"
+        raise source.damage([problem]) from error
     if not segments:
         raise DatabaseDamageError(source.name, ["there are no segments"])
     return Contents(root.attributes, mask, segments)

@@ -158,7 +158,7 @@ class Structure:
             raise StructureError(f"{path} is no dataset")
         found = dict(messages)
         shape, dtype = dataspace(found[DATASPACE], path), datatype(found[DATATYPE], path)
-        if shape is None or not 1 <= len(shape) <= 2 or dtype[0] == "S":
+        if shape is None or not 1 <= len(shape) <= 2 or dtype[:1] in ("", "S"):
             raise StructureError(f"{path} has not the type or shape that was written")
         layout = found[LAYOUT]
         if layout[:1] not in (b"\x03", b"\x04") or len(layout) < 18 or layout[1] != 1:
