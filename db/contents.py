@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swsearch.alphabet import PAD, PROTEIN
-from swsearch.blocks import LANES
+from swsearch.blocks import COLUMN_MULTIPLE, LANES
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
     DATASET_TYPES,
@@ -128,6 +128,7 @@ def _checked_root(source: FileSource, root: StoredGroup) -> Mask:
         "letters": PROTEIN.letters,
         "lanes": LANES,
         "pad": PAD,
+        "column_multiple": COLUMN_MULTIPLE,
         "checksum_bytes": BYTES_PER_CHECKSUM,
     }
     if source.block is not None and version != source.block.version:

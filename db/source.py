@@ -153,7 +153,10 @@ class FileSource:
     def read(self, at: int, n_bytes: int) -> bytes:
         """Return bytes from a place on; fewer at the end."""
         self._check_open()
-        return os.pread(self._fd, n_bytes, at)
+        try:
+            return os.pread(self._fd, n_bytes, at)
+        except OSError as error:
+            raise self._unreadable(at, n_bytes, error) from error
 
     def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
         """Fill an array, shape (n,), with the bytes from a place on."""
@@ -163,11 +166,13 @@ class FileSource:
             try:
                 n = os.preadv(self._fd, [view], at)
             except OSError as error:
-                place = f"bytes {at} to {at + len(view)} cannot be read ({error.strerror})"
-                raise DatabaseDamageError(self.name, [place]) from error
+                raise self._unreadable(at, len(view), error) from error
             if not n:
                 raise self.damage([f"ends at byte {at}"])
             at, view = at + n, view[n:]
+
+    def _unreadable(self, at: int, n_bytes: int, error: OSError) -> DatabaseDamageError:
+        return DatabaseDamageError(self.name, [f"bytes {at} to {at + n_bytes} cannot be read ({error.strerror})"])
 
     def _check_open(self) -> None:
         if self._fd < 0:
