@@ -149,7 +149,7 @@ def write_attributes(place: Any, attributes: dict[str, int | str]) -> None:
         place.attrs[name] = fixed_text(value) if isinstance(value, str) else value
 
 
-class Part(Protocol):
+class SegmentPart(Protocol):
     """What becomes a segment: all input of a build, or a segment of another database."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -276,7 +276,7 @@ def replacement(path: Path) -> Iterator[Path]:
 def fill(
     path: Path,
     layout: Layout,
-    earlier: Sequence[tuple[Part, dict[str, int | str]]] = (),
+    earlier: Sequence[tuple[SegmentPart, dict[str, int | str]]] = (),
     root: dict[str, int | str] | None = None,
 ) -> None:
     """Write a database file: structure, bytes, user block.
@@ -287,7 +287,7 @@ def fill(
         The file; what it holds is lost.
     layout : Layout
         The last segment.
-    earlier : sequence of (Part, dict), optional
+    earlier : sequence of (SegmentPart, dict), optional
         The segments before it, with their attributes.
     root : dict, optional
         Attributes of the file, but for those that count; by default those of a database that is made now.

@@ -19,19 +19,16 @@ COLUMNS_AT_ONCE = 1 << 12
 ENDS_AT_ONCE = 1 << 14
 """Columns in which subjects end that are checked at a time: 1 MiB."""
 
-FORBIDDEN_IN_HEADERS = b"\n\r\0"
-"""What the FASTA reader never takes for a part of a header."""
-
 
 def ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """Return ranges of whole numbers, one after the other, from their beginnings and how many numbers each has."""
+    """Return ranges of whole numbers, one after the other, from their beginnings and counts, both of shape (n,)."""
     ends = np.cumsum(counts)
     whole: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
     return whole
 
 
 def order_problem(lengths: npt.NDArray[np.int32], order: IntArray, block_offsets: IntArray) -> str:
-    """Check the numbers that say which subject stands where."""
+    """Check the numbers that say which subject stands where: shapes (n,), (n,) and (n_blocks + 1,)."""
     if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
         return "lengths do not descend"
     if order.min() < 0 or order.max() >= len(order) or (np.bincount(order, minlength=len(order)) != 1).any():
@@ -52,7 +49,10 @@ def offsets_problem(offsets: Any, end: int, what: str, least: int = 0) -> str:
 
 
 def runs_problem(offsets: IntArray, starts: Any, ends: Any, lengths: npt.NDArray[np.integer]) -> str:
-    """Check masked runs: ascending, apart and inside their subjects, whose lengths stand in input order."""
+    """Check masked runs: ascending, apart and inside their subjects, whose lengths stand in input order.
+
+    Offsets have the shape (n_subjects + 1,), starts and ends (n_runs,), lengths (n_subjects,).
+    """
     counts = np.diff(offsets)
     if not len(starts):
         return ""
@@ -105,6 +105,7 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
 
 def header_problem(header: bytes) -> str:
     """Check one header line."""
-    if any(byte in header for byte in FORBIDDEN_IN_HEADERS):
+    if b"\n" in header or b"\r" in header or b"\0" in header:
         return "a header holds a line end or a NUL"
-    return "" if split_header(header)[0] else "a header has no identifier"
+    # most begin with their identifier
+    return "" if header[:1] > b" " or split_header(header)[0] else "a header has no identifier"

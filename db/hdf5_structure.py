@@ -44,7 +44,7 @@ LARGEST_HEADER = 1 << 14
 MOST_PARTS = 16
 """Parts of an object's header; our writer makes 2."""
 
-(DATASPACE, LINK_INFO, DATATYPE, LINK, EXTERNAL, LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE) = (
+(DATASPACE, LINK_INFO, DATATYPE, LINK, EXTERNAL, LAYOUT, FILTER_PIPELINE, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE) = (
     1, 2, 3, 6, 7, 8, 11, 12, 16, 17,
 )  # fmt: skip
 ATTRIBUTE_INFO = 21
@@ -55,7 +55,11 @@ LARGEST_ENTRY = 1 << 10
 HEAP_PLACE = {5: slice(4, 11), 8: slice(0, 8)}
 """Where in a tree's record the place in the heap stands: links by name (5), attributes by name (8)."""
 
-KINDS = {EXTERNAL: "keeps its bytes in another file", FILTERS: "is compressed", SYMBOL_TABLE: "is an old-style group"}
+NOT_OURS = {
+    EXTERNAL: "keeps its bytes in another file",
+    FILTER_PIPELINE: "is compressed",
+    SYMBOL_TABLE: "is an old-style group",
+}
 """Messages that no object of ours has."""
 
 
@@ -275,8 +279,8 @@ class Structure:
         waiting, n_parts = [block[before:-4]], 1
         while waiting:
             for kind, body in split(waiting.pop(), 6 if flags & 4 else 4, where):
-                if kind in KINDS:
-                    raise StructureError(f"{where} {KINDS[kind]}")
+                if kind in NOT_OURS:
+                    raise StructureError(f"{where} {NOT_OURS[kind]}")
                 if kind != CONTINUATION:
                     messages.append((kind, body))
                     continue

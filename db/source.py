@@ -17,7 +17,7 @@ from swsearch.errors import DatabaseDamageError, DatabaseError
 FEWEST_WRITTEN = 1 / 4
 """Share of a large file that must stand on the disk; the rest may be holes, which copies make of zeros."""
 
-LARGE = 1 << 26
+HOLES_FROM = 1 << 26
 """Bytes of a file from which on its holes are counted."""
 
 MOST_PIECES = 100_000
@@ -128,7 +128,7 @@ class FileSource:
                 raise DatabaseDamageError(self.name, [f"{what}: {size} bytes, expected {block.n_bytes + USER_BLOCK}"])
         elif not self._has_signature():
             raise DatabaseError(f"{self.name}: is no swsearch database; make one from FASTA with: swsearch db build")
-        if size >= LARGE and (written := self._written()) < size * FEWEST_WRITTEN:
+        if size >= HOLES_FROM and (written := self._written()) < size * FEWEST_WRITTEN:
             raise DatabaseDamageError(self.name, [f"only {written} of its {size} bytes were ever written"])
 
     def _has_signature(self) -> bool:

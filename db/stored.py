@@ -37,9 +37,11 @@ RUNS = {"lower": "mask", "tantan": "tantan"}
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
 
-STEP = 1 << 15
+STEP = 1 << 13
 """Bytes after which the running checksum of a piece is kept, so that a few rows can be checked alone; the rows of a
 subject of 350 residues are 22 KiB. It divides `BYTES_PER_CHECKSUM`."""
+
+STEPS_PER_PIECE = BYTES_PER_CHECKSUM // STEP
 
 
 class StoredArray:
@@ -101,7 +103,7 @@ class StoredArray:
         for at in range(0, len(data), STEP):
             value = zlib.crc32(data[at : at + STEP], value)
             running.append(value)
-        begin = piece * (BYTES_PER_CHECKSUM // STEP)
+        begin = piece * STEPS_PER_PIECE
         self._running[begin : begin + len(running)] = running
         return value == self._sums[piece]
 
@@ -130,15 +132,17 @@ class StoredArray:
         pieces = range(begin // BYTES_PER_CHECKSUM, n_checksums(end))
         if start >= stop or self._source.trusted or not all(self._checked[pieces.start : pieces.stop]):
             return self.load(start, stop)
-        first, last = begin // STEP, -(-end // STEP)
-        data = self._bytes(self._dataset.offset + first * STEP, min(last * STEP, self.n_bytes) - first * STEP)
-        view = data.data
-        for step in range(first, last):
-            before = self._running[step - 1] if step % (BYTES_PER_CHECKSUM // STEP) else 0
-            at = (step - first) * STEP
-            if zlib.crc32(view[at : at + STEP], before) != self._running[step]:
-                raise self._source.damage([self.place(step * STEP // BYTES_PER_CHECKSUM)], known=True)
-        return self._rows(data[begin - first * STEP : end - first * STEP])
+        at, after = begin // STEP * STEP, min(-(-end // STEP) * STEP, self.n_bytes)
+        data = self._source.read(self._dataset.offset + at, after - at)
+        view, place = memoryview(data), at
+        while place < after:  # piece by piece, hardly ever more than one
+            stop = min((place // BYTES_PER_CHECKSUM + 1) * BYTES_PER_CHECKSUM, after)
+            before = self._running[place // STEP - 1] if place % BYTES_PER_CHECKSUM else 0
+            if zlib.crc32(view[place - at : stop - at], before) != self._running[-(-stop // STEP) - 1]:
+                raise self._source.damage([self.place(place // BYTES_PER_CHECKSUM)], known=True)
+            place = stop
+        rows: npt.NDArray[Any] = np.frombuffer(data, self._dtype, (end - begin) // self._dtype.itemsize, begin - at)
+        return rows.reshape(-1, *self.shape[1:])
 
     def all(self) -> npt.NDArray[Any]:
         """Read and check everything; shape and type are the dataset's."""
@@ -298,8 +302,8 @@ class Segment:
         rank = int(self.lazy("ranks")[index])
         start = int(self.block_offsets[rank // LANES])
         slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
-        codes = np.ascontiguousarray(slab[:, rank % LANES])
-        if len(codes) and codes.max() >= N_LETTERS:
+        codes: ByteArray = slab[:, rank % LANES].copy()
+        if not self._seen[rank // LANES] and len(codes) and codes.max() >= N_LETTERS:
             raise self._wrong(f"subject {self.first + index}: residues are no letters")
         return codes
 

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from swsearch.db.content import FORBIDDEN_IN_HEADERS
+from swsearch.db.content import header_problem
 from swsearch.db.contents import read_contents
 from swsearch.db.database import load_segments
 from swsearch.db.fasta import split_header
@@ -123,8 +123,8 @@ def _header_problems(segment: Segment) -> list[str]:
         last = max(int(np.searchsorted(offsets, limit, side="right")) - 1, first + 1)
         bounds = offsets[first : last + 1].tolist()
         text = headers.load(bounds[0], bounds[-1]).tobytes()
-        if any(byte in text for byte in FORBIDDEN_IN_HEADERS):
-            return ["a header holds a line end or a NUL"]
+        if problem := header_problem(b"x" + text):
+            return [problem]
         begins = np.frombuffer(text, dtype=np.uint8)[offsets[first:last] - bounds[0]]
         for place in np.flatnonzero(begins <= ord(" ")).tolist():  # most begin with their identifier
             if not split_header(text[bounds[place] - bounds[0] : bounds[place + 1] - bounds[0]])[0]:
