@@ -17,7 +17,7 @@ from swsearch.errors import DatabaseDamageError, DatabaseError
 FEWEST_WRITTEN = 1 / 4
 """Share of a large file that must stand on the disk; the rest may be holes, which copies make of zeros."""
 
-HOLES_FROM = 1 << 26
+HOLES_FROM = 1 << 22
 """Bytes of a file from which on its holes are counted."""
 
 MOST_PIECES = 100_000

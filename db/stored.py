@@ -177,13 +177,15 @@ class Segment:
             name: StoredArray(source, dataset, contents.checksums[name])
             for name, dataset in contents.datasets.items()
         }
+        self.n_subjects = self.stored["lengths"].shape[0]
+        if problem := self._misfit():  # before anything is loaded
+            raise self._wrong(problem)
         self.lengths: npt.NDArray[np.int32] = self.stored["lengths"].all()
         self.order: IntArray = self.stored["order"].all()
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
-        self.n_subjects = len(self.lengths)
         self._lazy: dict[str, npt.NDArray[Any]] = {}
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
-        if problem := self._misfit() or order_problem(self.lengths, self.order, self.block_offsets):
+        if problem := order_problem(self.lengths, self.order, self.block_offsets):
             raise self._wrong(problem)
         if self.stored["residues"].shape[0] != self.block_offsets[-1]:
             raise self._wrong("residues do not fit the block offsets")
