@@ -1,9 +1,8 @@
-"""Add a segment to a database file: in a copy beside it, renamed when all is on disk."""
+"""Add a segment to a database file: in a new file beside it, renamed when all is on disk."""
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
+import os
 
 from swsearch.db.build import (
     BUILD_MEMORY,
@@ -17,13 +16,47 @@ from swsearch.db.build import (
     read_inputs,
     replacement,
 )
-from swsearch.db.database import Database
+from swsearch.db.contents import SegmentContents, read_contents
 from swsearch.db.fasta import ReadProgress
-from swsearch.db.format import USER_BLOCK, UserBlock
-from swsearch.db.layout import Layout
-from swsearch.db.spool import MIB, Spool
-from swsearch.errors import DatabaseDamageError, DatabaseError, OutputError, check_flag
-from swsearch.masking import check_mask
+from swsearch.db.format import BYTES_PER_CHECKSUM
+from swsearch.db.layout import DatasetWriter, Layout, Sink
+from swsearch.db.source import FileSource
+from swsearch.db.spool import Spool
+from swsearch.db.stored import StoredArray
+from swsearch.db.verify import verify_source
+from swsearch.errors import OutputError, check_flag
+
+COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
+"""Attributes of the root that the segments decide."""
+
+
+class CopiedSegment:
+    """A segment of a database as a part of another.
+
+    Parameters
+    ----------
+    source : Source
+        The database's bytes.
+    contents : SegmentContents
+        Where they stand.
+    """
+
+    def __init__(self, source: FileSource, contents: SegmentContents) -> None:
+        self._source, self._contents = source, contents
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every dataset."""
+        return {name: dataset.shape for name, dataset in self._contents.datasets.items()}
+
+    def write(self, sink: Sink) -> None:
+        """Write every dataset and its checksums; every byte is checked once more."""
+        for name, dataset in self._contents.datasets.items():
+            stored = StoredArray(self._source, dataset, self._contents.checksums[name])
+            writer = DatasetWriter(sink, name)
+            step = 8 * BYTES_PER_CHECKSUM // max(stored.row, 1)
+            for start in range(0, stored.shape[0], step):
+                writer.write(stored.load(start, min(start + step, stored.shape[0])))
+            writer.close()
 
 
 def append_database(
@@ -39,7 +72,7 @@ def append_database(
     Parameters
     ----------
     path : path
-        The database; it is replaced by a longer copy when that is complete.
+        The database; it is replaced by a longer one when that is complete.
     inputs, memory, progress, allow_dna
         As for `build_database`.
 
@@ -52,33 +85,30 @@ def append_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
-    with Database.open(path) as database:
-        mask = database.mask
-    check_mask("mask", mask)
+    _open(path).close()  # what is wrong with it is said before the inputs are read
     resolved = check_output(path, names, True)
     with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna)
-        layout = Layout(spool, memory, mask)
-        before = resolved.stat()
-        _copy(resolved, temporary)
-        fill(temporary, layout, "r+")
-        after = resolved.stat()
-        if (before.st_ino, before.st_mtime_ns) != (after.st_ino, after.st_mtime_ns):
-            raise OutputError(f"{resolved}: changed while records were appended; append them again")
+        source = _open(resolved)
+        try:
+            verify_source(source)  # a copy would hide the damage
+            contents = read_contents(source)
+            layout = Layout(spool, memory, contents.mask)
+            earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
+            root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
+            fill(temporary, layout, earlier, root)
+            if not source.stands():
+                raise OutputError(f"{resolved}: changed while records were appended; append them again")
+        finally:
+            source.close()
 
 
-def _copy(path: Path, temporary: Path) -> None:
-    """Copy a database, and raise if its bytes are not those that were written."""
-    digest = hashlib.sha256()
-    with path.open("rb") as old, temporary.open("wb") as new:
-        head = old.read(USER_BLOCK)
-        new.write(head)
-        n_bytes = 0
-        while piece := old.read(MIB):
-            digest.update(piece)
-            n_bytes += new.write(piece)
-    block = UserBlock.parse(head)
-    if block is None or block.n_bytes < 0:
-        raise DatabaseError(f"{path}: is no swsearch database; make one with: swsearch db build")
-    if UserBlock(block.version, n_bytes, digest.hexdigest()) != block:
-        raise DatabaseDamageError(str(path), ["SHA-256 differs (swsearch db verify says where)"])
+def _open(path: PathLike) -> FileSource:
+    """Open a database and read its structure."""
+    source = FileSource(os.fspath(path))
+    try:
+        read_contents(source)
+    except BaseException:
+        source.close()
+        raise
+    return source

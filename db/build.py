@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
@@ -30,7 +30,7 @@ from swsearch.db.format import (
     version_of,
 )
 from swsearch.db.inputs import Input, stream_of
-from swsearch.db.layout import FileSink, Layout
+from swsearch.db.layout import FileSink, Layout, Sink
 from swsearch.db.spool import MIB, Spool
 from swsearch.errors import OptionError, OutputError, check_flag
 from swsearch.masking import Mask, check_mask
@@ -132,40 +132,68 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def create_root(file: Any, mask: str) -> None:
-    """Write the attributes that say what the file is."""
-    file.attrs["format"] = fixed_text(FORMAT_NAME)
-    file.attrs["format_version"] = version_of(mask)
-    if mask != "none":
-        file.attrs["mask"] = fixed_text(mask)
-    file.attrs["alphabet"] = fixed_text(PROTEIN.name)
-    file.attrs["letters"] = fixed_text(PROTEIN.letters)
-    file.attrs["lanes"] = LANES
-    file.attrs["pad"] = PAD
-    file.attrs["column_multiple"] = COLUMN_MULTIPLE
-    file.attrs["checksum_bytes"] = BYTES_PER_CHECKSUM
-    file.attrs["created"] = fixed_text(now())
-    file.create_group("segments")
+def root_attributes(mask: str) -> dict[str, int | str]:
+    """Return the attributes that say what a database is; those that count come with its segments."""
+    return {
+        "format": FORMAT_NAME,
+        "format_version": version_of(mask),
+        **({"mask": mask} if mask != "none" else {}),
+        "alphabet": PROTEIN.name,
+        "letters": PROTEIN.letters,
+        "lanes": LANES,
+        "pad": PAD,
+        "column_multiple": COLUMN_MULTIPLE,
+        "checksum_bytes": BYTES_PER_CHECKSUM,
+        "created": now(),
+    }
 
 
-def create_segment(file: Any, layout: Layout) -> dict[str, int]:
-    """Make a segment's group and empty datasets, and bring the root's counts up to date.
+def segment_attributes(counts: dict[str, int]) -> dict[str, int | str]:
+    """Return the attributes of a segment that is made now."""
+    return {"created": now(), "software": software(), **counts}
+
+
+def total_attributes(segments: Iterable[dict[str, int | str]]) -> dict[str, int | str]:
+    """Return the root's attributes that count over the segments, from theirs."""
+    every = list(segments)
+    totals = {name: sum(int(each[name]) for each in every) for name in ("n_subjects", "n_residues", "n_empty")}
+    return {**totals, "longest": max(int(each["longest"]) for each in every), "software": software()}
+
+
+def write_attributes(place: Any, attributes: dict[str, int | str]) -> None:
+    """Write attributes of an h5py group."""
+    for name, value in attributes.items():
+        place.attrs[name] = fixed_text(value) if isinstance(value, str) else value
+
+
+class SegmentPart(Protocol):
+    """What becomes a segment: all input of a build, or a segment of another database."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of every dataset."""
+
+    def write(self, sink: Sink) -> None:
+        """Write every dataset and its checksums."""
+
+
+def create_segment(
+    segments: Any, shapes: dict[str, tuple[int, ...]], attributes: dict[str, int | str]
+) -> dict[str, int]:
+    """Make the next segment's group with empty datasets.
 
     Returns
     -------
     dict of str to int
         Where in the file the bytes of each dataset stand; no entry for an empty one.
     """
+    import numpy as np
     from h5py import h5d, h5p, h5s, h5t
 
-    segments = file["segments"]
     group = segments.create_group(str(len(segments)))
     group.create_group("checksums")
     places: dict[str, int] = {}
 
     def create(name: str, kind: str, shape: tuple[int, ...]) -> None:
-        import numpy as np
-
         plist = h5p.create(h5p.DATASET_CREATE)
         plist.set_layout(h5d.CONTIGUOUS)
         # HDF5 gives it a place in the file now and writes no zeros there
@@ -176,21 +204,13 @@ def create_segment(file: Any, layout: Layout) -> dict[str, int]:
         if np.prod(shape):
             places[name] = dataset.get_offset()
 
-    for name, shape in layout.shapes().items():
+    for name, shape in shapes.items():
         create(name, DATASET_TYPES[name], shape)
         n_bytes = int(DATASET_TYPES[name][-1])
         for size in shape:
             n_bytes *= size
         create(f"checksums/{name}", "<u4", (n_checksums(n_bytes),))
-    group.attrs["created"] = fixed_text(now())
-    group.attrs["software"] = fixed_text(software())
-    counts = layout.counts
-    for name, count in counts.items():
-        group.attrs[name] = count
-    for name in ("n_subjects", "n_residues", "n_empty"):
-        file.attrs[name] = sum(int(segment.attrs[name]) for segment in segments.values())
-    file.attrs["longest"] = max(int(segment.attrs["longest"]) for segment in segments.values())
-    file.attrs["software"] = fixed_text(software())
+    write_attributes(group, attributes)
     return places
 
 
@@ -269,20 +289,39 @@ def replacement(path: Path) -> Iterator[Path]:
             os.close(folder)
 
 
-def fill(path: Path, layout: Layout, mode: str) -> None:
-    """Add a segment to an HDF5 file on disk: structure, bytes, user block."""
+def fill(
+    path: Path,
+    layout: Layout,
+    earlier: Sequence[tuple[SegmentPart, dict[str, int | str]]] = (),
+    root: dict[str, int | str] | None = None,
+) -> None:
+    """Write a database file: structure, bytes, user block.
+
+    Parameters
+    ----------
+    path : Path
+        The file; what it holds is lost.
+    layout : Layout
+        The last segment.
+    earlier : sequence of (SegmentPart, dict), optional
+        The segments before it, with their attributes.
+    root : dict, optional
+        Attributes of the file, but for those that count; by default those of a database that is made now.
+    """
     import h5py
 
-    options = {"userblock_size": USER_BLOCK} if mode == "w" else {}
+    parts = [*earlier, (layout, segment_attributes(layout.counts))]
     try:
-        with h5py.File(path, mode, libver=LIBVER, locking=False, **options) as file:
-            if mode == "w":
-                create_root(file, layout.mask)
-            places = create_segment(file, layout)
+        with h5py.File(path, "w", libver=LIBVER, locking=False, userblock_size=USER_BLOCK) as file:
+            write_attributes(file, root_attributes(layout.mask) if root is None else root)
+            write_attributes(file, total_attributes(attributes for _, attributes in parts))
+            segments = file.create_group("segments")
+            places = [create_segment(segments, part.shapes(), attributes) for part, attributes in parts]
     except RuntimeError as error:  # h5py's choice of class for some failures of HDF5
         raise OSError(str(error)) from error
     with path.open("rb+", buffering=0) as raw:
-        layout.write(FileSink(raw.fileno(), places))
+        for (part, _), inside in zip(parts, places, strict=True):
+            part.write(FileSink(raw.fileno(), inside))
     seal(path, version_of(layout.mask))
 
 
@@ -342,4 +381,4 @@ def build_database(
     path = check_output(output, names, overwrite)
     with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna)
-        fill(temporary, Layout(spool, memory, mask), "w")
+        fill(temporary, Layout(spool, memory, mask))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import PAD, PROTEIN, ByteArray
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import LANES, Chunk
 from swsearch.db.build import (
     BUILD_MEMORY,
@@ -23,27 +22,20 @@ from swsearch.db.build import (
     build_database,
     checked_inputs,
     checked_memory,
-    create_root,
-    create_segment,
     fill,
     output_errors,
     read_inputs,
+    root_attributes,
+    segment_attributes,
+    total_attributes,
 )
+from swsearch.db.contents import Contents, planned, read_contents
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
-from swsearch.db.format import (
-    BYTES_PER_CHECKSUM,
-    FORMAT_NAME,
-    FORMAT_VERSION,
-    LIBVER,
-    USER_BLOCK,
-    is_database,
-    read_user_block,
-    text_attribute,
-)
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
-from swsearch.db.spool import MIB, Spool
+from swsearch.db.source import FileSource, MemorySource, Source
+from swsearch.db.spool import Spool
 from swsearch.db.stored import Segment
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
 from swsearch.masking import MASKS, Mask, check_mask
@@ -55,101 +47,19 @@ SHORT_RUNS = 6
 """Chunks of short subjects after each one of long subjects, where they are mixed."""
 
 
-def too_new(path: str, version: int) -> DatabaseError:
-    """Make the error for a file that a later swsearch wrote."""
-    return DatabaseError(
-        f"{path}: format version {version}, this swsearch reads up to {FORMAT_VERSION}; upgrade swsearch or rebuild"
-    )
-
-
-def check_readable(path: str) -> None:
-    """Raise unless a file can be opened, is HDF5, and is as long as it was written."""
-    try:
-        with Path(path).open("rb"):
-            pass
-        block = read_user_block(path)
-        size = Path(path).stat().st_size
-    except FileNotFoundError as error:
-        raise DatabaseError(f"{path}: no such database; check the name") from error
-    except IsADirectoryError as error:
-        raise DatabaseError(f"{path}: is a directory, expected a database file") from error
-    except PermissionError as error:
-        raise DatabaseError(f"{path}: permission denied; the database must be readable") from error
-    except (OSError, ValueError) as error:
-        what = getattr(error, "strerror", None) or error
-        raise DatabaseError(f"{path}: cannot be opened: {what}") from error
-    if block is not None:
-        if block.version > FORMAT_VERSION:
-            raise too_new(path, block.version)
-        if block.n_bytes >= 0 and size != block.n_bytes + USER_BLOCK:
-            what = "truncated" if size < block.n_bytes + USER_BLOCK else "too long"
-            raise DatabaseDamageError(path, [f"{what}: {size} bytes, expected {block.n_bytes + USER_BLOCK}"])
-    if not is_database(path):
-        if block is not None:
-            raise DatabaseDamageError(path, ["HDF5's signature is gone"])
-        raise DatabaseError(f"{path}: is no swsearch database; make one from FASTA with: swsearch db build")
-
-
-def open_hdf5(path: str) -> Any:
-    """Open a checked file with h5py."""
-    import h5py
-
-    try:
-        try:
-            return h5py.File(path, "r")
-        except OSError:
-            # no locks on some network file systems; a database never changes under its name, so none are needed
-            return h5py.File(path, "r", locking=False)
-    except (OSError, RuntimeError, ValueError) as error:
-        if read_user_block(path) is None:
-            raise DatabaseError(f"{path}: is no swsearch database ({error})") from error
-        raise DatabaseDamageError(path, [f"HDF5 cannot open it ({error})"]) from error
-
-
-def check_format(path: str, file: Any) -> None:
-    """Raise unless the root's attributes say that the file is a database of a version that can be read."""
-    if text_attribute(file.attrs.get("format", "")) != FORMAT_NAME:
-        raise DatabaseError(f"{path}: is HDF5 but no swsearch database; make one with: swsearch db build")
-    version = int(file.attrs["format_version"])
-    if version > FORMAT_VERSION:
-        raise too_new(path, version)
-
-
-def mask_of(path: str, attributes: dict[str, Any]) -> Mask:
-    """Return the mask in force; files of version 1 have none."""
-    found = attributes.get("mask", "none")
-    for mask in MASKS:
-        if found == mask:
-            return mask
-    raise DatabaseDamageError(path, [f"mask is {found!r}, expected one of {', '.join(MASKS)}"])
-
-
-def load_segments(path: str, file: Any) -> tuple[dict[str, Any], list[Segment]]:
-    """Read and check the root's attributes and the segments' numbers."""
-    try:
-        check_format(path, file)
-        attributes = {
-            name: text_attribute(value) if isinstance(value, (bytes, str)) else int(value)
-            for name, value in file.attrs.items()
-            if isinstance(value, (bytes, str, np.integer))
-        }
-        expected = {"letters": PROTEIN.letters, "lanes": LANES, "pad": PAD, "checksum_bytes": BYTES_PER_CHECKSUM}
-        found = {name: attributes.get(name) for name in expected}
-        wrong = [f"{name} is {found[name]!r}, expected {expected[name]!r}" for name in expected]
-        wrong = [text for text, name in zip(wrong, expected, strict=True) if found[name] != expected[name]]
-        mask = mask_of(path, attributes)
-        segments: list[Segment] = []
-        first = 0
-        for number in range(len(file["segments"])):
-            segments.append(Segment(path, file[f"segments/{number}"], first, mask))
-            first += segments[-1].n_subjects
-        if not segments or int(attributes["n_subjects"]) != first:
-            wrong.append("the number of subjects is not that of the segments")
-    except (KeyError, TypeError, ValueError, OSError, RuntimeError, AttributeError) as error:
-        raise DatabaseDamageError(path, [f"HDF5 structure ({error})"]) from error
-    if wrong:
-        raise DatabaseDamageError(path, wrong)
-    return attributes, segments
+def load_segments(source: Source, contents: Contents) -> list[Segment]:
+    """Read and check the numbers of all segments."""
+    segments: list[Segment] = []
+    first = 0
+    for each in contents.segments:
+        segments.append(Segment(source, each, first))
+        first += segments[-1].n_subjects
+    for name in ("n_subjects", "n_residues"):
+        total = sum(segment.counts()[name] for segment in segments)
+        if contents.attributes.get(name) != total:
+            found = contents.attributes.get(name)
+            raise DatabaseDamageError(source.name, [f"attribute {name} is {found!r}, its segments have {total}"])
+    return segments
 
 
 def _mixed(runs: list[tuple[Segment, int, int]]) -> Iterator[tuple[Segment, int, int]]:
@@ -170,17 +80,17 @@ class Database:
 
     Parameters
     ----------
-    file : h5py.File
-        The open file; the database closes it.
-    name : str
-        What messages and reports call it.
+    source : Source
+        The bytes; the database closes it.
+    contents : Contents
+        Where they hold what.
     """
 
-    def __init__(self, file: Any, name: str) -> None:
-        self.name = name
-        self._attributes, segments = load_segments(name, file)
-        self._opened: tuple[Any, list[Segment]] | None = (file, segments)
-        self.mask: Mask = mask_of(name, self._attributes)
+    def __init__(self, source: Source, contents: Contents) -> None:
+        self.name = source.name
+        self._attributes, segments = contents.attributes, load_segments(source, contents)
+        self._opened: tuple[Source, list[Segment]] | None = (source, segments)
+        self.mask: Mask = contents.mask
         """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
         self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
@@ -231,13 +141,14 @@ class Database:
             If it is truncated or its numbers are not those that were written. Residues are checked later,
             when they are loaded; `verify_database` checks every byte.
         """
-        name = os.fspath(path)
-        check_readable(name)
-        file = open_hdf5(name)
+        return cls._of(FileSource(os.fspath(path)))
+
+    @classmethod
+    def _of(cls, source: FileSource) -> Database:
         try:
-            return cls(file, name)
+            return cls(source, read_contents(source))
         except BaseException:
-            file.close()
+            source.close()
             raise
 
     @classmethod
@@ -316,41 +227,31 @@ class Database:
             handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
             try:
                 os.close(handle)
-                fill(Path(temporary), layout, "w")
-                return cls(open_hdf5(temporary), name)
+                fill(Path(temporary), layout)
+                return cls._of(FileSource(temporary, name))
             finally:
                 Path(temporary).unlink()
 
     @classmethod
     def _in_memory(cls, layout: Layout, name: str) -> Database:
-        import h5py
-
-        # HDF5 lengthens its image in such steps and copies it at each: an eighth of the size makes few copies
-        step = max(layout.n_bytes // 8, MIB)
-        # HDF5 takes two files of one name for the same file, even in memory
-        label = f"swsearch-{secrets.token_hex(8)}"
-        file = h5py.File(label, "w", driver="core", backing_store=False, block_size=step, libver=LIBVER)
-        try:
-            create_root(file, layout.mask)
-            create_segment(file, layout)
-            layout.write(MemorySink(file["segments/0"]))
-            return cls(file, name)
-        except BaseException:
-            file.close()
-            raise
+        segment, n_bytes = planned(segment_attributes(layout.counts), layout.shapes())
+        source = MemorySource(name, n_bytes)
+        layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
+        attributes = root_attributes(layout.mask) | total_attributes([segment.attributes])
+        return cls(source, Contents(attributes, layout.mask, [segment]))
 
     def check_open(self) -> None:
         """Raise `DatabaseError` if the database was closed."""
         _ = self._held
 
     @property
-    def _held(self) -> tuple[Any, list[Segment]]:
+    def _held(self) -> tuple[Source, list[Segment]]:
         if self._opened is None:
             raise DatabaseError(f"{self.name}: this Database was closed; use it before that, or open it again")
         return self._opened
 
     @property
-    def _file(self) -> Any:
+    def _source(self) -> Source:
         return self._held[0]
 
     @property
@@ -469,7 +370,7 @@ class Database:
 
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""
-        on_disk = Path(self._file.filename).is_file() and self._file.driver != "core"
+        on_disk = isinstance(self._source, FileSource) and self._source.path == self.name
         names = ("format", "format_version", "alphabet", "letters", "created", "software")
         return {
             "name": self.name,
@@ -483,7 +384,7 @@ class Database:
             "longest": int(self.lengths.max()),
             "shortest": int(self.lengths.min()),
             "n_segments": len(self._segments),
-            "n_bytes": Path(self._file.filename).stat().st_size if on_disk else None,
+            "n_bytes": self._source.n_bytes if on_disk else None,
             "segments": [
                 {
                     "n_subjects": segment.n_subjects,
@@ -507,7 +408,7 @@ class Database:
         Hits outlive it: its file is closed with the last of those whose alignments were not asked for yet, and with
         the `SearchResults` that they came from.
         """
-        self._opened = None  # h5py closes a file when the last object that belongs to it is gone
+        self._opened = None  # a source closes its file when the last object that reads from it is gone
 
     def __len__(self) -> int:
         return self.n_subjects

@@ -1,9 +1,10 @@
-"""Reading a segment: every byte is checked against its checksum before it is used."""
+"""Reading a segment: bytes are checked against their checksums when they are read, what they say when first met."""
 
 from __future__ import annotations
 
 import json
 import zlib
+from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,10 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray, block_columns
+from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.db.content import (
+    N_LETTERS,
+    header_problem,
+    offsets_problem,
+    order_problem,
+    ranges,
+    residues_problem,
+    runs_problem,
+)
+from swsearch.db.contents import SegmentContents
 from swsearch.db.fasta import header_text, split_header
-from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES, datasets_of, n_checksums
-from swsearch.errors import DatabaseDamageError, DatabaseError
+from swsearch.db.format import BYTES_PER_CHECKSUM, n_checksums
+from swsearch.db.hdf5_structure import StoredDataset
+from swsearch.db.source import Source
+from swsearch.errors import DatabaseDamageError
 from swsearch.masking import MASKED, Mask
 
 RUNS = {"lower": "mask", "tantan": "tantan"}
@@ -24,12 +37,11 @@ RUNS = {"lower": "mask", "tantan": "tantan"}
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
 
+STEP = 1 << 13
+"""Bytes after which the running checksum of a piece is kept, so that a few rows can be checked alone; the rows of a
+subject of 350 residues are 22 KiB. It divides `BYTES_PER_CHECKSUM`."""
 
-def _ranges(begins: IntArray, counts: IntArray) -> IntArray:
-    """Return ranges of whole numbers, one after the other, from their beginnings and how many numbers each has."""
-    ends = np.cumsum(counts)
-    ranges: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
-    return ranges
+STEPS_PER_PIECE = BYTES_PER_CHECKSUM // STEP
 
 
 class StoredArray:
@@ -37,54 +49,63 @@ class StoredArray:
 
     Parameters
     ----------
-    path : str
-        The database, for messages.
-    group : h5py.Group
-        The segment.
-    name : str
-        One of `DATASET_TYPES`.
+    source : Source
+        The database's bytes.
+    dataset, sums : StoredDataset
+        The dataset and its checksums, of the types and shapes that were written.
     """
 
-    def __init__(self, path: str, group: Any, name: str) -> None:
-        self._path = path
-        try:
-            self._data = group[name]
-            sums = group[f"checksums/{name}"][()]
-        except (KeyError, OSError, RuntimeError, AttributeError) as error:
-            raise DatabaseDamageError(path, [f"{group.name}/{name} is missing or unreadable"]) from error
-        self.name = f"{group.name}/{name}"
-        self.shape: tuple[int, ...] = self._data.shape
-        self._row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._data.dtype.itemsize
-        self.n_bytes = self.shape[0] * self._row if self.shape else 0
-        expected = (n_checksums(self.n_bytes),)
-        if self._data.dtype != np.dtype(DATASET_TYPES[name]) or sums.shape != expected or not self.shape:
-            raise DatabaseDamageError(path, [f"{self.name} has not the type or shape that was written"])
-        self._sums: list[int] = sums.tolist()
-        self._checked = np.zeros(len(self._sums), dtype=bool)
+    def __init__(self, source: Source, dataset: StoredDataset, sums: StoredDataset) -> None:
+        self._source, self._dataset = source, dataset
+        self.name, self.shape, self.n_bytes = dataset.name, dataset.shape, dataset.n_bytes
+        self._dtype = np.dtype(dataset.dtype)
+        self.row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._dtype.itemsize
+        self._sums: list[int] = [] if source.trusted else self._bytes(sums.offset, sums.n_bytes).view("<u4").tolist()
+        self._checked = bytearray(len(self._sums))
+        self._running = array("I", bytes(4 * -(-self.n_bytes // STEP)) if not source.trusted else b"")
+
+    def _bytes(self, at: int, n_bytes: int) -> ByteArray:
+        """Read bytes of the file."""
+        found = np.empty(n_bytes, dtype=np.uint8)
+        if n_bytes:
+            self._source.read_into(found, at)
+        return found
+
+    def _rows(self, data: ByteArray) -> npt.NDArray[Any]:
+        """Take whole rows for what they are."""
+        return data.view(self._dtype).reshape(-1, *self.shape[1:])
 
     def pieces(self, start: int, stop: int, *, broken: list[int] | None = None) -> npt.NDArray[Any]:
         """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows.
 
         The type is the dataset's; the shape is (n_rows,), or (n_rows, 64) for residues.
         """
-        first, last = start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row)
-        begin = first * BYTES_PER_CHECKSUM // self._row
-        end = min(last * BYTES_PER_CHECKSUM // self._row, self.shape[0])
-        rows: npt.NDArray[Any] = np.empty((end - begin, *self.shape[1:]), dtype=self._data.dtype)
-        try:
-            self._data.read_direct(rows, np.s_[begin:end])
-        except (OSError, RuntimeError) as error:
-            raise DatabaseDamageError(self._path, [f"{self.name} cannot be read ({error})"]) from error
-        view = rows.data.cast("B") if rows.size else memoryview(b"")
-        for piece in range(first, last):
+        first, last = start * self.row // BYTES_PER_CHECKSUM, n_checksums(stop * self.row)
+        begin, end = first * BYTES_PER_CHECKSUM, min(last * BYTES_PER_CHECKSUM, self.n_bytes)
+        data = self._bytes(self._dataset.offset + begin, end - begin)
+        view = data.data
+        for piece in range(first, last) if not self._source.trusted else ():
             at = (piece - first) * BYTES_PER_CHECKSUM
-            if zlib.crc32(view[at : at + BYTES_PER_CHECKSUM]) == self._sums[piece]:
+            if self._check(piece, view[at : at + BYTES_PER_CHECKSUM]):
                 self._checked[piece] = True
             elif broken is None:
-                raise DatabaseDamageError(self._path, [self.place(piece)])
+                raise self._source.damage([self.place(piece)], known=bool(self._checked[piece]))
             else:
                 broken.append(piece)
-        return rows
+        return self._rows(data)
+
+    def _check(self, piece: int, data: memoryview) -> bool:
+        """Say whether a piece is what was written; keep its running checksum."""
+        if self._checked[piece]:
+            return zlib.crc32(data) == self._sums[piece]
+        running = array("I")
+        value = 0
+        for at in range(0, len(data), STEP):
+            value = zlib.crc32(data[at : at + STEP], value)
+            running.append(value)
+        begin = piece * STEPS_PER_PIECE
+        self._running[begin : begin + len(running)] = running
+        return value == self._sums[piece]
 
     def place(self, piece: int) -> str:
         """Name a piece in a message."""
@@ -94,21 +115,34 @@ class StoredArray:
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Read rows and check them now; shape and type as of `pieces`."""
         if start >= stop:
-            return np.empty((0, *self.shape[1:]), dtype=self._data.dtype)
+            return np.empty((0, *self.shape[1:]), dtype=self._dtype)
+        if self._source.trusted:
+            return self._rows(self._bytes(self._dataset.offset + start * self.row, (stop - start) * self.row))
         rows = self.pieces(start, stop)
-        begin = start * self._row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self._row
+        begin = start * self.row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self.row
         return rows[start - begin : stop - begin]
 
     def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read a few rows, checking each piece when it is first met; shape and type as of `pieces`."""
-        pieces = slice(start * self._row // BYTES_PER_CHECKSUM, n_checksums(stop * self._row))
-        if start >= stop or not self._checked[pieces].all():
+        """Read a few rows and check them; shape and type as of `pieces`.
+
+        A piece is read whole when it is first met, and then only the steps that hold the rows: the file may have
+        been written to since.
+        """
+        begin, end = start * self.row, stop * self.row
+        pieces = range(begin // BYTES_PER_CHECKSUM, n_checksums(end))
+        if start >= stop or self._source.trusted or not all(self._checked[pieces.start : pieces.stop]):
             return self.load(start, stop)
-        try:
-            rows: npt.NDArray[Any] = self._data[start:stop]
-        except (OSError, RuntimeError) as error:
-            raise DatabaseDamageError(self._path, [f"{self.name} cannot be read ({error})"]) from error
-        return rows
+        at, after = begin // STEP * STEP, min(-(-end // STEP) * STEP, self.n_bytes)
+        data = self._source.read(self._dataset.offset + at, after - at)
+        view, place = memoryview(data), at
+        while place < after:  # piece by piece, hardly ever more than one
+            stop = min((place // BYTES_PER_CHECKSUM + 1) * BYTES_PER_CHECKSUM, after)
+            before = self._running[place // STEP - 1] if place % BYTES_PER_CHECKSUM else 0
+            if zlib.crc32(view[place - at : stop - at], before) != self._running[-(-stop // STEP) - 1]:
+                raise self._source.damage([self.place(place // BYTES_PER_CHECKSUM)], known=True)
+            place = stop
+        rows: npt.NDArray[Any] = np.frombuffer(data, self._dtype, (end - begin) // self._dtype.itemsize, begin - at)
+        return rows.reshape(-1, *self.shape[1:])
 
     def all(self) -> npt.NDArray[Any]:
         """Read and check everything; shape and type are the dataset's."""
@@ -117,7 +151,7 @@ class StoredArray:
     def problems(self) -> tuple[int, list[str]]:
         """Check everything, a few pieces at a time; return how many and a message for each broken one."""
         broken: list[int] = []
-        step = 8 * BYTES_PER_CHECKSUM // self._row if self._row else 1
+        step = 8 * BYTES_PER_CHECKSUM // self.row if self.row else 1
         for start in range(0, self.shape[0], step):
             self.pieces(start, min(start + step, self.shape[0]), broken=broken)
         return len(self._sums), [self.place(piece) for piece in broken]
@@ -128,53 +162,68 @@ class Segment:
 
     Parameters
     ----------
-    path : str
-        The database, for messages.
-    group : h5py.Group
-        The segment's group.
+    source : Source
+        The database's bytes.
+    contents : SegmentContents
+        What the segment is made of.
     first : int
         Ordinal of its first subject in the whole database.
-    mask : {"none", "lower", "tantan"}
-        The database's.
     """
 
-    def __init__(self, path: str, group: Any, first: int, mask: Mask) -> None:
-        self.path, self.first = path, first
-        self.stored = {name: StoredArray(path, group, name) for name in datasets_of(mask)}
-        self.attributes: dict[str, Any] = {}
-        for name, value in group.attrs.items():
-            self.attributes[name] = value.decode() if isinstance(value, bytes) else value
+    def __init__(self, source: Source, contents: SegmentContents, first: int) -> None:
+        self.source, self.first, self.name = source, first, contents.name
+        self.attributes = contents.attributes
+        self.stored = {
+            name: StoredArray(source, dataset, contents.checksums[name])
+            for name, dataset in contents.datasets.items()
+        }
+        self.n_subjects = self.stored["lengths"].shape[0]
+        if problem := self._misfit():  # before anything is loaded
+            raise self._wrong(problem)
         self.lengths: npt.NDArray[np.int32] = self.stored["lengths"].all()
         self.order: IntArray = self.stored["order"].all()
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
-        self.n_subjects = len(self.lengths)
         self._lazy: dict[str, npt.NDArray[Any]] = {}
-        shapes = {
-            "order": (self.n_subjects,),
-            "block_offsets": (-(-self.n_subjects // LANES) + 1,),
-            "residues": (int(self.block_offsets[-1]) if len(self.block_offsets) else 0, LANES),
-            "header_offsets": (self.n_subjects + 1,),
-            "mask_offsets": (self.n_subjects + 1,),
-            "mask_ends": self.stored["mask_starts"].shape,
-        }
-        if mask == "tantan":
-            shapes |= {"tantan_offsets": (self.n_subjects + 1,), "tantan_ends": self.stored["tantan_starts"].shape}
-        wrong = [self.stored[name].name for name, shape in shapes.items() if self.stored[name].shape != shape]
-        if wrong:
-            raise DatabaseDamageError(path, [f"{name} does not fit the number of subjects" for name in wrong])
-        if problems := self._problems():
-            raise DatabaseDamageError(path, [f"{group.name}: {problem}" for problem in problems])
+        self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
+        if problem := order_problem(self.lengths, self.order, self.block_offsets):
+            raise self._wrong(problem)
+        if self.stored["residues"].shape[0] != self.block_offsets[-1]:
+            raise self._wrong("residues do not fit the block offsets")
+        for name, count in self.counts().items():
+            if self.attributes.get(name) != count:
+                raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
 
-    def _problems(self) -> list[str]:
-        """Return errors that a wrong writer may have made, which checksums do not show."""
-        lengths, order = self.lengths, self.order
-        if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
-            return ["lengths do not descend"]
-        if (np.sort(order) != np.arange(len(order))).any():
-            return ["order is no permutation"]
-        if self.block_offsets[0] or (np.diff(self.block_offsets) != block_columns(lengths)).any():
-            return ["block offsets do not fit the lengths"]
-        return []
+    def _misfit(self) -> str:
+        """Say which dataset has not as many rows as the number of subjects asks for."""
+        n, rows = self.n_subjects, {name: stored.shape[0] for name, stored in self.stored.items()}
+        expected = {"order": n, "block_offsets": -(-n // LANES) + 1, "header_offsets": n + 1}
+        for name in ("mask", "tantan") if "tantan_offsets" in rows else ("mask",):
+            expected |= {f"{name}_offsets": n + 1, f"{name}_ends": rows[f"{name}_starts"]}
+        return next(
+            (f"{name} does not fit the number of subjects" for name in expected if rows[name] != expected[name]), ""
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return what the attributes must say of the lengths."""
+        return {
+            "n_subjects": self.n_subjects,
+            "n_residues": int(self.lengths.sum(dtype=np.int64)),
+            "n_empty": int(np.count_nonzero(self.lengths == 0)),
+            "n_columns": int(self.block_offsets[-1]),
+            "n_blocks": len(self.block_offsets) - 1,
+            "longest": int(self.lengths[0]),
+        }
+
+    def _wrong(self, problem: str) -> DatabaseDamageError:
+        """Make the error for what a wrong writer made."""
+        return DatabaseDamageError(self.source.name, [f"{self.name}: {problem}"])
+
+    @property
+    def input_lengths(self) -> npt.NDArray[np.int32]:
+        """Lengths in input order, shape (n_subjects,)."""
+        lengths = np.empty(self.n_subjects, dtype=np.int32)
+        lengths[self.order] = self.lengths
+        return lengths
 
     def lazy(self, name: str) -> npt.NDArray[Any]:
         """Return a dataset that is loaded whole at its first use; shape and type are the dataset's.
@@ -187,14 +236,34 @@ class Segment:
                 ranks[self.order] = np.arange(self.n_subjects)
                 self._lazy[name] = ranks
             else:
-                self._lazy[name] = self.stored[name].all()
+                self._lazy[name] = self._checked(name, self.stored[name].all())
         return self._lazy[name]
+
+    def _checked(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what was loaded if it makes sense; runs make it once their starts were loaded before their ends."""
+        what, _, part = name.partition("_")
+        problem = ""
+        if part == "offsets":
+            end = self.stored["headers" if what == "header" else f"{what}_starts"].shape[0]
+            problem = offsets_problem(values, end, what, least=1 if what == "header" else 0)
+        elif part == "ends":
+            problem = runs_problem(
+                self.lazy(f"{what}_offsets"), self.lazy(f"{what}_starts"), values, self.input_lengths
+            )
+        if problem:
+            raise self._wrong(problem)
+        return values
 
     def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
         """Load the blocks ``first`` to ``last`` (excluded), X in the place of what is masked."""
         start, stop = int(self.block_offsets[first]), int(self.block_offsets[last])
         lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
-        residues = self.stored["residues"].load(start, stop)
+        residues: ByteArray = self.stored["residues"].load(start, stop)
+        if not self._seen[first:last].all():
+            problem = residues_problem(residues, self.block_offsets[first : last + 1] - start, self.lengths[lanes])
+            if problem:
+                raise self._wrong(f"blocks {first} to {last}: {problem}")
+            self._seen[first:last] = True
         if mask != "none":
             self._mask(residues, mask, lanes)
         return Chunk(
@@ -209,7 +278,7 @@ class Segment:
         offsets, starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("offsets", "starts", "ends"))
         places = self.order[lanes]
         counts = offsets[places + 1] - offsets[places]
-        runs = _ranges(offsets[places], counts)
+        runs = ranges(offsets[places], counts)
         ranks = np.repeat(np.arange(lanes.start, lanes.stop), counts)
         columns = self.block_offsets[ranks // LANES] - self.block_offsets[lanes.start // LANES]
         first = (columns + starts[runs]) * LANES + ranks % LANES
@@ -221,7 +290,7 @@ class Segment:
             limit = (int(total[at - 1]) if at else 0) + MASKED_AT_ONCE
             last = max(int(np.searchsorted(total, limit, side="right")), at + 1)
             chosen = slice(at, last)
-            inside = _ranges(np.zeros(last - at, dtype=np.int64), lengths[chosen])
+            inside = ranges(np.zeros(last - at, dtype=np.int64), lengths[chosen])
             flat[np.repeat(first[chosen], lengths[chosen]) + inside * LANES] = MASKED
             at = last
 
@@ -235,7 +304,10 @@ class Segment:
         rank = int(self.lazy("ranks")[index])
         start = int(self.block_offsets[rank // LANES])
         slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
-        return np.ascontiguousarray(slab[:, rank % LANES])
+        codes: ByteArray = slab[:, rank % LANES].copy()
+        if not self._seen[rank // LANES] and len(codes) and codes.max() >= N_LETTERS:
+            raise self._wrong(f"subject {self.first + index}: residues are no letters")
+        return codes
 
     def masked(self, index: int, mask: Mask = "lower") -> list[tuple[int, int]]:
         """Return what of one subject is masked."""
@@ -243,12 +315,20 @@ class Segment:
             return []
         start, stop = self.lazy(f"{RUNS[mask]}_offsets")[index : index + 2].tolist()
         starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].read(start, stop).tolist() for part in ("starts", "ends"))
+        bounds = [0, *(bound for run in zip(starts, ends, strict=True) for bound in run)]
+        length = int(self.lengths[int(self.lazy("ranks")[index])])
+        # runs are not empty and do not touch; the first may begin at 0
+        if any(a >= b for a, b in pairwise(bounds[1:])) or min(bounds) < 0 or max(bounds) > length:
+            raise self._wrong("masked runs overlap or leave their subject")
         return list(zip(starts, ends, strict=True))
 
     def header(self, index: int) -> bytes:
         """Return one subject's header line."""
         start, stop = self.lazy("header_offsets")[index : index + 2].tolist()
-        return self.stored["headers"].read(start, stop).tobytes()
+        header: bytes = self.stored["headers"].read(start, stop).tobytes()
+        if problem := header_problem(header):
+            raise self._wrong(f"subject {self.first + index}: {problem}")
+        return header
 
     def find(self, identifiers: Sequence[str]) -> list[list[int]]:
         """Return for each identifier the subjects that have it, in input order."""
@@ -289,7 +369,19 @@ class Segment:
     def sources(self) -> list[dict[str, Any]]:
         """Return the files that the segment was made from."""
         try:
-            sources: list[dict[str, Any]] = json.loads(self.stored["sources"].all().tobytes())
-        except ValueError as error:
-            raise DatabaseError(f"{self.path}: {self.stored['sources'].name} is no JSON") from error
+            sources = json.loads(self.stored["sources"].all().tobytes())
+        except (ValueError, RecursionError) as error:
+            raise self._wrong("sources are no JSON") from error
+        if not isinstance(sources, list) or not all(_is_source(each) for each in sources):
+            raise self._wrong("sources are no list of files")
         return sources
+
+
+def _is_source(value: Any) -> bool:
+    """Say whether something read from JSON describes a file."""
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+        return False
+    counts = [value.get(name) for name in ("bytes", "records", "residues")]
+    return isinstance(value.get("sha256"), (str, type(None))) and all(
+        type(count) is int and count >= 0 for count in counts
+    )

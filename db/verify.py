@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from swsearch.alphabet import PAD, PROTEIN
-from swsearch.blocks import LANES
-from swsearch.db.database import check_format, check_readable, load_segments, open_hdf5
-from swsearch.db.format import (
-    BYTES_PER_CHECKSUM,
-    USER_BLOCK,
-    UserBlock,
-    datasets_of,
-    hash_rest,
-    read_user_block,
-    text_attribute,
-)
-from swsearch.db.stored import RUNS, Segment, StoredArray
-from swsearch.errors import DatabaseDamageError, DatabaseError
+from swsearch.db.content import header_problem
+from swsearch.db.contents import read_contents
+from swsearch.db.database import load_segments
+from swsearch.db.fasta import split_header
+from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock
+from swsearch.db.source import FileSource
+from swsearch.db.stored import Segment, StoredArray
+from swsearch.errors import DatabaseDamageError
 
 
 def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
@@ -44,108 +37,100 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     DatabaseDamageError
         If anything is not as it was written; lists every place found.
     """
-    name = os.fspath(path)
-    check_readable(name)
+    source = FileSource(os.fspath(path))
+    try:
+        return verify_source(source)
+    finally:
+        source.close()
+
+
+def verify_source(source: FileSource) -> dict[str, int]:
+    """Check an open file as `verify_database` does."""
     problems: list[str] = []
-    with Path(name).open("rb") as file:
-        head = file.read(USER_BLOCK)
-        n_bytes, sha256 = hash_rest(file)
-    block = read_user_block(name)
-    whole = block is not None and UserBlock(block.version, n_bytes, sha256).pack() == head
-    counts = {"bytes": n_bytes + USER_BLOCK}
-    if whole:
-        counts |= _check_content(name, problems)
-    else:
-        # HDF5 may fail in any way on bytes that are broken
-        try:
-            counts |= _check_content(name, problems)
-        except DatabaseDamageError as error:
-            problems += [problem for problem in error.problems if problem not in problems]
-        except Exception as error:
-            if block is None and isinstance(error, DatabaseError):
-                raise
-            problems.append(f"HDF5 structure ({error})")
-        if block is None or block.pack() != head:
-            problems.insert(0, f"user block (bytes 0 to {USER_BLOCK})")
-        if not problems:
-            problems.append("SHA-256 differs, all datasets are whole: HDF5 metadata or space between")
+    counts = {"bytes": source.n_bytes}
+    try:
+        counts |= _check_content(source, problems)
+    except DatabaseDamageError as error:
+        problems += [problem for problem in error.problems if problem not in problems]
+    block = source.block
+    if block is None or block.pack() != source.read(0, USER_BLOCK):
+        problems.insert(0, f"user block (bytes 0 to {USER_BLOCK})")
+    elif not problems and UserBlock(block.version, *_hash(source)) != block:
+        problems.append("SHA-256 differs, all datasets are whole: HDF5 metadata or space between")
     if problems:
-        raise DatabaseDamageError(name, problems)
+        raise source.damage(problems)
     return counts
 
 
-def _check_content(name: str, problems: list[str]) -> dict[str, int]:
+def _hash(source: FileSource) -> tuple[int, str]:
+    """Hash all of a file after its user block; return its length and SHA-256."""
+    digest = hashlib.sha256()
+    at = USER_BLOCK
+    while piece := source.read(at, BYTES_PER_CHECKSUM):
+        digest.update(piece)
+        at += len(piece)
+    return at - USER_BLOCK, digest.hexdigest()
+
+
+def _check_content(source: FileSource, problems: list[str]) -> dict[str, int]:
     """Check the checksums of all datasets, then what the numbers say."""
+    contents = read_contents(source)
     n_checked = 0
-    with open_hdf5(name) as file:
-        check_format(name, file)
-        if "segments" in file:
-            for group in file["segments"].values():
-                for dataset in datasets_of(text_attribute(file.attrs.get("mask", "none"))):
-                    try:
-                        n, broken = StoredArray(name, group, dataset).problems()
-                    except DatabaseDamageError as error:
-                        n, broken = 0, error.problems
-                    n_checked += n
-                    problems += broken
-        if problems:
-            return {}
-        attributes, segments = load_segments(name, file)
-        for segment in segments:
-            problems += [f"segment {segments.index(segment)}: {problem}" for problem in _invariants(segment)]
-        counts = {
-            "checksums": n_checked,
-            "segments": len(segments),
-            "blocks": sum(len(segment.block_offsets) - 1 for segment in segments),
-            "subjects": sum(segment.n_subjects for segment in segments),
-            "residues": sum(int(segment.lengths.sum(dtype=np.int64)) for segment in segments),
-        }
-        for key in ("subjects", "residues"):
-            if attributes.get(f"n_{key}") != counts[key]:
-                problems.append(f"attribute n_{key} is {attributes.get(f'n_{key}')}, expected {counts[key]}")
-    return counts
-
-
-def _offsets_fit(offsets: Any, end: int) -> bool:
-    return len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end and bool((np.diff(offsets) >= 0).all())
+    for each in contents.segments:
+        for name, dataset in each.datasets.items():
+            n, broken = StoredArray(source, dataset, each.checksums[name]).problems()
+            n_checked += n
+            problems += broken
+    if problems:
+        return {}
+    segments = load_segments(source, contents)
+    for segment in segments:
+        problems += [f"{segment.name}: {problem}" for problem in _invariants(segment)]
+    return {
+        "checksums": n_checked,
+        "segments": len(segments),
+        "blocks": sum(len(segment.block_offsets) - 1 for segment in segments),
+        "subjects": sum(segment.n_subjects for segment in segments),
+        "residues": sum(int(segment.lengths.sum(dtype=np.int64)) for segment in segments),
+    }
 
 
 def _invariants(segment: Segment) -> list[str]:
     """Return a message for each broken rule, of those that are not checked when a segment is opened."""
-    lengths, stored = segment.lengths, segment.stored
-    rules = {
-        "equal lengths are not in input order": bool(
-            ((lengths[1:] < lengths[:-1]) | (segment.order[1:] > segment.order[:-1])).all()
-        ),
-        "header offsets do not fit the headers": _offsets_fit(
-            segment.lazy("header_offsets"), stored["headers"].shape[0]
-        ),
-        "mask offsets do not fit the masks": _offsets_fit(
-            segment.lazy("mask_offsets"), stored["mask_starts"].shape[0]
-        ),
-    }
-    if "tantan_offsets" in stored:
-        rules["tantan offsets do not fit the masks"] = _offsets_fit(
-            segment.lazy("tantan_offsets"), stored["tantan_starts"].shape[0]
-        )
-    problems = [rule for rule, kept in rules.items() if not kept]
-    masks = [name for name in RUNS.values() if f"{name}_offsets" in stored]
-    return problems or [
-        *(text for name in masks for text in _mask_problems(segment, name)),
-        *_residue_problems(segment),
-    ]
+    problems: list[str] = []
+    masked = {"n_masked": "mask", "n_tantan": "tantan"}
+    masks = {key: name for key, name in masked.items() if f"{name}_offsets" in segment.stored}
+    try:
+        segment.sources()
+        segment.lazy("header_offsets")
+        for key, name in masks.items():
+            starts, ends = segment.lazy(f"{name}_starts"), segment.lazy(f"{name}_ends")
+            n_masked = int((ends.astype(np.int64) - starts).sum())
+            if segment.attributes.get(key) != n_masked:
+                problems.append(f"attribute {key} is {segment.attributes.get(key)!r}, expected {n_masked}")
+    except DatabaseDamageError as error:
+        return [problem.removeprefix(f"{segment.name}: ") for problem in error.problems]
+    return [*problems, *_header_problems(segment), *_residue_problems(segment)]
 
 
-def _mask_problems(segment: Segment, name: str) -> list[str]:
-    """Check that masked runs are ascending, apart and inside their subject."""
-    starts, ends = segment.stored[f"{name}_starts"].all(), segment.stored[f"{name}_ends"].all()
-    offsets = segment.lazy(f"{name}_offsets")
-    lengths = np.empty(segment.n_subjects, dtype=np.int64)
-    lengths[segment.order] = segment.lengths
-    owners = np.repeat(np.arange(segment.n_subjects), np.diff(offsets))
-    inside = (starts >= 0) & (starts < ends) & (ends <= lengths[owners])
-    apart = (owners[1:] != owners[:-1]) | (starts[1:] > ends[:-1])
-    return [] if inside.all() and apart.all() else ["masked runs overlap or leave their subject"]
+def _header_problems(segment: Segment) -> list[str]:
+    """Check that every header is a line with an identifier."""
+    offsets = segment.lazy("header_offsets")
+    headers = segment.stored["headers"]
+    first = 0
+    while first < segment.n_subjects:
+        limit = offsets[first] + 8 * BYTES_PER_CHECKSUM
+        last = max(int(np.searchsorted(offsets, limit, side="right")) - 1, first + 1)
+        bounds = offsets[first : last + 1].tolist()
+        text = headers.load(bounds[0], bounds[-1]).tobytes()
+        if problem := header_problem(b"x" + text):
+            return [problem]
+        begins = np.frombuffer(text, dtype=np.uint8)[offsets[first:last] - bounds[0]]
+        for place in np.flatnonzero(begins <= ord(" ")).tolist():  # most begin with their identifier
+            if not split_header(text[bounds[place] - bounds[0] : bounds[place + 1] - bounds[0]])[0]:
+                return [f"subject {segment.first + first + place}: a header has no identifier"]
+        first = last
+    return []
 
 
 def _residue_problems(segment: Segment) -> list[str]:
@@ -154,13 +139,9 @@ def _residue_problems(segment: Segment) -> list[str]:
     n_blocks, first = len(segment.block_offsets) - 1, 0
     while first < n_blocks and len(problems) < 5:
         last = segment.next_block(first, 8 * BYTES_PER_CHECKSUM)
-        chunk = segment.chunk(first, last)
-        for index, block in enumerate(chunk):
-            lengths = np.zeros(LANES, dtype=np.int64)
-            in_block = chunk.lengths[chunk.lanes(index)]
-            lengths[: len(in_block)] = in_block
-            inside = np.arange(len(block))[:, None] < lengths
-            if ((block < len(PROTEIN.letters)) != inside).any() or ((block == PAD) == inside).any():
-                problems.append(f"block {first + index}: residues or padding do not fit the lengths")
+        try:
+            segment.chunk(first, last)
+        except DatabaseDamageError as error:
+            problems += [problem.removeprefix(f"{segment.name}: ") for problem in error.problems]
         first = last
     return problems

@@ -31,11 +31,20 @@ struct Buffer {
   T* items() const {
     return static_cast<T*>(view.buf);
   }
+  // Whether items of another type may be read there, and nothing is left over.
+  template <class T>
+  bool aligned() const {
+    return view.len == 0 || (reinterpret_cast<uintptr_t>(view.buf) % alignof(T) == 0 &&
+                             view.len % static_cast<Py_ssize_t>(sizeof(T)) == 0);
+  }
   template <class T>
   Py_ssize_t count() const {
     return view.len / static_cast<Py_ssize_t>(sizeof(T));
   }
 };
+
+// Whether costs of a gap leave room for sums in 32 bits; Scoring allows a hundredth.
+inline bool costs_fit(int one, int other) { return one >= 0 && other >= 0 && one <= 1 << 20 && other <= 1 << 20; }
 
 // Whether every code is below a limit.
 bool all_below(const Buffer& codes, int limit);

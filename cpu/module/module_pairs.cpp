@@ -1,6 +1,7 @@
 // module_pairs: the bindings that swsearch/engines/cpu/tracing.py and swsearch/job/further.py call.
 #include "module/module.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "isa/kernels.hpp"
@@ -10,6 +11,9 @@
 namespace swsearch {
 
 namespace {
+
+constexpr int64_t kReach = int64_t{1} << 30;  // four times REACH_LIMIT of swsearch/engines/cpu/tracing.py
+constexpr int kMostThreads = 1024;            // each has tables of its own
 
 PyObject* cigar_of(const Aligned& aligned) {
   PyObject* cigar = PyTuple_New(static_cast<Py_ssize_t>(aligned.cigar.size()));
@@ -43,12 +47,26 @@ struct Common {
 
   // False with Python's exception set where something is wrong.
   bool check() {
-    if (scores.size() != kCodes * kCodes || threads < 1 || tile < 0 || tile > 4096 || open < 0 || extend < 0 ||
-        max_score < 0) {
-      PyErr_SetString(PyExc_ValueError, "expected a 32 x 32 table and sizes that are not negative");
+    const int8_t* table = scores.items<const int8_t>();
+    const bool fine = scores.size() == kCodes * kCodes && threads >= 1 && tile >= 0 && tile <= 4096 &&
+                      costs_fit(open, extend) && max_score >= 0 && max_score <= INT8_MAX && memory >= 0 &&
+                      beam >= 0 && beam < kReach;
+    if (!fine || max_score < *std::max_element(table, table + scores.size())) {
+      PyErr_SetString(PyExc_ValueError,
+                      "expected a 32 x 32 table, the greatest score in it, and sizes and costs that are not negative");
       return false;
     }
+    threads = std::min(threads, kMostThreads);
     return instructions_of(name, instructions);
+  }
+  // Whether no cell of a pair of these lengths can leave 32 bits: no score is higher than all pairs of residues at the
+  // best, none lower than the gaps that stand for both sequences.
+  bool reaches(int64_t m, int64_t n) const {
+    const auto within = [this](int64_t length) { return length < kReach && open + length * extend < kReach; };
+    const bool borders = !(ends & 1) || !(ends & 2);  // the query's residues beside the subject's
+    if (within(n) && (!borders || within(m)) && max_score * std::min(m, n) < kReach) return true;
+    PyErr_SetString(PyExc_ValueError, "expected sequences and costs whose scores are within 2^30");
+    return false;
   }
   Problem problem() const {
     return {nullptr, nullptr, 0, 0, scores.items<const int8_t>(), max_score, open, extend, local != 0,
@@ -68,7 +86,7 @@ bool check_places(const Buffer& places, const Buffer& query, const Buffer& subje
   const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
     return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
   };
-  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0;
+  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0 && places.aligned<int64_t>();
   for (Py_ssize_t k = 0; fine && k < places.count<int64_t>(); k += 4) {
     const int64_t* place = places.items<const int64_t>() + k;
     fine = within(place[0], place[1], query.size()) && within(place[2], place[3], subject.size());
@@ -115,7 +133,7 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
                         &common.max_score, &common.open, &common.extend, &common.local, &common.ends,
                         &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
                         &common.name) ||
-      !common.check() || !check_codes(query, subject)) {
+      !common.check() || !check_codes(query, subject) || !common.reaches(query.size(), subject.size())) {
     return nullptr;
   }
   Problem problem = common.problem();
@@ -148,8 +166,19 @@ PyObject* py_align_many(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   const Py_ssize_t count = places.count<int64_t>() / 4;
-  if (known.size() != 0 && known.size() != count * static_cast<Py_ssize_t>(sizeof(int64_t))) {
-    PyErr_SetString(PyExc_ValueError, "expected a known score a pair, or none");
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    if (!common.reaches(places.items<const int64_t>()[4 * k + 1], places.items<const int64_t>()[4 * k + 3])) {
+      return nullptr;
+    }
+  }
+  bool known_fit = known.size() == 0 || (known.size() == count * static_cast<Py_ssize_t>(sizeof(int64_t)) &&
+                                         known.aligned<int64_t>());
+  for (Py_ssize_t k = 0; known_fit && k < known.count<int64_t>(); ++k) {
+    const int64_t score = known.items<const int64_t>()[k];
+    known_fit = score == INT64_MIN || (score > -4 * kReach && score < 4 * kReach);
+  }
+  if (!known_fit) {
+    PyErr_SetString(PyExc_ValueError, "expected a known score for each pair, of 32 bits, or none");
     return nullptr;
   }
   const Many many{queries.data(), subjects.data(), places.items<const int64_t>(),
@@ -171,7 +200,8 @@ PyObject* py_align_further(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   const Py_ssize_t items = pairs.count<int64_t>();
-  bool fine = scores.size() == kCodes * kCodes && open >= 0 && extend >= 0 && least >= 1 && most >= 0 && items % 2 == 0;
+  bool fine = scores.size() == kCodes * kCodes && costs_fit(open, extend) && least >= 1 && most >= 0 &&
+              items % 2 == 0 && pairs.size() % static_cast<Py_ssize_t>(sizeof(int64_t)) == 0 && pairs.aligned<int64_t>();
   for (Py_ssize_t k = 0; fine && k < items; ++k) {
     const int64_t place = pairs.items<const int64_t>()[k];
     fine = place >= 0 && place < (k % 2 == 0 ? query.size() : subject.size());

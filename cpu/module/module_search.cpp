@@ -1,6 +1,8 @@
 // module_search: the binding that swsearch/engines/cpu/engine.py calls.
 #include "module/module.hpp"
 
+#include <algorithm>
+
 #include "isa/kernels.hpp"
 #include "search/search.hpp"
 
@@ -11,6 +13,11 @@ namespace {
 // Whether lengths and offsets describe blocks that lie within their residues.
 bool fits(const Search& search, int64_t n_columns) {
   if (search.n_blocks != (search.n_subjects + kBlockLanes - 1) / kBlockLanes) return false;
+  // each offset for itself first: the difference of two that are anywhere may wrap
+  for (int64_t block = 0; block <= search.n_blocks; ++block) {
+    const int64_t offset = search.column_offsets[block];
+    if (offset < (block ? search.column_offsets[block - 1] : 0) || offset > n_columns) return false;
+  }
   int64_t before = search.n_subjects > 0 ? search.lengths[0] : 0;
   for (int64_t k = 0; k < search.n_subjects; ++k) {
     const int64_t block = k / kBlockLanes, columns = search.column_offsets[block + 1] - search.column_offsets[block];
@@ -18,7 +25,13 @@ bool fits(const Search& search, int64_t n_columns) {
     if (length < 0 || length > before || columns % 8 != 0 || length > columns) return false;
     before = length;
   }
-  return search.column_offsets[0] >= 0 && search.column_offsets[search.n_blocks] <= n_columns;
+  return true;
+}
+
+// Whether all values of a buffer are 0 or more.
+bool not_negative(const Buffer& numbers) {
+  const int32_t* values = numbers.items<const int32_t>();
+  return std::all_of(values, values + numbers.count<int32_t>(), [](int32_t value) { return value >= 0; });
 }
 
 bool is_ascending(const int64_t* chosen, int64_t n, int64_t n_subjects) {
@@ -77,10 +90,14 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   search.scores = out.items<int32_t>();
   search.saturated = saturated.items<uint8_t>();
   search.stop = [progress](int64_t cells) { return tell(progress, cells); };
+  const bool whole = query_offsets.aligned<int64_t>() && longest_16.aligned<int32_t>() &&
+                     column_offsets.aligned<int64_t>() && lengths.aligned<int32_t>() && chosen.aligned<int64_t>() &&
+                     out.aligned<int32_t>() && query_offsets.count<int64_t>() <= INT32_MAX &&
+                     residues.size() % kBlockLanes == 0;
   const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
-  bool good = search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
-              all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && mode >= 0 && mode <= 2 &&
-              first >= extend && extend >= 0 && threads >= 1 && way >= 0 && way <= 2 &&
+  bool good = whole && search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
+              all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && not_negative(longest_16) && mode >= 0 && mode <= 2 &&
+              first >= extend && costs_fit(first, extend) && threads >= 1 && way >= 0 && way <= 2 &&
               out.count<int32_t>() == search.n_queries * columns && saturated.size() == search.n_queries * columns &&
               fits(search, residues.size() / kBlockLanes) &&
               (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));

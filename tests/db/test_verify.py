@@ -100,8 +100,8 @@ def test_bytes_between_datasets(small: Path, tmp_path: Path) -> None:
     [
         ("residues", (3, 0), 31, "residues or padding do not fit"),
         ("residues", (39, 1), 3, "residues or padding do not fit"),
-        ("residues", (0, 63), 30, "residues or padding do not fit"),
-        ("lengths", 0, 39, "residues or padding do not fit"),
+        ("residues", (0, 63), 30, "residues are no letters"),
+        ("lengths", 0, 39, "attribute n_residues is 69, expected 68"),
         ("lengths", 0, 29, "block offsets do not fit"),
         ("order", 0, 1, "no permutation"),
         ("header_offsets", 1, 10_000, "header offsets"),

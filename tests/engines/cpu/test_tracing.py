@@ -230,7 +230,7 @@ def test_what_many_cannot_be_given():
     for places in ([0, 4, 0, 1], [-1, 1, 0, 1], [0, 1, 3, 1], [0, 1, 0, -1], [0, 1, 0], [1 << 62, 1 << 62, 0, 0]):
         with pytest.raises(ValueError, match="expected places within the codes"):
             call(codes, codes, np.array(places), nothing, table, *rest)
-    with pytest.raises(ValueError, match="expected a known score a pair"):
+    with pytest.raises(ValueError, match="expected a known score for each pair"):
         call(codes, codes, np.array([0, 3, 0, 3]), np.zeros(2, dtype=np.int64), table, *rest)
     with pytest.raises(ValueError, match="expected codes below 32"):
         call(codes, codes + np.uint8(32), np.array([0, 3, 0, 3]), nothing, table, *rest)

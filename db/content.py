@@ -1,0 +1,111 @@
+"""What no right writer writes, though every checksum is right: each function returns what is wrong, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import PAD, PROTEIN, ByteArray
+from swsearch.blocks import LANES, IntArray, block_columns
+from swsearch.db.fasta import split_header
+
+N_LETTERS = len(PROTEIN.letters)
+
+COLUMNS_AT_ONCE = 1 << 12
+"""Columns whose codes are checked at a time: 256 KiB, which stay in the cache."""
+
+ENDS_AT_ONCE = 1 << 14
+"""Columns in which subjects end that are checked at a time: 1 MiB."""
+
+
+def ranges(begins: IntArray, counts: IntArray) -> IntArray:
+    """Return ranges of whole numbers, one after the other, from their beginnings and counts, both of shape (n,)."""
+    ends = np.cumsum(counts)
+    whole: IntArray = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(begins - ends + counts, counts)
+    return whole
+
+
+def order_problem(lengths: npt.NDArray[np.int32], order: IntArray, block_offsets: IntArray) -> str:
+    """Check the numbers that say which subject stands where: shapes (n,), (n,) and (n_blocks + 1,)."""
+    if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
+        return "lengths do not descend"
+    if order.min() < 0 or order.max() >= len(order) or (np.bincount(order, minlength=len(order)) != 1).any():
+        return "order is no permutation"
+    if not ((lengths[1:] < lengths[:-1]) | (order[1:] > order[:-1])).all():
+        return "equal lengths are not in input order"
+    if block_offsets[0] or (np.diff(block_offsets) != block_columns(lengths)).any():
+        return "block offsets do not fit the lengths"
+    return ""
+
+
+def offsets_problem(offsets: Any, end: int, what: str, least: int = 0) -> str:
+    """Check that offsets, shape (n + 1,), go from 0 to ``end`` in steps of at least ``least``."""
+    fine = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end
+    # compared, not subtracted: a difference of two int64 may wrap
+    fine = fine and bool((offsets[1:] > offsets[:-1]).all() if least else (offsets[1:] >= offsets[:-1]).all())
+    return "" if fine else f"{what} offsets do not fit the {what}s"
+
+
+def runs_problem(offsets: IntArray, starts: Any, ends: Any, lengths: npt.NDArray[np.integer]) -> str:
+    """Check masked runs: ascending, apart and inside their subjects, whose lengths stand in input order.
+
+    Offsets have the shape (n_subjects + 1,), starts and ends (n_runs,), lengths (n_subjects,).
+    """
+    counts = np.diff(offsets)
+    if not len(starts):
+        return ""
+    inside = (starts >= 0) & (starts < ends) & (ends <= np.repeat(lengths, counts))
+    apart = starts[1:] > ends[:-1]
+    firsts = offsets[1:-1][(offsets[1:-1] > 0) & (offsets[1:-1] < len(starts))]
+    apart[firsts - 1] = True  # the first of a subject need not come after the last of another
+    return "" if inside.all() and apart.all() else "masked runs overlap or leave their subject"
+
+
+def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArray[np.integer]) -> str:
+    """Check blocks: a letter at every place of a subject, padding after its end and nowhere else.
+
+    Parameters
+    ----------
+    residues : ndarray, shape (n_columns, 64), uint8
+        Whole blocks.
+    offsets : ndarray, shape (n_blocks + 1,), int64
+        First column of each.
+    lengths : ndarray, shape (n_subjects,), integer
+        Lengths of their subjects, descending.
+    """
+    n_padding = 0
+    for at in range(0, len(residues), COLUMNS_AT_ONCE):
+        part = residues[at : at + COLUMNS_AT_ONCE]
+        if part.max() > PAD:
+            return "residues are no letters"
+        if ((part + np.uint8(1)) & np.uint8(PAD)).max() > N_LETTERS:  # padding becomes 0, letters count from 1
+            return "residues are no letters"
+        n_padding += int(np.count_nonzero(part == PAD))
+    n_blocks = len(offsets) - 1
+    table: npt.NDArray[np.int32] = np.zeros((n_blocks, LANES), dtype=np.int32)
+    table.reshape(-1)[: len(lengths)] = lengths
+    # before the end of a block's shortest subject there is no padding: so it is enough to look after it, and to
+    # count the padding of all
+    shortest = table[:, -1].astype(np.int64)
+    counts = np.diff(offsets) - shortest
+    if n_padding != int(np.diff(offsets).sum() * LANES - table.sum(dtype=np.int64)):
+        return "residues or padding do not fit the lengths"
+    ends = np.cumsum(counts)
+    for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_AT_ONCE):
+        places = np.arange(at, min(at + ENDS_AT_ONCE, int(ends[-1])))
+        blocks = np.searchsorted(ends, places, side="right")
+        columns = places - (ends - counts)[blocks] + shortest[blocks]
+        inside = columns[:, None] < table[blocks]
+        if ((residues[offsets[blocks] + columns] == PAD) == inside).any():
+            return "residues or padding do not fit the lengths"
+    return ""
+
+
+def header_problem(header: bytes) -> str:
+    """Check one header line."""
+    if b"\n" in header or b"\r" in header or b"\0" in header:
+        return "a header holds a line end or a NUL"
+    # most begin with their identifier
+    return "" if header[:1] > b" " or split_header(header)[0] else "a header has no identifier"

@@ -1,0 +1,172 @@
+"""What a database is made of: its attributes, and for each segment its attributes and datasets.
+
+This is the one gate to a file's structure: nothing else asks HDF5 for an object.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from swsearch.alphabet import PAD, PROTEIN
+from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.format import (
+    BYTES_PER_CHECKSUM,
+    DATASET_TYPES,
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    USER_BLOCK,
+    datasets_of,
+    n_checksums,
+    version_of,
+)
+from swsearch.db.hdf5_messages import StructureError
+from swsearch.db.hdf5_structure import StoredDataset, StoredGroup, Structure
+from swsearch.db.source import FileSource, too_new
+from swsearch.errors import DatabaseDamageError, DatabaseError
+from swsearch.masking import MASKS, Mask
+
+Attributes = dict[str, int | str]
+
+MOST_SEGMENTS = 100_000
+"""More than anybody appends: each append copies the file."""
+
+ROW = {"residues": (LANES,)}
+"""What the shape of each dataset holds after its number of rows."""
+
+
+@dataclass(frozen=True)
+class SegmentContents:
+    """One segment.
+
+    Parameters
+    ----------
+    name : str
+        Its path in the file.
+    attributes : dict of str to (int or str)
+        What it says of itself.
+    datasets, checksums : dict of str to StoredDataset
+        By the names of `DATASET_TYPES`.
+    """
+
+    name: str
+    attributes: Attributes
+    datasets: dict[str, StoredDataset]
+    checksums: dict[str, StoredDataset]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A database.
+
+    Parameters
+    ----------
+    attributes : dict of str to (int or str)
+        What it says of itself.
+    mask : {"none", "lower", "tantan"}
+        The mask in force.
+    segments : list of SegmentContents
+        In the order in which they were added.
+    """
+
+    attributes: Attributes
+    mask: Mask
+    segments: list[SegmentContents]
+
+
+def read_contents(source: FileSource) -> Contents:
+    """Read and check what a file is made of.
+
+    Raises
+    ------
+    DatabaseError
+        If it is HDF5 but no database of ours, or of a later version.
+    DatabaseDamageError
+        If its structure is not one that our writer makes; the message names the place.
+    """
+    ours = source.block is not None
+    try:
+        structure = Structure(source)
+        root = structure.root()
+        ours = ours or root.attributes.get("format") == FORMAT_NAME
+        mask = _checked_root(source, root)
+        group = structure.group(root, "segments", MOST_SEGMENTS)
+        names = [str(number) for number in range(len(group.links))]
+        segments = [_segment(structure, structure.group(group, name), mask) for name in names]
+        structure.check_apart()
+    except (StructureError, struct.error, LookupError, ArithmeticError) as error:
+        if not ours:
+            raise _foreign(source) from error
+        problem = str(error) if isinstance(error, StructureError) else f"HDF5 structure ({error})"
+        raise source.damage([problem]) from error
+    if not segments:
+        raise DatabaseDamageError(source.name, ["there are no segments"])
+    return Contents(root.attributes, mask, segments)
+
+
+def _foreign(source: FileSource) -> DatabaseError:
+    return DatabaseError(f"{source.name}: is HDF5 but no swsearch database; make one with: swsearch db build")
+
+
+def _checked_root(source: FileSource, root: StoredGroup) -> Mask:
+    """Check what a database says of itself; return the mask in force."""
+    attributes = root.attributes
+    if attributes.get("format") != FORMAT_NAME:
+        if source.block is not None:
+            raise StructureError(f"attribute format is {attributes.get('format')!r}, expected {FORMAT_NAME!r}")
+        raise _foreign(source)
+    version = attributes.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise too_new(source.name, version)
+    # version 1 knows no masks
+    found = attributes.get("mask", "none" if version == 1 else None)
+    mask = next((mask for mask in MASKS if mask == found), None)
+    wrong = [] if mask else [f"mask is {found!r}, expected one of {', '.join(MASKS)}"]
+    expected: dict[str, Any] = {
+        "format_version": version_of(mask) if mask else FORMAT_VERSION,
+        "letters": PROTEIN.letters,
+        "lanes": LANES,
+        "pad": PAD,
+        "column_multiple": COLUMN_MULTIPLE,
+        "checksum_bytes": BYTES_PER_CHECKSUM,
+    }
+    if source.block is not None and version != source.block.version:
+        wrong.append(f"format_version is {version!r}, expected {source.block.version} as in the user block")
+    wrong += [
+        f"{name} is {attributes.get(name)!r}, expected {value!r}"
+        for name, value in expected.items()
+        if attributes.get(name) != value
+    ]
+    if wrong or mask is None:
+        raise DatabaseDamageError(source.name, wrong)
+    return mask
+
+
+def _segment(structure: Structure, group: StoredGroup, mask: Mask) -> SegmentContents:
+    """Read where the datasets of a segment stand."""
+    sums = structure.group(group, "checksums")
+    datasets = {name: structure.dataset(group, name) for name in datasets_of(mask)}
+    checksums = {name: structure.dataset(sums, name) for name in datasets}
+    for name, dataset in datasets.items():
+        fits = dataset.dtype == DATASET_TYPES[name] and dataset.shape[1:] == ROW.get(name, ())
+        sums_fit = checksums[name].dtype == "<u4" and checksums[name].shape == (n_checksums(dataset.n_bytes),)
+        if not fits or not sums_fit:
+            raise StructureError(f"{dataset.name} has not the type or shape that was written")
+    return SegmentContents(group.name, group.attributes, datasets, checksums)
+
+
+def planned(attributes: Attributes, shapes: dict[str, tuple[int, ...]]) -> tuple[SegmentContents, int]:
+    """Plan a segment of these shapes in memory: dataset after dataset; return it and how many bytes it takes."""
+    datasets: dict[str, StoredDataset] = {}
+    none: dict[str, StoredDataset] = {}
+    at = 0
+    for name, shape in shapes.items():
+        n_bytes = int(DATASET_TYPES[name][-1])
+        for extent in shape:
+            n_bytes *= extent
+        path = f"/segments/0/{name}"
+        datasets[name] = StoredDataset(path, DATASET_TYPES[name], shape, at, n_bytes)
+        none[name] = StoredDataset(f"{path}'s checksums", "<u4", (0,), 0, 0)
+        at += -(-n_bytes // USER_BLOCK) * USER_BLOCK
+    return SegmentContents("/segments/0", attributes, datasets, none), at

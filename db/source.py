@@ -1,0 +1,249 @@
+"""Where a database's bytes come from: a file that stays open, or memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.db.format import FORMAT_VERSION, HDF5_SIGNATURE, USER_BLOCK, UserBlock
+from swsearch.errors import DatabaseDamageError, DatabaseError
+
+FEWEST_WRITTEN = 1 / 4
+"""Share of a large file that must stand on the disk; the rest may be holes, which copies make of zeros."""
+
+HOLES_FROM = 1 << 22
+"""Bytes of a file from which on its holes are counted."""
+
+MOST_PIECES = 100_000
+"""Pieces between holes that are counted; a file with more has been written in earnest."""
+
+
+class Source(Protocol):
+    """Bytes of a database by their place."""
+
+    name: str
+    """What messages call it."""
+    trusted: bool
+    """Whether nobody else can change the bytes."""
+
+    @property
+    def n_bytes(self) -> int:
+        """How many there are."""
+
+    def read(self, at: int, n_bytes: int) -> bytes:
+        """Return bytes from a place on; fewer at the end."""
+
+    def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
+        """Fill an array, shape (n,), with the bytes from a place on."""
+
+    def damage(self, problems: list[str], *, known: bool = False) -> DatabaseError:
+        """Make the error for bytes that are not those that were written.
+
+        It says that the file was changed where that is so, or where the bytes are ``known`` to have been right.
+        """
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+def too_new(path: str, version: int) -> DatabaseError:
+    """Make the error for a file that a later swsearch wrote."""
+    return DatabaseError(
+        f"{path}: format version {version}, this swsearch reads up to {FORMAT_VERSION}; upgrade swsearch or rebuild"
+    )
+
+
+class FileSource:
+    """A database file, open for reading.
+
+    All is read through one descriptor, so a database that replaces this one under its name changes nothing here.
+    What is written into the file itself is noticed, for every byte that is used has a checksum, and the checksums
+    were read when the file was opened.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    name : str, optional
+        What messages call it; by default its path.
+
+    Raises
+    ------
+    DatabaseError
+        If it cannot be opened, is no HDF5, or of a later version.
+    DatabaseDamageError
+        If it is not as long as it was written.
+    """
+
+    trusted = False
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        self.path, self.name = path, path if name is None else name
+        self._fd = -1
+        try:
+            # a pipe without a writer would otherwise be waited for
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            self._status = os.fstat(self._fd)
+            self._check_kind()
+            self.block = UserBlock.parse(self.read(0, USER_BLOCK))
+            self._check_length()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (OSError, ValueError)):
+                raise self._not_opened(error) from error
+            raise
+
+    @property
+    def n_bytes(self) -> int:
+        """The file's length when it was opened."""
+        return self._status.st_size
+
+    def _not_opened(self, error: OSError | ValueError) -> DatabaseError:
+        if isinstance(error, FileNotFoundError):
+            return DatabaseError(f"{self.name}: no such database; check the name")
+        if isinstance(error, PermissionError):
+            return DatabaseError(f"{self.name}: permission denied; the database must be readable")
+        return DatabaseError(f"{self.name}: cannot be opened: {getattr(error, 'strerror', None) or error}")
+
+    def _check_kind(self) -> None:
+        mode = self._status.st_mode
+        if stat.S_ISDIR(mode):
+            raise DatabaseError(f"{self.name}: is a directory, expected a database file")
+        if not stat.S_ISREG(mode):
+            raise DatabaseError(f"{self.name}: is a pipe or a device, expected a database file")
+
+    def _check_length(self) -> None:
+        size, block = self.n_bytes, self.block
+        if block is not None:
+            if block.version > FORMAT_VERSION:
+                raise too_new(self.name, block.version)
+            if block.n_bytes >= 0 and size != block.n_bytes + USER_BLOCK:
+                what = "truncated" if size < block.n_bytes + USER_BLOCK else "too long"
+                raise DatabaseDamageError(self.name, [f"{what}: {size} bytes, expected {block.n_bytes + USER_BLOCK}"])
+        elif not self._has_signature():
+            raise DatabaseError(f"{self.name}: is no swsearch database; make one from FASTA with: swsearch db build")
+        if size >= HOLES_FROM and (written := self._written()) < size * FEWEST_WRITTEN:
+            raise DatabaseDamageError(self.name, [f"only {written} of its {size} bytes were ever written"])
+
+    def _has_signature(self) -> bool:
+        """Say whether the file is HDF5: its signature stands at byte 0, 512, 1024 or a further doubling."""
+        places = [0, *(USER_BLOCK << k for k in range(max(self.n_bytes // USER_BLOCK, 1).bit_length()))]
+        return any(self.read(at, len(HDF5_SIGNATURE)) == HDF5_SIGNATURE for at in places)
+
+    def _written(self) -> int:
+        """Count the bytes that are no holes."""
+        written = at = 0
+        try:
+            for _ in range(MOST_PIECES):
+                at = os.lseek(self._fd, at, os.SEEK_DATA)
+                end = os.lseek(self._fd, at, os.SEEK_HOLE)
+                written += end - at
+                at = end
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole follows
+                return written
+        return self.n_bytes
+
+    def read(self, at: int, n_bytes: int) -> bytes:
+        """Return bytes from a place on; fewer at the end."""
+        self._check_open()
+        try:
+            return os.pread(self._fd, n_bytes, at)
+        except OSError as error:
+            raise self._unreadable(at, n_bytes, error) from error
+
+    def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
+        """Fill an array, shape (n,), with the bytes from a place on."""
+        self._check_open()
+        view = target.data
+        while view:  # one call reads at most 2 GiB
+            try:
+                n = os.preadv(self._fd, [view], at)
+            except OSError as error:
+                raise self._unreadable(at, len(view), error) from error
+            if not n:
+                raise self.damage([f"ends at byte {at}"])
+            at, view = at + n, view[n:]
+
+    def _unreadable(self, at: int, n_bytes: int, error: OSError) -> DatabaseDamageError:
+        return DatabaseDamageError(self.name, [f"bytes {at} to {at + n_bytes} cannot be read ({error.strerror})"])
+
+    def _check_open(self) -> None:
+        if self._fd < 0:
+            raise DatabaseError(f"{self.name}: the database was closed; open it again to read from it")
+
+    def damage(self, problems: list[str], *, known: bool = False) -> DatabaseError:
+        """Make the error for bytes that are not those that were written."""
+        now = os.fstat(self._fd) if self._fd >= 0 else self._status
+        names = ("st_size", "st_mtime_ns", "st_ctime_ns")
+        if known or any(getattr(now, name) != getattr(self._status, name) for name in names):
+            return DatabaseError(
+                f"{self.name}: was changed while it was in use ({problems[0]}); run this again when nothing writes to"
+                " the file, and put a new database in its place by renaming"
+            )
+        return DatabaseDamageError(self.name, problems)
+
+    def stands(self) -> bool:
+        """Say whether the path still leads to this file, and nobody wrote to it since it was opened."""
+        try:
+            now = Path(self.path).stat()
+        except OSError:
+            return False
+        names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+        return all(getattr(now, name) == getattr(self._status, name) for name in names)
+
+    def close(self) -> None:
+        """Close the file."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class MemorySource:
+    """A database in memory.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    n_bytes : int
+        How much room it takes.
+    """
+
+    trusted = True
+
+    def __init__(self, name: str, n_bytes: int) -> None:
+        self.name = name
+        self.bytes: npt.NDArray[np.uint8] = np.empty(n_bytes, dtype=np.uint8)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all datasets."""
+        return len(self.bytes)
+
+    def read(self, at: int, n_bytes: int) -> bytes:
+        """Return bytes from a place on; fewer at the end."""
+        return self.bytes[at : at + n_bytes].tobytes()
+
+    def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
+        """Fill an array, shape (n,), with the bytes from a place on."""
+        if not len(self.bytes):
+            raise DatabaseError(f"{self.name}: the database was closed; make it again to read from it")
+        target[:] = self.bytes[at : at + len(target)]
+
+    def damage(self, problems: list[str], *, known: bool = False) -> DatabaseError:
+        """Make the error for bytes that are not those that were written."""
+        return DatabaseDamageError(self.name, problems)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.bytes = np.empty(0, dtype=np.uint8)
