@@ -210,12 +210,12 @@ def remove_abandoned(folder: Path) -> None:
     """
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
-            if _NAME.fullmatch(entry.name):
+            if re.fullmatch(_NAME, entry.name):
                 with contextlib.suppress(OSError):
                     _remove_if_abandoned(Path(entry.path))
 
 
-_NAME = re.compile(r"\..*\.swsearch-([0-9a-f]{8})-([0-9a-f]{8})-[0-9]+-[0-9a-f]{8}\.tmp", re.DOTALL)
+_NAME = r"(?s)\..*\.swsearch-([0-9a-f]{8})-([0-9a-f]{8})-[0-9]+-[0-9a-f]{8}\.tmp"
 """Names of temporary files: the computer, its start, the process, and a random number."""
 
 
@@ -268,7 +268,7 @@ def _is_at(number: int, path: Path) -> bool:
 
 def _remove_if_abandoned(path: Path) -> None:
     """Remove a file with a name of ours if nobody has it locked any more."""
-    match = _NAME.fullmatch(path.name)
+    match = re.fullmatch(_NAME, path.name)
     status = path.lstat()
     if match is None or not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         return

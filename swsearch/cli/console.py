@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import re
 import signal
 import sys
 import time
@@ -16,7 +15,15 @@ from typing import Any, TypeVar
 
 from swsearch.cli import memory_watch, signals, streams
 from swsearch.cli.numbers import GREATEST, exact
-from swsearch.errors import MemoryLimitError, OptionError, OutputError, SwsearchError, SwsearchWarning, printable
+from swsearch.errors import (
+    DatabaseError,
+    MemoryLimitError,
+    OptionError,
+    OutputError,
+    SwsearchError,
+    SwsearchWarning,
+    printable,
+)
 from swsearch.processors import threads_that_help
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -71,6 +78,9 @@ def ending_of(error: BaseException) -> BaseException:
         return Interrupted(number or signal.SIGINT)
     if is_lack_of_memory(error):
         return MemoryLimitError(memory_watch.sentence())
+    if isinstance(error, DatabaseError) and memory_watch.was_short():
+        # HDF5 says that it cannot open an object, whatever it cannot do for it
+        return MemoryLimitError(f"{memory_watch.sentence()} (it ended with: {error})")
     if isinstance(error, BrokenPipeError):
         return PipeClosed()
     if isinstance(error, OSError):
@@ -79,10 +89,14 @@ def ending_of(error: BaseException) -> BaseException:
     return error
 
 
-_NO_MEMORY = re.compile(
-    "cannot allocate memory|not enough memory|failed to map segment|memory allocation failed|bad_?alloc"
-    "|can't start new thread",
-    re.IGNORECASE,
+_NO_MEMORY = (
+    "cannot allocate memory",
+    "not enough memory",
+    "failed to map segment",
+    "memory allocation failed",
+    "bad_alloc",
+    "badalloc",
+    "can't start new thread",
 )
 """What libraries say in errors of other classes when the system gives them no memory."""
 
@@ -97,7 +111,7 @@ def is_lack_of_memory(error: BaseException | None) -> bool:
         seen.add(id(error))
         if isinstance(error, MemoryError):
             return not isinstance(error, MemoryLimitError)
-        if not isinstance(error, SwsearchError) and _NO_MEMORY.search(str(error)):
+        if not isinstance(error, SwsearchError) and any(sign in str(error).lower() for sign in _NO_MEMORY):
             return True
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return False

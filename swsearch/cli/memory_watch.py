@@ -20,6 +20,9 @@ from swsearch.cli import signals, streams
 EXIT_CODE = 4
 """That of `swsearch.errors.MemoryLimitError`, which is not imported where memory may be too little for it."""
 
+CLOSE = 32 << 20
+"""Bytes below the limit within which a library may have asked for more than there was."""
+
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
 """Signals that a process without memory sends itself."""
 
@@ -68,6 +71,19 @@ def sentence() -> str:
         f"out of memory within the limit of {size >> 20} MiB for this process ({name}); raise the limit, use fewer "
         "threads, or a database instead of FASTA"
     )
+
+
+def was_short() -> bool:
+    """Say whether a watched process has come close to its limit, so that what failed may have failed for it."""
+    if _watch.pipe is None or _watch.limit is None:
+        return False
+    limit, name = _watch.limit
+    used = {"ulimit -v": "VmPeak:", "ulimit -d": "VmData:"}[name]
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith(used):
+                return limit - 1024 * int(line.split()[1]) < CLOSE
+    return True
 
 
 def begin() -> None:

@@ -13,6 +13,8 @@ from support.command_line import SWSEARCH, run
 from support.processes import started
 from support.samples import sample
 from swsearch.cli import memory_watch
+from swsearch.cli.console import command
+from swsearch.errors import DatabaseDamageError, MemoryLimitError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce limits of memory")
 
@@ -123,6 +125,20 @@ def test_no_threads_are_no_reason_to_fail(work):
     assert succeeds(limits, ALIGN, work)
 
 
+@pytest.mark.parametrize("number", sample(range(5, 14), (6, 7).__contains__))
+def test_few_open_files_leave_none_behind(number, work):
+    """The interpreter itself takes five: the standard streams, and two for an import within an import."""
+    before = set(work.iterdir())
+    done = limited(f"NOFILE={number}", *SWSEARCH, *FORMATS, cwd=work)
+    left = set(work.iterdir()) - before
+    case = (done.returncode, done.stderr, left)
+    assert done.returncode in (0, 6, 255), case
+    assert done.stderr.count("\n") == (done.returncode != 0), case
+    assert len(left) == (4 if done.returncode == 0 else 0), case
+    for path in left:
+        path.unlink()
+
+
 CRASH = """
 import os, sys
 from pathlib import Path
@@ -180,6 +196,23 @@ def test_signals_reach_the_copy(number, tmp_path):
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (128 + number, b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["work.fasta"]
+
+
+def test_a_database_is_not_called_damaged_where_memory_is_short(monkeypatch):
+    """As HDF5 cannot open what it has no memory for, and does not say why."""
+
+    @command
+    def fails():
+        raise DatabaseDamageError("sample.h5", ["/segments/0/headers is missing or unreadable"])
+
+    with pytest.raises(DatabaseDamageError):
+        fails()
+    monkeypatch.setattr(memory_watch._watch, "pipe", 1)
+    for limit, expected in ((1 << 60, DatabaseDamageError), (1 << 20, MemoryLimitError)):
+        for name in ("ulimit -v", "ulimit -d"):
+            monkeypatch.setattr(memory_watch._watch, "limit", (limit, name))
+            with pytest.raises(expected, match="headers is missing"):
+                fails()
 
 
 def test_without_a_limit_there_is_no_copy():
