@@ -7,6 +7,7 @@ import functools
 import gc
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -124,7 +125,7 @@ def say(counted: Counted) -> None:
     print(f"{name}: {dict(counted.ended)}, {counted.seconds:.1f} s", flush=True)
 
 
-def report(counts: list[Counted]) -> list[str]:
+def report(counts: list[Counted], arguments: list[str]) -> list[str]:
     """Return the table that is committed."""
     from benchmarks.support.common import heading, table
 
@@ -137,7 +138,7 @@ def report(counts: list[Counted]) -> list[str]:
     everything = f"{sum(sum(each.ended.values()) for each in counts):,} cases"
     return [
         *heading("tests/faults/run.py", ["h5py", "numpy"]),
-        f"python -m tests.faults --out benchmarks/results/faults.txt: {everything}",
+        f"{shlex.join(['python', '-m', 'tests.faults', *arguments])}: {everything}",
         "",
         *table(columns, rows),
     ]
@@ -153,7 +154,7 @@ def _warm() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; return 1 if something is open."""
-    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Cases of what can go wrong.")
     known = kinds()
     parser.add_argument("--only", action="append", choices=list(known), help="a kind of fault, again for more")
     parser.add_argument("--seed", type=int, help="one case again")
@@ -163,7 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --seed: copy the case's files there")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there")
-    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser.parse_args(given)
     _warm()
     chosen = [known[name] for name in options.only or known]
     if options.seed is not None:
@@ -181,5 +183,5 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out:
         from benchmarks.support.common import finish
 
-        finish(report(counts), options.out)
+        finish(report(counts, given), options.out)
     return int(any(each.ended["open"] for each in counts))

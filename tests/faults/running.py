@@ -203,7 +203,7 @@ class Process:
     program : list of str, optional
         What is run.
     limits : mapping of int to int, optional
-        Limits as of `resource.setrlimit`, in bytes.
+        Limits as the module resource names them, in bytes.
     """
 
     def __init__(

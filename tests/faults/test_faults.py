@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from Bio.SeqIO.FastaIO import SimpleFastaParser
+from conftest import ROOT
 
 from faults import fasta, hdf5
 from faults.data import build_samples, write_samples
@@ -41,6 +42,15 @@ def test_some_cases(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(kinds()))
 def test_more_cases(name: str) -> None:
     passes("--only", name, "--size", "exhaustive", "--workers", "1")
+
+
+def test_the_table_of_the_last_long_run_has_all_kinds_and_nothing_open() -> None:
+    lines = (ROOT / "benchmarks" / "results" / "faults.txt").read_text(encoding="utf-8").splitlines()
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    heads, *rows = table
+    assert [row[0] for row in rows] == list(kinds())
+    assert [row[1] for row in rows] == [kind.what for kind in kinds().values()]
+    assert {row[heads.index("open")] for row in rows} == {"0"}
 
 
 def test_a_case_is_the_same_whenever_it_is_made() -> None:
