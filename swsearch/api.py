@@ -13,7 +13,7 @@ from swsearch.errors import InputError
 from swsearch.inputs import SequenceLike, Sequences, open_subjects, path_of, read_queries
 from swsearch.job.filters import HitFilters, named_ids
 from swsearch.job.job import score_everything
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions
+from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.recurrence import Recurrence
@@ -60,6 +60,7 @@ def search(
     max_alignments: int = 1,
     query_mask: Mask = "none",
     subject_mask: Mask | Literal["database"] = "database",
+    sort: SortKey = "evalue",
     distribution: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
@@ -80,10 +81,9 @@ def search(
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     max_hits : int, optional
-        Most hits of a query.
+        Most hits of a query: the best in the order of ``sort``, exactly.
     evalue : float, optional
-        Largest E-value of a hit; 10 by default where there are statistics, published or fitted. Hits are ranked by
-        score; fitted E-values depend on the subject's length too, so that they need not rise down the list.
+        Largest E-value of a hit; 10 by default where there are statistics, published or fitted.
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
     statistics : {"auto", "published", "fitted", "none"}
@@ -107,6 +107,9 @@ def search(
         What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
     subject_mask : {"database", "none", "lower", "tantan"}, optional
         The same of subjects; by default what the database was built to mask. E-values take no account of masks.
+    sort : {"evalue", "score"}, optional
+        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
+        then by place, whatever E-values say.
     distribution : bool, optional
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
     engine : {"auto", "gpu", "cpu"} or Engine
@@ -158,6 +161,7 @@ def search(
         max_alignments,
         query_mask,
         subject_mask,
+        sort,
         distribution,
     )
     read = read_queries(queries, options.scoring.matrix.alphabet)

@@ -234,7 +234,7 @@ def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int 
     axes.set_xlim(0.5, result.query_length + 0.5)
     axes.set_ylim(max(len(shown), 1) + 0.5, 0.5)
     axes.set_xlabel(f"{_plain(result.query_id)} (residue)")
-    axes.set_ylabel("hit, by score")
+    axes.set_ylabel("hit, best on top")
     axes.set_title(f"Coverage of the query by {len(shown):,} of {len(result.hits):,} hits")
     unit = "bits" if in_bits else "score"
     names = [

@@ -32,7 +32,7 @@ turns)
     for turn in 1 2 3; do
         for side in old new; do
             folder=$here script=-mbenchmarks.speed.gpu
-            if [ $side = old ]; then folder=$old script=benchmarks/gpu.py; fi
+            if [ $side = old ]; then folder=$old; fi
             (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" "$data/sp.h5" "$data/queries20.fasta" \
                 --only singles,batch,command --out "$out/turn-$side-$turn.txt") > /dev/null 2>> "$out/turns.log"
         done

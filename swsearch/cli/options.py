@@ -59,6 +59,13 @@ class StatisticsName(StrEnum):
     none = "none"
 
 
+class SortName(StrEnum):
+    """Values of --sort."""
+
+    evalue = "evalue"
+    score = "score"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 

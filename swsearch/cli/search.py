@@ -32,6 +32,7 @@ from swsearch.cli.options import (
     OutputFormatsOption,
     OutputsOption,
     QuietOption,
+    SortName,
     StatisticsName,
     SubjectMaskName,
     ThreadsOption,
@@ -75,6 +76,13 @@ def search_command(
             help="Most hits of a query: exactly the best (that pass the filters).", rich_help_panel=STATISTICS
         ),
     ] = 500,
+    sort: Annotated[
+        SortName,
+        typer.Option(
+            help="The order of hits: by E-value, then score; or by score alone. --max-hits keeps the best in it.",
+            rich_help_panel=STATISTICS,
+        ),
+    ] = SortName.evalue,
     dbsize: Annotated[
         int | None,
         typer.Option(
@@ -160,7 +168,7 @@ def search_command(
     filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
     options = SearchOptions(
         _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
-        max_alignments, query_mask.value, subject_mask.value,
+        max_alignments, query_mask.value, subject_mask.value, sort.value,
     )  # fmt: skip
     if queries == subjects == "-":
         raise InputError("queries and subjects cannot both come from stdin; give one of them as a file")

@@ -104,6 +104,8 @@ class SearchJob:
         options = self.options
         masks = {"query_mask": options.query_mask, "subject_mask": self.reader.mask}
         found: Asked = {name: mask for name, mask in masks.items() if mask != "none"}
+        if options.sort != "evalue":
+            found["sort"] = options.sort
         if options.max_alignments > 1:
             found["max_alignments"] = options.max_alignments
         return {**found, **options.filters.described()}
@@ -187,7 +189,10 @@ class SearchJob:
     def _select_above(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
         """Let the engine look for what reaches the threshold, which rises while the best are found."""
         options = self.options
-        tops = [TopHits(self.least.of(len(query.codes)), options.max_candidates, self._allowed) for query in queries]
+        least, limit = self.least, options.max_candidates
+        tops = [
+            TopHits(least.bound(n), limit, self._allowed, least.rating(n)) for n in (len(q.codes) for q in queries)
+        ]
         group = prepare(self.engine, queries, self.reader.recurrence)
         pending: list[tuple[LoadedChunk, Pending]] = []
 
@@ -198,7 +203,7 @@ class SearchJob:
             loaded.done(chunk)
 
         for chunk in loaded:
-            thresholds = Thresholds([top.by_length for top in tops], [top.least for top in tops])
+            thresholds = Thresholds([top.by_length for top in tops], [top.least(chunk.chunk) for top in tops])
             pending.append((chunk, self.engine.find(group, chunk, thresholds, self.progress)))
             while len(pending) >= self.plan.in_flight:
                 finish()
@@ -212,7 +217,11 @@ class SearchJob:
         among = self._passing(row, among)
         counted = count_scores(row) if self.options.distribution else None
         limit = self.options.max_candidates
-        return Selection(rank(row[among], among, limit), limit, statistics, reason, counted)
+        evalues = None
+        if statistics is not None and self.options.sort == "evalue":
+            lengths, residues = self.database.lengths[among], self.least.effective_residues
+            evalues = statistics.evalues(row[among], len(query.codes), lengths, residues)
+        return Selection(rank(row[among], among, limit, evalues), limit, statistics, reason, counted)
 
     def _reaching(
         self, query: Query, row: ScoreArray
@@ -231,9 +240,7 @@ class SearchJob:
         else:
             assert options.threshold is not None
             among = best_by_fit(row, self._by_length.all, statistics, options.threshold, residues)
-        if options.mode != "global":
-            among = among[row[among] > 0]  # an empty alignment, which scores 0, is no hit
-        return statistics, reason, among
+        return statistics, reason, among[row[among] >= self.least.of_any]
 
     def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
         """Return the scores of some of the queries with every subject, in input order."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from swsearch.blocks import IntArray
 from swsearch.job.options import SearchOptions
+from swsearch.job.ranking import Rating
 from swsearch.statistics.fitted import FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, Statistics, statistics_for
 
@@ -39,6 +40,24 @@ class LeastScores:
         options = self.options
         return statistics_for(options.scoring, options.mode) if options.is_fitted else None
 
+    @property
+    def of_any(self) -> int:
+        """The least score of a hit, whatever E-values say.
+
+        A global alignment is a hit with any score. In the other modes nothing aligned scores 0, and is no hit.
+        """
+        return int(np.iinfo(np.int32).min) if self.options.mode == "global" else 1
+
+    def rating(self, query_length: int) -> Rating | None:
+        """Return what hits of a query are put in order by: E-values, where published statistics give them."""
+        by_length = self._least_by_length
+        if by_length is None or self.options.sort == "score" or not query_length:
+            return None
+        return Rating(
+            lambda scores, lengths: by_length.evalues(scores, query_length, lengths),
+            lambda evalue, shortest, longest: by_length.lowest(evalue, query_length, shortest, longest),
+        )
+
     def of(self, query_length: int) -> IntArray:
         """Tabulate the least score of a hit, exactly where statistics are published; fitted ones are not known yet.
 
@@ -49,13 +68,25 @@ class LeastScores:
         """
         lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
         longest = int(lengths[-1]) if len(lengths) else 0
-        least = np.ones(longest + 1, dtype=np.int64)  # an empty alignment, which scores 0, is no hit
+        least = np.full(longest + 1, self.of_any, dtype=np.int64)
         if statistics is not None and threshold is not None and query_length:
             assert self._least_by_length is not None
             least[lengths] = self._least_by_length.of(threshold, query_length)
         if self.options.filters.min_score is not None:
             np.maximum(least, self.options.filters.min_score, out=least)
         return least
+
+    def bound(self, query_length: int) -> IntArray | None:
+        """Return what `of` does, or None where every subject is a hit: all global alignments, if nothing is asked.
+
+        Returns
+        -------
+        ndarray, shape (longest subject + 1,), int64, or None
+            By subject length, matrix units.
+        """
+        options = self.options
+        asked = options.statistics is not None or options.filters.min_score is not None
+        return self.of(query_length) if asked or options.mode != "global" else None
 
     def of_further(self, query_length: int, statistics: Statistics | None) -> IntArray:
         """Tabulate the least score of a further alignment, or a little less: its E-value is checked afterwards.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from swsearch.errors import OptionError
 from swsearch.job.filters import HitFilters
@@ -15,6 +15,9 @@ from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, 
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
+
+SortKey = Literal["evalue", "score"]
+"""What hits are put in order by."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class SearchOptions:
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     max_hits : int
-        Most hits of a query; the best by score, then by place in the input.
+        Most hits of a query; the best in the order of ``sort``.
     evalue : float or None
         Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere. A query
         that turns out to allow no fit has no E-values, and so no limit either.
@@ -44,6 +47,9 @@ class SearchOptions:
         What of the queries is scored as X.
     subject_mask : {"database", "none", "lower", "tantan"}
         What of the subjects is scored as X; "database" is what the database was built to mask.
+    sort : {"evalue", "score"}
+        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
+        then by place, whatever E-values say.
     distribution : bool
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
     """
@@ -58,6 +64,7 @@ class SearchOptions:
     max_alignments: int = 1
     query_mask: Mask = "none"
     subject_mask: Mask | Literal["database"] = "database"
+    sort: SortKey = "evalue"
     distribution: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +80,8 @@ class SearchOptions:
                 f"1 in {self.mode} mode",
                 "only local alignments may be several",
             )
+        if self.sort not in get_args(SortKey):
+            raise OptionError("sort", self.sort, f"one of {', '.join(get_args(SortKey))}")
         if self.max_hits < 1:
             raise OptionError("max_hits", self.max_hits, "an integer >= 1")
         if self.dbsize is not None and self.dbsize < 1:

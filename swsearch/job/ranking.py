@@ -1,18 +1,23 @@
 """The order of hits, and what keeps a query's best subjects by it.
 
-The order is score descending, then the subject's place in the input ascending. No two subjects are equal in it, so
-that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
+Where there are E-values, the order is that of E-values, ascending; among equal ones, and where there are none or
+scores are asked for, it is score descending, and then the subject's place in the input. No two subjects are equal in
+it, so that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
+
+E-values are compared in full, not as they are printed. `swsearch.statistics.functions` computes them to the same bit
+on every machine, so that the order is the same, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import IntArray
+from swsearch.blocks import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from swsearch.blocks import Chunk
@@ -30,26 +35,34 @@ class Ranked:
         Exact scores, matrix units.
     subjects : ndarray, shape (n,), int64
         Each subject's place in the input.
+    evalues : ndarray, shape (n,), float64, or None
+        E-values, if the order is by them.
     """
 
     scores: IntArray
     subjects: IntArray
+    evalues: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
 
     def __getitem__(self, part: slice) -> Ranked:
-        return Ranked(self.scores[part], self.subjects[part])
+        evalues = None if self.evalues is None else self.evalues[part]
+        return Ranked(self.scores[part], self.subjects[part], evalues)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ranked):
             return NotImplemented
-        return np.array_equal(self.scores, other.scores) and np.array_equal(self.subjects, other.subjects)
+        if (self.evalues is None) != (other.evalues is None):
+            return False
+        same_evalues = self.evalues is None or np.array_equal(self.evalues, other.evalues)  # type: ignore[arg-type]
+        same = np.array_equal(self.scores, other.scores) and np.array_equal(self.subjects, other.subjects)
+        return same and same_evalues
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int) -> Ranked:
+def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: npt.ArrayLike | None = None) -> Ranked:
     """Return the best of some subjects, at most ``limit``.
 
     Parameters
@@ -60,13 +73,46 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int) -> Ranked:
         Places in the input, each once.
     limit : int
         How many to keep.
+    evalues : array_like, shape (n,), optional
+        What the order is by; by default scores.
     """
     values, places = np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64)
+    rated = None if evalues is None else np.asarray(evalues, dtype=np.float64)
     if len(values) > limit:  # few of many are sorted
-        good = values >= np.partition(values, -limit)[-limit]
-        values, places = values[good], places[good]
-    order = np.lexsort((places, -values))[:limit]
-    return Ranked(values[order], places[order])
+        worst_first = -values if rated is None else rated
+        good = worst_first <= np.partition(worst_first, limit - 1)[limit - 1]
+        values, places, rated = values[good], places[good], None if rated is None else rated[good]
+    keys = (places, -values) if rated is None else (places, -values, rated)
+    order = np.lexsort(keys)[:limit]
+    return Ranked(values[order], places[order], None if rated is None else rated[order])
+
+
+def merge_ranked(parts: Sequence[Ranked], limit: int) -> Ranked:
+    """Return the best of the subjects of several rankings, at least one and all of the same order."""
+    rated = [each.evalues for each in parts if each.evalues is not None]
+    return rank(
+        np.concatenate([each.scores for each in parts]),
+        np.concatenate([each.subjects for each in parts]),
+        limit,
+        np.concatenate(rated) if rated else None,
+    )
+
+
+@dataclass(frozen=True)
+class Rating:
+    """E-values of one query's scores, where they are known before all subjects are scored.
+
+    Parameters
+    ----------
+    evalues : callable
+        Returns the E-values of scores, shape (n,), with subjects of some lengths, shape (n,).
+    lowest : callable
+        Returns the least score that may have an E-value of at most so much with a subject of so many residues: from
+        E-value, least and largest length.
+    """
+
+    evalues: Callable[[npt.NDArray[np.integer], npt.NDArray[np.integer]], FloatArray]
+    lowest: Callable[[float, int, int], int]
 
 
 class TopHits:
@@ -74,32 +120,50 @@ class TopHits:
 
     Parameters
     ----------
-    by_length : ndarray, shape (longest subject + 1,), int64
-        Least score of a hit by subject length, matrix units.
+    by_length : ndarray, shape (longest subject + 1,), int64, or None
+        Least score of a hit by subject length, matrix units; None where every subject is a hit.
     limit : int
         Most subjects kept.
     allowed : ndarray, shape (n_subjects,), bool, optional
         Which subjects may be hits, in input order; by default all.
+    rating : Rating, optional
+        What the order is by; by default scores.
     """
 
-    def __init__(self, by_length: IntArray, limit: int, allowed: npt.NDArray[np.bool_] | None = None) -> None:
-        self.by_length, self._limit, self._allowed = by_length, limit, allowed
-        self.ranked = rank([], [], limit)
+    def __init__(
+        self,
+        by_length: IntArray | None,
+        limit: int,
+        allowed: npt.NDArray[np.bool_] | None = None,
+        rating: Rating | None = None,
+    ) -> None:
+        self.by_length, self._limit, self._allowed, self._rating = by_length, limit, allowed, rating
+        self.ranked = rank([], [], limit, None if rating is None else [])
 
-    @property
-    def least(self) -> int | None:
-        """Score below which nothing can become one of the best any more; None while everything can."""
-        return int(self.ranked.scores[-1]) if len(self.ranked) == self._limit else None
+    def least(self, chunk: Chunk) -> int | None:
+        """Return the score below which no subject of a chunk can become one of the best any more.
+
+        None while everything can. It falls short of what each length takes by as much as the lengths in the chunk
+        differ, which `by_length` makes up for in part.
+        """
+        if len(self.ranked) < self._limit:
+            return None
+        if self._rating is None or self.ranked.evalues is None:
+            return int(self.ranked.scores[-1])
+        filled = chunk.lengths[chunk.lengths > 0]
+        if not len(filled):
+            return None
+        return self._rating.lowest(float(self.ranked.evalues[-1]), int(filled.min()), int(filled.max()))
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
         """Take in the hits of a chunk."""
-        scores, subjects = found.scores, chunk.subjects[found.places]
+        places, scores = found.places, found.scores
         if self._allowed is not None:
-            allowed = self._allowed[subjects]
-            scores, subjects = scores[allowed], subjects[allowed]
-        kept = self.ranked
-        together = np.concatenate((kept.scores, scores)), np.concatenate((kept.subjects, subjects))
-        self.ranked = rank(*together, self._limit)
+            allowed = self._allowed[chunk.subjects[places]]
+            places, scores = places[allowed], scores[allowed]
+        evalues = None if self._rating is None else self._rating.evalues(scores, chunk.lengths[places])
+        found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
+        self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
 
 def best_by_fit(

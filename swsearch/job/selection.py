@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from swsearch.job.ranking import Ranked, rank
+from swsearch.job.ranking import Ranked, merge_ranked
 
 if TYPE_CHECKING:
     from swsearch.statistics.karlin_altschul import Statistics
@@ -63,23 +61,19 @@ def merge(parts: Sequence[Selection]) -> Selection:
     Raises
     ------
     ValueError
-        If there are no parts, or they differ in limit, statistics or in what was kept: E-values of one list must come
-        from one source.
+        If there are no parts, or they differ in limit, order, statistics or in what was kept: E-values of one list
+        must come from one source.
     """
     if not parts:
         raise ValueError("parts: got none, expected at least one selection")
     first = parts[0]
     for part in parts[1:]:
         same = (part.limit, part.statistics, part.reason) == (first.limit, first.statistics, first.reason)
+        same &= (part.candidates.evalues is None) == (first.candidates.evalues is None)
         if not same or (part.distribution is None) != (first.distribution is None):
             raise ValueError(
-                "parts: expected selections of one query with the same limit, statistics and distribution"
+                "parts: expected selections of one query with the same limit, order, statistics and distribution"
             )
-    found = [part.candidates for part in parts]
-    ranked = rank(
-        np.concatenate([each.scores for each in found]),
-        np.concatenate([each.subjects for each in found]),
-        first.limit,
-    )
+    ranked = merge_ranked([part.candidates for part in parts], first.limit)
     counts = [part.distribution for part in parts if part.distribution is not None]
     return replace(first, candidates=ranked, distribution=functools.reduce(operator.add, counts) if counts else None)

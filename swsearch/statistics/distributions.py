@@ -11,13 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
+from swsearch.statistics import functions
 
 EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
-_SERIES_FROM = 2.0
-"""Value of t above which the tail is summed as a series. Below, the series converges slowly; above, the closed form
-loses all digits to cancellation."""
+_SERIES_FROM = 4.0
+"""Value of t above which the tail is summed, and below which the middle is: both series converge fast there, and
+further out the difference of the middle to a half would have too few digits."""
+
+_NOTHING = 1e-17
+"""Less than this, added to a number above 1, is nothing."""
 
 
 class Distribution(Protocol):
@@ -44,12 +48,11 @@ class Gumbel:
         """See `Distribution.survival`."""
         scaled = np.asarray(z, dtype=np.float64) * (math.pi / math.sqrt(6)) + EULER
         # beyond -700 the inner exponential would overflow; the result is 1 long before
-        survived: FloatArray = -np.expm1(-np.exp(-np.maximum(scaled, -700.0)))
-        return survived
+        return -functions.expm1(-functions.exp(-np.maximum(scaled, -700.0)))
 
     def upper(self, probability: float) -> float:
         """See `Distribution.upper`."""
-        return (-math.log(-math.log1p(-probability)) - EULER) * math.sqrt(6) / math.pi
+        return (-float(functions.log(-functions.log1p(-probability))) - EULER) * math.sqrt(6) / math.pi
 
 
 @dataclass(frozen=True)
@@ -72,41 +75,48 @@ class StudentT:
     def survival(self, z: npt.ArrayLike) -> FloatArray:
         """See `Distribution.survival`."""
         t = np.atleast_1d(np.asarray(z, dtype=np.float64)) * math.sqrt(self.degrees / (self.degrees - 2))
+        square = np.minimum(np.abs(t), 1e100) ** 2
+        half, inner, outer = (
+            self.degrees / 2,
+            square / (self.degrees + square),
+            self.degrees / (self.degrees + square),
+        )
         survived = np.empty_like(t)
         near = np.abs(t) < _SERIES_FROM
-        survived[near] = self._near(t[near])
-        tails = self._tail(np.abs(t[~near]))
+        middles = self._half_beta(0.5, half, inner[near], outer[near])
+        survived[near] = np.where(t[near] > 0, 0.5 - middles, 0.5 + middles)
+        tails = self._half_beta(half, 0.5, outer[~near], inner[~near])
         survived[~near] = np.where(t[~near] > 0, tails, 1 - tails)
         return survived.reshape(np.shape(z))
 
-    def _near(self, t: FloatArray) -> FloatArray:
-        """Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.3: odd degrees of freedom."""
-        angle = np.arctan(t / math.sqrt(self.degrees))
-        cosine = np.cos(angle)
-        term, total = cosine.copy(), cosine.copy()
-        for k in range(3, self.degrees, 2):
-            term *= (k - 1) / k * cosine**2
-            total += term
-        near: FloatArray = 0.5 - (angle + np.sin(angle) * total) / math.pi
-        return near
+    def _half_beta(self, a: float, b: float, x: FloatArray, rest: FloatArray) -> FloatArray:
+        """Half the regularised incomplete beta function: Digital Library of Mathematical Functions, 8.17.8.
 
-    def _tail(self, t: FloatArray) -> FloatArray:
-        """Half the incomplete beta function, by its series: Digital Library of Mathematical Functions, 8.17.8."""
-        a, b = self.degrees / 2, 0.5
-        x = self.degrees / (self.degrees + np.minimum(t, 1e100) ** 2)  # infinity has no logarithm below
+        ``a`` and ``b`` are a half and half the degrees; ``rest`` is 1 - x, which may be much smaller than x.
+        """
         term, total = np.ones_like(x), np.ones_like(x)
         k = 0
-        while len(term) and term.max() > 1e-17:
+        while len(term) and term.max() > _NOTHING:  # what is added later changes no bit of a total above 1
             term = term * x * ((a + b + k) / (a + 1 + k))
-            total += term
+            total = total + term
             k += 1
-        log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-        tail: FloatArray = np.exp(a * np.log(x) + b * np.log1p(-x) - log_beta) / a * total / 2
-        return tail
+        # Gamma(half the degrees) Gamma(1/2) / Gamma(half the degrees + 1/2), as odd degrees have it
+        beta = math.pi
+        for k in range(1, self.degrees, 2):
+            beta *= k / (k + 1)
+        return _half_power(x, a) * _half_power(rest, b) / (a * beta) * total / 2
 
     def upper(self, probability: float) -> float:
         """See `Distribution.upper`."""
         return _bisected(self, probability)
+
+
+def _half_power(x: FloatArray, exponent: float) -> FloatArray:
+    """Raise to a whole number and a half."""
+    power = np.sqrt(x)
+    for _ in range(int(exponent)):
+        power = power * x
+    return power
 
 
 @lru_cache(maxsize=64)

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.scoring import Mode
+from swsearch.statistics import functions
 from swsearch.statistics.distributions import EULER, Distribution, Gumbel, StudentT
 from swsearch.statistics.regression import BrokenLine, Lengths, Sample
 
@@ -172,13 +173,13 @@ class FittedStatistics:
         if self.fit.mode != "local":
             return None
         lambda_, log_k = self._lambda_log_k(np.asarray(subject_lengths, dtype=np.int64))
-        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / math.log(2)
+        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / functions.LN2
         return bits
 
     def karlin_altschul(self, subject_length: int) -> tuple[float, float]:
         """Return what lambda (per matrix unit) and K would be for subjects of this length; local mode only."""
         lambda_, log_k = self._lambda_log_k(np.array([subject_length], dtype=np.int64))
-        return float(lambda_[0]), math.exp(float(log_k[0]))
+        return float(lambda_[0]), float(functions.exp(log_k[0]))
 
     def z_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
         """Count the standard deviations between scores and the mean of their subjects' length.
@@ -244,7 +245,11 @@ class FittedStatistics:
     def parameters(self) -> dict[str, Any]:
         """Return what was fitted, as plain values: what ``mean`` and ``standard_deviation`` are at some lengths."""
         knots = [
-            {"length": round(math.exp(x)), "mean": mean - self._known(x), "standard_deviation": math.sqrt(variance)}
+            {
+                "length": round(float(functions.exp(x))),
+                "mean": mean - self._known(x),
+                "standard_deviation": math.sqrt(variance),
+            }
             for x, mean, variance in zip(self.log_lengths, self.means, self.variances, strict=True)
         ]
         if self.fit.mode == "local":
@@ -274,19 +279,20 @@ class FittedStatistics:
         """Return lambda and log K by subject length; like E-values, they take a score half a unit below it."""
         mean, variance = self._at(lengths)
         lambda_ = math.pi / np.sqrt(6 * variance)
-        log_area = math.log(self.query_length) + np.log(np.maximum(lengths, 1))
+        log_area = float(functions.log(self.query_length)) + functions.log(np.maximum(lengths, 1))
         return lambda_, lambda_ * (mean + 0.5) - EULER - log_area
 
     def _known(self, log_length: float) -> int:
-        return int(self.fit.adjust(0, round(math.exp(log_length)), self.query_length))
+        return int(self.fit.adjust(0, round(float(functions.exp(log_length))), self.query_length))
 
     def _subjects(self, database_residues: int) -> float:
         """Return the number of subjects that a database of so many residues amounts to."""
         return (self.n_fitted + self.n_outliers) * (database_residues / self.fit.residues)
 
     def _at(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-        x = np.log(np.maximum(lengths, 1))
-        return np.interp(x, self.log_lengths, self.means), np.interp(x, self.log_lengths, self.variances)
+        knots = np.array(self.log_lengths)
+        line = BrokenLine(np.clip(functions.log(np.maximum(lengths, 1)), knots[0], knots[-1]), knots)
+        return line.at(np.array(self.means)), line.at(np.array(self.variances))
 
 
 def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayLike) -> FittedStatistics:
@@ -320,7 +326,9 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
             f"{LEAST_SUBJECTS}"
         )
     sample = Sample(fit.adjust(scores, lengths.all, query_length), lengths)
-    knots = lengths.knots(STEPS[fit.mode], LEAST_BETWEEN, math.log(query_length) if fit.mode == "global" else None)
+    knots = lengths.knots(
+        STEPS[fit.mode], LEAST_BETWEEN, float(functions.log(query_length)) if fit.mode == "global" else None
+    )
     line = BrokenLine(lengths.log, knots)
     is_local = fit.mode == "local"
     mean_knots = knots[[0, -1]] if is_local and len(knots) > 1 else knots
@@ -347,6 +355,6 @@ def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayL
         before, outliers = outliers, sample.outside(means, variances, reach)
         if np.array_equal(before, outliers):
             break
-    at_knots = np.interp(knots, mean_knots, at_mean_knots)
+    at_knots = BrokenLine(knots, mean_knots).at(at_mean_knots)
     knot_values = (tuple(values.tolist()) for values in (knots, at_knots, spread))
     return FittedStatistics(fit, query_length, lengths.n - len(before), len(before), *knot_values)

@@ -10,6 +10,7 @@ and `swsearch.statistics.choice` chooses; `Statistics` is what both kinds have i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
 from swsearch.scoring import Mode, Scoring
+from swsearch.statistics import functions
 
 DEFAULT_EVALUE = 10.0
 """Hits with a larger E-value are not reported, as BLAST, SWIPE, FASTA and HMMER have it."""
@@ -45,7 +47,14 @@ def _constants() -> Constants:
     return found
 
 
-_erfc = np.frompyfunc(math.erfc, 1, 1)
+Room = tuple[FloatArray, FloatArray]
+"""What a sequence leaves for an alignment: expected room in residues, and the probability that there is any."""
+
+_TABLED = 2048
+"""Scores below are looked up in tables, where E-values of many are computed; few proteins score higher."""
+
+_QUERY_SIDES = 256
+"""Lengths of queries whose tables are kept; each takes 6 KiB and more."""
 
 
 class Statistics(Protocol):
@@ -120,12 +129,12 @@ class KarlinAltschul:
 
     def bit_score(self, score: int) -> float:
         """Normalise a raw score, in bits."""
-        return (self.lambda_ * score - math.log(self.k)) / math.log(2)
+        return float(self.bit_scores([score], [0])[0])
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
         """See `Statistics.bit_scores`; the subjects' lengths do not matter."""
         raw = np.asarray(scores, dtype=np.float64)
-        bits: FloatArray = (self.lambda_ * raw - math.log(self.k)) / math.log(2)
+        bits: FloatArray = (self.lambda_ * raw - functions.log(self.k)) / functions.LN2
         return bits
 
     def evalues(
@@ -155,13 +164,28 @@ class KarlinAltschul:
         y = np.asarray(scores, dtype=np.float64)
         n = np.asarray(subject_lengths, dtype=np.float64)
         query = self.finite_size(y, np.float64(query_length))
-        return self.combine(y, query, self.finite_size(y, n), database_residues / n)
+        return self.combine(y, self.chance(y), query, self.finite_size(y, n), database_residues / n)
+
+    def chance(self, y: FloatArray | np.float64) -> FloatArray:
+        """Compute the expected number of alignments that begin at a pair of residues and score this much.
+
+        Parameters
+        ----------
+        y : ndarray, shape (n,), float64, or float
+            Raw scores, matrix units.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+        """
+        return self.k * functions.exp(-self.lambda_ * y)
 
     def combine(
         self,
         y: FloatArray | np.float64,
-        query: tuple[FloatArray, FloatArray],
-        subject: tuple[FloatArray, FloatArray],
+        chance: FloatArray,
+        query: Room,
+        subject: Room,
         subjects: FloatArray,
     ) -> FloatArray:
         """Compute E-values from what both sides leave room for.
@@ -170,6 +194,8 @@ class KarlinAltschul:
         ----------
         y : ndarray, shape (n,), float64, or float
             Raw scores, matrix units.
+        chance : ndarray, shape (n,), float64
+            What `chance` returns for them.
         query, subject : tuple of ndarray, shape (n,), float64
             What `finite_size` returns for them.
         subjects : ndarray, shape (n,), float64
@@ -183,12 +209,10 @@ class KarlinAltschul:
         tau = 2 * self.gap_first * (self.alpha_ungapped - self.sigma)
         covariance = np.maximum(2 * self.sigma / self.lambda_, self.sigma * y + tau)
         area = p_query * p_subject + covariance * above_query * above_subject
-        evalues: FloatArray = area * self.k * np.exp(-self.lambda_ * y) * subjects
+        evalues: FloatArray = area * chance * subjects
         return evalues
 
-    def finite_size(
-        self, y: FloatArray | np.float64, length: FloatArray | np.float64
-    ) -> tuple[FloatArray, FloatArray]:
+    def finite_size(self, y: FloatArray | np.float64, length: FloatArray | np.float64) -> Room:
         """Compute how much room a sequence leaves for an alignment.
 
         Parameters
@@ -208,8 +232,9 @@ class KarlinAltschul:
         room = length - (self.a * y + b)
         deviation = np.sqrt(np.maximum(2 * self.alpha / self.lambda_, self.alpha * y + beta))
         ratio = room / deviation
-        probability = np.asarray(_erfc(-ratio / math.sqrt(2)), dtype=np.float64) / 2
-        return room * probability + deviation / math.sqrt(2 * math.pi) * np.exp(-0.5 * ratio**2), probability
+        probability = functions.erfc(-ratio / math.sqrt(2)) / 2
+        near = deviation / math.sqrt(2 * math.pi) * functions.exp(-0.5 * ratio**2)
+        return room * probability + near, probability
 
 
 class LeastByLength:
@@ -222,7 +247,7 @@ class LeastByLength:
     statistics : KarlinAltschul
         Where E-values come from.
     subject_lengths : ndarray, shape (n,), integer
-        Residues; positive.
+        Residues; positive, ascending.
     database_residues : int
         As for `KarlinAltschul.evalues`.
     """
@@ -232,8 +257,10 @@ class LeastByLength:
     ) -> None:
         self._statistics = statistics
         self._lengths = subject_lengths.astype(np.float64)
+        self._residues = database_residues
         self._subjects = database_residues / self._lengths
-        self._sides: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._sides: dict[int, Room] = {}
+        self._queries: dict[int, _QuerySide] = {}
 
     def of(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
         """Find for each subject length the least score whose E-value is at most ``evalue``.
@@ -245,30 +272,100 @@ class LeastByLength:
         """
         if not len(self._lengths):
             return np.zeros(0, dtype=np.int64)
-        all_good = 64
-        while all_good < 1 << 24 and not self._good(all_good, evalue, query_length).all():
-            all_good *= 2
-        none_good = 0  # too low, or the answer is 1
-        while all_good - none_good > 1:  # the least score that is enough for all
-            middle = (none_good + all_good) // 2
-            if self._good(middle, evalue, query_length).all():
-                all_good = middle
-            else:
-                none_good = middle
-        found = np.full(len(self._lengths), all_good, dtype=np.int64)
-        score = all_good
-        while score > 1 and (good := self._good(score - 1, evalue, query_length)).any():
+        query = self._query(query_length)
+        score = _first(lambda score: bool(self._good(score, evalue, query).all()))
+        found = np.full(len(self._lengths), score, dtype=np.int64)
+        while score > 1 and (good := self._good(score - 1, evalue, query)).any():
             score -= 1
             found[good] = score
         return found
 
-    def _good(self, score: int, evalue: float, query_length: int) -> npt.NDArray[np.bool_]:
+    def evalues(
+        self, scores: npt.NDArray[np.integer], query_length: int, subject_lengths: npt.NDArray[np.integer]
+    ) -> FloatArray:
+        """Compute what `KarlinAltschul.evalues` does, to the last bit, in half the time where scores are usual.
+
+        Parameters
+        ----------
+        scores, subject_lengths : ndarray, shape (n,), integer
+            Matrix units, at least 0, and residues, positive.
+        query_length : int
+            Residues.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+        """
+        statistics, y, n = self._statistics, scores.astype(np.float64), subject_lengths.astype(np.float64)
+        highest = int(scores.max(initial=0))
+        if highest < _TABLED:
+            chance, side = self._query(query_length).at(scores, highest)
+        else:
+            chance, side = statistics.chance(y), statistics.finite_size(y, np.float64(query_length))
+        return statistics.combine(y, chance, side, statistics.finite_size(y, n), self._residues / n)
+
+    def lowest(self, evalue: float, query_length: int, shortest: int, longest: int) -> int:
+        """Find the least score whose E-value is at most ``evalue`` with some subject of these lengths.
+
+        Parameters
+        ----------
+        evalue : float
+            The largest that is good enough.
+        query_length, shortest, longest : int
+            Residues.
+        """
+        query = self._query(query_length)
+        lengths = slice(*np.searchsorted(self._lengths, (shortest, longest + 1)).tolist())
+        return _first(lambda score: bool(self._good(score, evalue, query, lengths).any()))
+
+    def _query(self, length: int) -> _QuerySide:
+        if length not in self._queries:
+            if len(self._queries) >= _QUERY_SIDES:
+                self._queries.clear()
+            self._queries[length] = _QuerySide(self._statistics, length)
+        return self._queries[length]
+
+    def _good(
+        self, score: int, evalue: float, query: _QuerySide, lengths: slice = slice(None)
+    ) -> npt.NDArray[np.bool_]:
         y = np.float64(score)
         if score not in self._sides:
             self._sides[score] = self._statistics.finite_size(y, self._lengths)
-        query = self._statistics.finite_size(y, np.float64(query_length))
-        good: npt.NDArray[np.bool_] = self._statistics.combine(y, query, self._sides[score], self._subjects) <= evalue
+        room, probability = self._sides[score]
+        chance, side = query.at(score, score)
+        evalues = self._statistics.combine(
+            y, chance, side, (room[lengths], probability[lengths]), self._subjects[lengths]
+        )
+        good: npt.NDArray[np.bool_] = evalues <= evalue
         return good
+
+
+class _QuerySide:
+    """What E-values take from the query alone, by score; computed for many scores at a time."""
+
+    def __init__(self, statistics: KarlinAltschul, length: int) -> None:
+        self._statistics, self._length = statistics, np.float64(length)
+        self._chances, self._rooms, self._probabilities = (np.zeros(0) for _ in range(3))
+
+    def at(self, score: int | npt.NDArray[np.integer], highest: int) -> tuple[FloatArray, Room]:
+        """Return the chance of scores at a place, and the room that the query leaves; ``highest`` is that of them."""
+        if highest >= len(self._chances):
+            scores = np.arange(max(256, 2 * highest), dtype=np.float64)
+            self._chances = self._statistics.chance(scores)
+            self._rooms, self._probabilities = self._statistics.finite_size(scores, self._length)
+        return self._chances[score], (self._rooms[score], self._probabilities[score])
+
+
+def _first(is_enough: Callable[[int], bool]) -> int:
+    """Find the least score from 1 on that is enough, where all above it are, too; 2**24 where none is."""
+    enough = 64
+    while enough < 1 << 24 and not is_enough(enough):
+        enough *= 2
+    too_low = 0  # or the answer is 1
+    while enough - too_low > 1:
+        middle = (too_low + enough) // 2
+        too_low, enough = (too_low, middle) if is_enough(middle) else (middle, enough)
+    return enough
 
 
 def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:

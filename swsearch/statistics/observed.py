@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.statistics import functions
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.regression import Lengths
 
@@ -188,7 +189,9 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
             y = np.float64(score)
             sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
             # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
-            return float((lengths.counts * -np.expm1(-statistics.combine(y, *sides, once))).sum())
+            return float(
+                (lengths.counts * -functions.expm1(-statistics.combine(y, statistics.chance(y), *sides, once))).sum()
+            )
 
         return of_pairs
 

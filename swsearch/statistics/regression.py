@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.statistics import functions
 
 Sums = tuple[FloatArray, FloatArray, FloatArray]
 """Number, sum and sum of squares at each distinct length."""
@@ -55,8 +56,7 @@ class Lengths:
     @cached_property
     def log(self) -> FloatArray:
         """Natural logarithms of the distinct lengths, ascending; shape (n_lengths,), float64."""
-        logs: FloatArray = np.log(self.distinct)
-        return logs
+        return functions.log(self.distinct)
 
     def filled(self, values: IntArray) -> IntArray:
         """Pick from values, shape (n_subjects,), int64, those of subjects with residues, shape (n,)."""

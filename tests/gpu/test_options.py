@@ -15,6 +15,11 @@ pytestmark = pytest.mark.gpu
 OPTIONS = {
     "fitted": {"statistics": "fitted"},
     "no statistics": {"statistics": "none", "max_hits": 50},
+    "few of many": {"evalue": 1e6, "max_hits": 7},
+    "few of many, fitted": {"mode": "global", "evalue": 1e6, "max_hits": 7},
+    "by score": {"evalue": 1e6, "max_hits": 7, "sort": "score"},
+    "scores below zero": {"mode": "global", "statistics": "none", "min_score": -500, "max_hits": 10_000},
+    "every global score": {"mode": "global", "statistics": "none", "max_hits": 10_000},
     "masks": {"query_mask": "lower", "subject_mask": "lower"},
     "masks, fitted": {"query_mask": "lower", "subject_mask": "lower", "statistics": "fitted"},
     "global, masks": {"mode": "global", "subject_mask": "lower", "max_hits": 50},

@@ -88,7 +88,7 @@ def test_the_extension_checks_what_it_is_given():
 
 
 def search(query=UNIT, subjects=(REPEATS, ("other", "PPGG" + UNIT)), **options):
-    (result,) = swsearch.search(query, subjects, **{"evalue": 1e-3, "max_alignments": 9, **options})
+    (result,) = swsearch.search(query, subjects, **{"evalue": 1e-3, "max_alignments": 9, "sort": "score", **options})
     return result
 
 
@@ -121,7 +121,11 @@ def test_the_threshold_of_each_is_exact():
 
 def test_filters_apply_to_each():
     assert [hsp.pair.cigar_string for hsp in search(min_query_coverage=80).hits[0].hsps] == ["18M", "15M"]
-    assert search(min_query_coverage=80).asked == {"min_query_coverage": 80, "max_alignments": 9}
+    assert search(min_query_coverage=80).asked == {
+        "sort": "score",
+        "max_alignments": 9,
+        "min_query_coverage": 80,
+    }
 
 
 def test_without_statistics_any_score_will_do():
@@ -167,7 +171,7 @@ def run(files, *options):
 
 
 def test_every_format_shows_them(files):
-    several = "--max-alignments", 5
+    several = "--max-alignments", 5, "--sort", "score"
     rows = run(files, *several, "--outfmt", "6 sseqid score qstart qend qcovs qcovhsp").splitlines()
     assert [row.split("\t")[0] for row in rows] == ["repeats"] * 3 + ["o"]
     assert [row.split("\t")[2:] for row in rows[:3]] == [
@@ -179,7 +183,7 @@ def test_every_format_shows_them(files):
         "\t".join(row.split("\t")[:2]) for row in rows
     ]
     commented = run(files, *several, "--outfmt", 7)
-    assert "# Options: max_alignments 5\n" in commented
+    assert "# Options: sort score, max_alignments 5\n" in commented
     assert "# 4 hits found\n" in commented
     hits = json.loads(run(files, *several, "--outfmt", "json"))["hits"]
     assert [[each["cigar"] for each in hit["further_alignments"]] for hit in hits] == [["15M", "12M"], []]

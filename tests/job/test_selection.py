@@ -72,7 +72,7 @@ def test_a_selection_is_pickled_as_it_is():
 )
 def test_what_is_of_different_searches_does_not_merge(other):
     made = selection([(5, 2)])
-    with pytest.raises(ValueError, match="same limit, statistics and distribution"):
+    with pytest.raises(ValueError, match="same limit, order, statistics and distribution"):
         merge([made, replace(selection([(4, 3)]), **other)])
 
 

@@ -56,6 +56,20 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
     below = least - 1
     tested = below >= 1
     assert (statistics.evalues(below, query_length, lengths, residues)[tested] > evalue).all()
+    for first, last in ((0, 5), (1, 2), (3, 3)):
+        assert table.lowest(evalue, query_length, lengths[first], lengths[last]) == least[first : last + 1].min()
+
+
+@pytest.mark.parametrize("highest", [0, 300, 2_047, 2_048, 90_000])
+def test_tables_of_a_query_change_no_bit(highest):
+    statistics, generator = statistics_for(Scoring(), "local"), np.random.default_rng(highest)
+    table = LeastByLength(statistics, np.array([1, 50, 7_000]), 10**8)
+    lengths = generator.integers(1, 40_000, 200)
+    for query_length in (1, 30, 3_000):
+        scores = generator.integers(0, highest + 1, 200)
+        expected = statistics.evalues(scores, query_length, lengths, 10**8)
+        assert table.evalues(scores, query_length, lengths).tolist() == expected.tolist()
+    assert table.evalues(scores[:0], 30, lengths[:0]).tolist() == []
 
 
 @pytest.mark.parametrize(
