@@ -179,11 +179,6 @@ def hash_rest(file: BinaryIO) -> tuple[int, str]:
     return n_bytes, digest.hexdigest()
 
 
-def text_attribute(value: Any) -> str:
-    """Read a text attribute, whichever of HDF5's kinds of string it is."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
 def fixed_text(value: str) -> np.bytes_:
     """Make a text attribute of fixed length: variable ones live in a heap that few tools read straight."""
     text: np.bytes_ = np.bytes_(value.encode("utf-8"))

@@ -37,9 +37,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Make two databases of the same size and shapes: only residues and names differ."""
     folder = tmp_path_factory.mktemp("two")
     for name, seed in (("one", 1), ("two", 2)):
-        os.chdir(folder)
         shutil.copy(fasta(folder / f"{name}.fasta", seed), folder / "same.fasta")
-        build_database("same.fasta", folder / f"{name}.h5", mask="lower")
+        build_database(folder / "same.fasta", folder / f"{name}.h5", mask="lower")
     one, other = folder / "one.h5", folder / "two.h5"
     assert one.stat().st_size == other.stat().st_size and one.read_bytes() != other.read_bytes()
     return one, other
