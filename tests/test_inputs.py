@@ -98,8 +98,8 @@ def test_a_bad_letter_may_mean_a_missing_file() -> None:
 def test_stdout_is_the_same_for_letters_and_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(">A_1\nMKVLAAGIVG\n")
     (tmp_path / "b").write_text(">B_1\nMKVLGIVG\n")
-    letters = run("align", "MKVLAAGIVG", "MKVLGIVG", "--outfmt", "json")
-    assert run("align", "a", "b", "--outfmt", "json", cwd=tmp_path).stdout == letters.stdout != ""
+    letters = run("align", "MKVLAAGIVG", "MKVLGIVG", "--outfmt", "jsonl")
+    assert run("align", "a", "b", "--outfmt", "jsonl", cwd=tmp_path).stdout == letters.stdout != ""
 
 
 # streams

@@ -208,7 +208,7 @@ class Fasta(Kind):
         return done
 
     def _query(self, folder: Path, expected: Records | None, before: object) -> Done:
-        words = ["search", "input.fasta", self.folder / "plain.h5", "--outfmt", "json", "--threads", 1]
+        words = ["search", "input.fasta", self.folder / "plain.h5", "--outfmt", "jsonl", "--threads", 1]
         done = command(*words, "--engine", "cpu", cwd=folder, before=before)
         check_left(folder, "input.fasta")
         if done.code == 0:
