@@ -203,9 +203,13 @@ def rebuild(generator: random.Random, path: Path) -> str:
             name = generator.choice([*DATASETS, "checksums/residues", "checksums/lengths"])
             try:
                 what = f"{name} is {generator.choice(STORED)(generator, group, name, path.parent)}"
-            except (KeyError, ValueError, TypeError) as error:  # what HDF5 itself does not let be written
+            except (KeyError, OSError, TypeError, ValueError) as error:  # what HDF5 itself does not let be written
                 what = f"{name} is missing ({error})"
         else:
-            what = generator.choice([_attributes, _sources, _segments, _lengthened])(generator, file, group)
+            change = generator.choice([_attributes, _sources, _segments, _lengthened])
+            try:
+                what = change(generator, file, group)
+            except OSError as error:  # a database of two segments has that name already
+                what = f"as it was ({error})"
     seal(path, version_of(mask))
     return what
