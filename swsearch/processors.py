@@ -1,8 +1,15 @@
-"""How many processors there are to work with."""
+"""How many processors there are to work with, and whether a thread may be started."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+from pathlib import Path
+
+THREAD_ROOM = 64 << 20
+"""Bytes that are to be left below a limit of memory where a thread of Python is started. It is born with a stack of
+some 8 MiB; if it then finds no memory for its first object, whoever started it waits for ever."""
 
 
 def available_processors() -> int:
@@ -18,3 +25,14 @@ def threads_that_help(asked: int | None) -> int:
     More would take turns, and memory.
     """
     return min(asked or available_processors(), available_processors())
+
+
+def has_room_for_threads(count: int = 1) -> bool:
+    """Say whether threads of Python may be started: not where a limit of memory (``ulimit -v``) is near."""
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if soft == resource.RLIM_INFINITY:
+        return True
+    used = 0
+    with contextlib.suppress(OSError, ValueError):
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    return soft - used > count * THREAD_ROOM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.masking import Mask, masked_codes, shown_letters
+from swsearch.processors import has_room_for_threads
 from swsearch.recurrence import Recurrence
 from swsearch.results import Hit, SearchResult
 
@@ -112,13 +114,15 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     if aligner is None or not _align_elsewhere(hits, aligner):
         align_together(hits, threads)
     if any(hit.may_have_several for hit in everything):
-        try:
-            with ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers:
+        if has_room_for_threads(threads):
+            with (
+                contextlib.suppress(RuntimeError),  # not as many threads to be had
+                ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers,
+            ):
                 for _ in workers.map(lambda hit: hit.hsps, everything):
                     pass
-        except RuntimeError:  # not as many threads to be had
-            for hit in everything:
-                _ = hit.hsps
+        for hit in everything:
+            _ = hit.hsps  # where threads have not found them
 
 
 def align_together(hits: Sequence[Hit], threads: int) -> None:

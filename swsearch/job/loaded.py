@@ -11,6 +11,7 @@ from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
 from swsearch.errors import InputError
 from swsearch.masking import Mask
+from swsearch.processors import has_room_for_threads
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -58,6 +59,9 @@ class LoadedDatabase:
 
 def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
     """Read the next chunk while one is used."""
+    if not has_room_for_threads():
+        yield from chunks
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
         try:
             coming = reader.submit(next, chunks, None)
