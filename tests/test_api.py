@@ -76,17 +76,11 @@ FIRST = {
 }
 """Every public function and method that takes arguments, with arguments that it takes."""
 
-NUMBERS = {
-    "max_hits", "evalue", "dbsize", "min_score", "min_identity", "min_query_coverage", "min_subject_coverage",
-    "max_alignments", "threads", "memory", "device", "gpu_memory",
-}  # fmt: skip
-"""Arguments of search, score and align whose ranges are tested with the options of the same names."""
-
 
 def arguments():
     for function in FIRST:
         for argument in inspect.signature(function).parameters:
-            if argument != "self" and not (function.__module__ == "swsearch.api" and argument in NUMBERS):
+            if argument != "self":
                 yield pytest.param(function, argument, id=f"{function.__qualname__}-{argument}")
 
 

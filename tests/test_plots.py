@@ -100,7 +100,7 @@ def test_dots(pyplot, results):
 @pytest.mark.parametrize(("window", "threshold"), [(1, 4), (7, 9), (8, 0)])
 def test_dots_are_windows_that_reach_the_threshold(monkeypatch, results, rows, window, threshold):
     monkeypatch.setattr(plots, "DOT_ROWS", rows)
-    pair = results[0].hits[-1].pair
+    pair = next(hit for hit in reversed(results[0].hits) if hit.subject_length < plots.DOT_PIXELS).pair
     got = plots._dots(pair, window, threshold)
     expected = np.zeros((len(pair.subject), len(pair.query)), dtype=bool)
     for j in range(len(pair.subject) - window + 1):
