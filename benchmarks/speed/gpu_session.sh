@@ -17,7 +17,7 @@ mkdir -p "$out"
 
 case $part in
 tests)
-    python3 -m pytest -q -p no:cacheprovider -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
+    python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
     ;;
 speed)
     python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
