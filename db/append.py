@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from swsearch.db.build import (
     BUILD_MEMORY,
@@ -87,20 +88,24 @@ def append_database(
     check_flag("allow_dna", allow_dna)
     _open(path).close()  # what is wrong with it is said before the inputs are read
     resolved = check_output(path, names, True)
-    with output_errors(resolved), Spool(resolved.parent, memory) as spool, replacement(resolved) as temporary:
+    with (
+        output_errors(resolved),
+        ExitStack() as held,
+        Spool(resolved.parent, memory) as spool,
+        replacement(resolved) as temporary,
+    ):
         read_inputs(spool, names, memory, progress, allow_dna)
         source = _open(resolved)
-        try:
-            verify_source(source)  # a copy would hide the damage
-            contents = read_contents(source)
-            layout = Layout(spool, memory, contents.mask)
-            earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
-            root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
-            fill(temporary, layout, earlier, root)
-            if not source.stands():
-                raise OutputError(f"{resolved}: changed while records were appended; append them again")
-        finally:
-            source.close()
+        held.callback(source.close)  # after the renaming, until which its turn lasts
+        verify_source(source)  # a copy would hide the damage
+        contents = read_contents(source)
+        layout = Layout(spool, memory, contents.mask)
+        earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
+        root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
+        fill(temporary, layout, earlier, root)
+        source.take_turn()  # of two that find that the database stands, the second would undo what the first did
+        if not source.stands():
+            raise OutputError(f"{resolved}: changed while records were appended; append them again")
 
 
 def _open(path: PathLike) -> FileSource:

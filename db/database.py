@@ -379,8 +379,8 @@ class Database:
             "n_residues": self.n_residues,
             "n_empty": int(np.count_nonzero(self.lengths == 0)),
             "mask": self.mask,
-            "n_masked": self._count("n_masked"),
-            **({"n_tantan": self._count("n_tantan")} if self.mask == "tantan" else {}),
+            "n_masked": self._n_masked("lower"),
+            **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
             "longest": int(self.lengths.max()),
             "shortest": int(self.lengths.min()),
             "n_segments": len(self._segments),
@@ -399,8 +399,8 @@ class Database:
             ],
         }
 
-    def _count(self, name: str) -> int:
-        return sum(int(segment.attributes.get(name, 0)) for segment in self._segments)
+    def _n_masked(self, mask: Mask) -> int:
+        return sum(segment.n_masked(mask) for segment in self._segments)
 
     def close(self) -> None:
         """Close the database; chunks that were loaded stay valid.

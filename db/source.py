@@ -20,6 +20,9 @@ FEWEST_WRITTEN = 1 / 4
 HOLES_FROM = 1 << 22
 """Bytes of a file from which on its holes are counted."""
 
+LONGEST_TURN = 2.0
+"""Seconds that an append waits for another, which has to rename a file while it holds the lock."""
+
 MOST_PIECES = 100_000
 """Pieces between holes that are counted; a file with more has been written in earnest."""
 
@@ -197,6 +200,25 @@ class FileSource:
             return False
         names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
         return all(getattr(now, name) == getattr(self._status, name) for name in names)
+
+    def take_turn(self) -> None:
+        """Wait until no other append is about to replace the file; the turn ends when this is closed.
+
+        Others may hold a lock for long: HDF5 while it reads, or the script that runs this. It is not waited for
+        longer than an append needs.
+        """
+        import fcntl
+        import time
+
+        until = time.monotonic() + LONGEST_TURN
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as error:  # some file systems know no locks
+                if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > until:
+                    return
+            time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file."""

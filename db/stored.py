@@ -309,6 +309,11 @@ class Segment:
             raise self._wrong(f"subject {self.first + index}: residues are no letters")
         return codes
 
+    def n_masked(self, mask: Mask) -> int:
+        """Count the residues that a mask covers."""
+        starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("starts", "ends"))
+        return int((ends.astype(np.int64) - starts).sum())
+
     def masked(self, index: int, mask: Mask = "lower") -> list[tuple[int, int]]:
         """Return what of one subject is masked."""
         if mask == "none":

@@ -13,8 +13,9 @@ from swsearch.db.database import load_segments
 from swsearch.db.fasta import split_header
 from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock
 from swsearch.db.source import FileSource
-from swsearch.db.stored import Segment, StoredArray
+from swsearch.db.stored import RUNS, Segment, StoredArray
 from swsearch.errors import DatabaseDamageError
+from swsearch.masking import Mask
 
 
 def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
@@ -98,14 +99,13 @@ def _check_content(source: FileSource, problems: list[str]) -> dict[str, int]:
 def _invariants(segment: Segment) -> list[str]:
     """Return a message for each broken rule, of those that are not checked when a segment is opened."""
     problems: list[str] = []
-    masked = {"n_masked": "mask", "n_tantan": "tantan"}
-    masks = {key: name for key, name in masked.items() if f"{name}_offsets" in segment.stored}
+    masked: dict[str, Mask] = {"n_masked": "lower", "n_tantan": "tantan"}
+    masks = {key: mask for key, mask in masked.items() if f"{RUNS[mask]}_offsets" in segment.stored}
     try:
         segment.sources()
         segment.lazy("header_offsets")
-        for key, name in masks.items():
-            starts, ends = segment.lazy(f"{name}_starts"), segment.lazy(f"{name}_ends")
-            n_masked = int((ends.astype(np.int64) - starts).sum())
+        for key, mask in masks.items():
+            n_masked = segment.n_masked(mask)
             if segment.attributes.get(key) != n_masked:
                 problems.append(f"attribute {key} is {segment.attributes.get(key)!r}, expected {n_masked}")
     except DatabaseDamageError as error:

@@ -10,7 +10,7 @@ from swsearch import output_files
 from swsearch.cli import memory_watch, signals, streams
 from swsearch.cli.align import align_command
 from swsearch.cli.bench import bench_app
-from swsearch.cli.console import Interrupted, command, ending_of, finish
+from swsearch.cli.console import Interrupted, PipeClosed, command, ending_of, finish
 from swsearch.cli.database import db_app
 from swsearch.cli.search import search_command
 from swsearch.cli.usage import CommandGroup, OneCommand
@@ -52,6 +52,8 @@ def _run() -> int:
     try:
         app()
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # the reader of --help has gone, which the parser met itself
+            return finish(PipeClosed())
         # the parser ends with 2 for a bad option, which is BLAST's code for a bad database
         return 1 if end.code == 2 or isinstance(end.code, str) else end.code or 0
     except Exception as error:

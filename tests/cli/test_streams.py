@@ -1,12 +1,13 @@
 """Standard streams that are closed or full: results are complete, and the exit code says what was lost."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.command_line import run
+from support.command_line import SWSEARCH, run
 from support.samples import sample
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
@@ -149,3 +150,12 @@ def test_stdin_that_is_closed_is_said(database):
     done = run("search", "-", database, closed=(0,))
     assert done.returncode == 1
     assert done.stderr == "swsearch: error: <stdin>: standard input is closed; give a file or pipe FASTA into it\n"
+
+
+@pytest.mark.parametrize("words", sample(["--version", "--help", "search --help", "db --help"], "--version".__eq__))
+def test_a_reader_of_help_that_has_gone_is_no_error(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*SWSEARCH, *words.split()], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

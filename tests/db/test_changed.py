@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ import pytest
 import swsearch
 from support.db_helpers import LETTERS
 from swsearch.blocks import Chunk
-from swsearch.db import Database, append_database, build_database
-from swsearch.errors import DatabaseError, SwsearchError
+from swsearch.db import Database, append_database, build_database, source
+from swsearch.db.source import FileSource
+from swsearch.errors import DatabaseError, OutputError, SwsearchError
 
 N = 130
 
@@ -169,3 +172,46 @@ def test_a_search(
     monkeypatch.setattr(Database, "chunks", then_overwritten)
     with pytest.raises(DatabaseError, match="was changed while it was in use"):
         list(swsearch.search(("q", LETTERS[:20] * 3), opened, engine="reference", statistics="none"))
+
+
+def test_of_two_appends_at_once_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "db.h5"
+    for name in ("first", "second", "third"):
+        (tmp_path / name).write_text(f">{name}\nMKVLAAGIVG\n")
+    build_database(tmp_path / "first", path)
+    refused: list[OutputError] = []
+
+    def append_third() -> None:
+        try:
+            append_database(path, tmp_path / "third")
+        except OutputError as error:
+            refused.append(error)
+
+    stands, others = FileSource.stands, [threading.Thread(target=append_third)]
+
+    def asked(source: FileSource) -> bool:
+        answer = stands(source)
+        if others[0].ident is None:  # the other append falls between the answer and what follows from it
+            others[0].start()
+            others[0].join(0.3)
+        return answer
+
+    monkeypatch.setattr(FileSource, "stands", asked)
+    append_database(path, tmp_path / "second")
+    others[0].join()
+    with Database.open(path) as database:
+        found = [database.identifier(place) for place in range(len(database))]
+    assert found == ["first", "second"]
+    assert "append them again" in str(refused[0])
+
+
+def test_an_append_does_not_wait_for_ever_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
+    path = tmp_path / "db.h5"
+    build_database(tmp_path / "in.fasta", path)
+    monkeypatch.setattr(source, "LONGEST_TURN", 0.05)
+    with path.open("rb") as held:  # as the script does that is run by flock(1)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        append_database(path, tmp_path / "in.fasta")
+    with Database.open(path) as database:
+        assert len(database) == 2

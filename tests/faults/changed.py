@@ -17,7 +17,7 @@ from faults.shared import USES, all_uses, found
 from swsearch.db import Database
 from swsearch.errors import DatabaseError
 
-N_SUBJECTS = 4_000
+N_SUBJECTS = 3_300
 
 Change = Callable[[random.Random, Path, Path], None]
 
@@ -83,7 +83,7 @@ class Changed(Kind):
 
     name = "changed"
     what = "a database replaced, overwritten, truncated, deleted or touched between and within uses of it"
-    counts = (3, 40, 600)
+    counts = (2, 40, 600)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -44,7 +44,7 @@ class Kills(Kind):
 
     name = "kills"
     what = "SIGKILL, SIGTERM and SIGINT at any moment of db build, db append, search with three outputs, and align"
-    counts = (4, 60, 1_500)
+    counts = (3, 60, 1_500)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
