@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from swsearch.statistics.fitted import FittedStatistics
 
 
+_PRUNED_FROM = 4
+"""Hits of a chunk that all get an E-value, for each hit that is kept."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ranked:
     """Subjects of one query, the best first.
@@ -161,9 +165,24 @@ class TopHits:
         if self._allowed is not None:
             allowed = self._allowed[chunk.subjects[places]]
             places, scores = places[allowed], scores[allowed]
-        evalues = None if self._rating is None else self._rating.evalues(scores, chunk.lengths[places])
+        evalues = None
+        if self._rating is not None:
+            if len(scores) > _PRUNED_FROM * self._limit:
+                near = self._near(scores, chunk.lengths[places])
+                places, scores = places[near], scores[near]
+            evalues = self._rating.evalues(scores, chunk.lengths[places])
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
+
+    def _near(self, scores: ScoreArray, lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Say which of many subjects may be among the best, without their E-values, most of which are not needed.
+
+        No E-value above the largest of those that the best scores have can be among the best.
+        """
+        assert self._rating is not None
+        best = np.argpartition(scores, -self._limit)[-self._limit :]
+        largest = float(self._rating.evalues(scores[best], lengths[best]).max())
+        return scores >= self._rating.lowest(largest, int(lengths.min()), int(lengths.max()))
 
 
 def best_by_fit(

@@ -36,7 +36,15 @@ main()
 """
 """Runs the command line, and sends it a signal at a moment of its start."""
 
-IMPORTED = ("swsearch.cli.streams", "swsearch.cli.main", "typer", "rich", "numpy", "h5py", "swsearch.job.job")
+IMPORTED = (
+    "swsearch.cli.streams",
+    "swsearch.cli.main",
+    "typer",
+    "rich",
+    "numpy",
+    "swsearch.db.database",
+    "swsearch.job.job",
+)
 """Modules from the first to the last that a search imports."""
 
 WORDS = ["search", "queries.fasta", "queries.fasta", "-o", "out.tsv", "--engine", "cpu"]
@@ -58,7 +66,8 @@ def folder(tmp_path):
     sample(
         [(name, number) for name in IMPORTED for number in signals.ENDING],
         lambda case: case in [("swsearch.cli.streams", signal.SIGINT), ("typer", signal.SIGINT),
-                              ("numpy", signal.SIGINT), ("h5py", signal.SIGTERM), ("typer", signal.SIGHUP)],
+                              ("numpy", signal.SIGINT), ("swsearch.db.database", signal.SIGTERM),
+                              ("typer", signal.SIGHUP)],
     ),
 )  # fmt: skip
 def test_no_import_prints_a_traceback(name, number, folder):
@@ -127,7 +136,7 @@ def test_the_second_signal_does_not_disturb_what_the_first_began():
     """As from a terminal and from ``timeout`` at once."""
     body = (
         "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
-        "finally:\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('removed')"
+        "finally:\n    os.kill(os.getpid(), signal.SIGTERM)\n    print('removed', flush=True)"
     )
     assert ended(slow(body)) == (130, "removed\n", "")
 
