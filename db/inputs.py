@@ -270,16 +270,22 @@ class Input:
 
     def _next_frame(self) -> bool:
         """Start on what follows a finished frame (gzip member, xz stream...); False at the end."""
-        rest = self._decode.unused_data
+        rest, padding = self._decode.unused_data, 0
         while True:
             if self.kind in ("gzip", "xz"):  # both allow zeros as padding
+                padding += len(rest)
                 rest = rest.lstrip(b"\0")
+                padding -= len(rest)
             if len(rest) >= 6:
                 break
             more = self._piece()
             if not more:
                 break
             rest += more
+        if self.kind == "xz" and padding % 4:  # xz pads by four zeros at a time
+            raise SequenceError(
+                self.name, f"truncated xz data: {padding} zeros after a stream; fetch or compress the file again"
+            )
         if not rest:
             return False
         if _kind(rest) != self.kind:

@@ -353,3 +353,16 @@ def test_a_pipe_can_be_given_once(tmp_path: Path) -> None:
 def test_an_empty_name(tmp_path: Path) -> None:
     with pytest.raises(SequenceError, match="a file name is empty"):
         build_database([""], tmp_path / "out.h5")
+
+
+@pytest.mark.parametrize("zeros", range(6))
+def test_padding_of_xz_is_whole(zeros, tmp_path):
+    """It comes by four zeros, so that fewer say that a file was cut off in it, as xz has it too."""
+    path = tmp_path / "a.fasta.xz"
+    for rest in (b"", lzma.compress(b">b\nWW\n")):
+        path.write_bytes(lzma.compress(b">a\nMKV\n") + b"\0" * zeros + rest)
+        if zeros % 4:
+            with pytest.raises(SequenceError, match=f"truncated xz data: {zeros} zeros after a stream"):
+                list(read_fasta(path))
+        else:
+            assert [record.identifier for record in read_fasta(path)] == ["a", "b"][: 2 if rest else 1]
