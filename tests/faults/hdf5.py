@@ -141,6 +141,10 @@ def rewritten(generator: random.Random, path: Path) -> str:
 FOREIGN = ("chunked", "without bytes", "virtual", "external", "link", "a group", "never written")
 """What no database of ours holds, whatever its bytes say."""
 
+READ_IN_PART = ("headers rewritten", "order rewritten")
+"""What says only how subjects are called, any name as right as another: a command that reads the names of its hits
+does not see what is wrong elsewhere, which `verify` finds."""
+
 WAYS: list[Callable[[random.Random, Path], str]] = [flipped, misled, rewritten, rebuild]
 
 
@@ -198,7 +202,7 @@ class Hdf5(Kind):
         try:
             if "residues rewritten" in what:
                 del ended["fetch"]  # it reads letters of the entries alone, and letters are what it finds there
-            self._after(ended, self._ordinary(base), sound, folder)
+            self._after(what, ended, self._ordinary(base), sound, folder)
         except Wrong as wrong:
             raise Wrong(f"{base}, {what}: {wrong}") from None
         if sound and any(word in what for word in FOREIGN):
@@ -211,12 +215,14 @@ class Hdf5(Kind):
         missing = name == "fetch" and done.code == 1 and verify is not None and verify.code == 0
         check_refusal(done, [1] if missing else [2], "db.h5")
 
-    def _after(self, ended: dict[str, Done], ordinary: dict[str, Done], sound: bool, folder: Path) -> None:
+    def _after(self, what: str, ended: dict[str, Done], ordinary: dict[str, Done], sound: bool, folder: Path) -> None:
         """Judge what succeeded: as before, or the database is another one that is sound."""
         for name, done in ended.items():
             if name in ("verify", "append") or done.code:
                 continue
             if sound and name != "info" and done.out != ordinary[name].out:
+                continue
+            if name != "info" and any(word in what for word in READ_IN_PART):
                 continue
             if not sound and self._shown(name, done) != self._shown(name, ordinary[name]):
                 raise Wrong(f"{name}: other results than before, though verify says: {ended['verify'].err.strip()}")

@@ -89,8 +89,11 @@ class Copy:
         self._begun = time.monotonic()
         self.child = os.fork()
         if self.child == 0:
-            _become(self._files, cwd)
-            _end(work, before)
+            try:
+                _become(self._files, cwd)
+                _end(work, before)
+            finally:
+                os._exit(130)  # a signal came before there was a program that could end by it
 
     def end(self, limit: float = TIME_LIMIT) -> Done:
         """Wait for its end, for so many seconds."""
