@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.db.foreign import foreign_database
 from swsearch.db.format import FORMAT_VERSION, HDF5_SIGNATURE, USER_BLOCK, UserBlock
 from swsearch.errors import DatabaseDamageError, DatabaseError
 
@@ -109,7 +110,7 @@ class FileSource:
 
     def _not_opened(self, error: OSError | ValueError) -> DatabaseError:
         if isinstance(error, FileNotFoundError):
-            return DatabaseError(f"{self.name}: no such database; check the name")
+            return DatabaseError(f"{self.name}: {foreign_database(self.path) or 'no such database; check the name'}")
         if isinstance(error, PermissionError):
             return DatabaseError(f"{self.name}: permission denied; the database must be readable")
         return DatabaseError(f"{self.name}: cannot be opened: {getattr(error, 'strerror', None) or error}")
@@ -130,7 +131,10 @@ class FileSource:
                 what = "truncated" if size < block.n_bytes + USER_BLOCK else "too long"
                 raise DatabaseDamageError(self.name, [f"{what}: {size} bytes, expected {block.n_bytes + USER_BLOCK}"])
         elif not self._has_signature():
-            raise DatabaseError(f"{self.name}: is no swsearch database; make one from FASTA with: swsearch db build")
+            head = self.read(0, 32)  # a FASTA file may stand beside databases that were made of it
+            what = "" if head[:1] == b">" else foreign_database(self.path, head)
+            what = what or "is no swsearch database; make one from FASTA with: swsearch db build"
+            raise DatabaseError(f"{self.name}: {what}")
         if size >= HOLES_FROM and (written := self._written()) < size * FEWEST_WRITTEN:
             raise DatabaseDamageError(self.name, [f"only {written} of its {size} bytes were ever written"])
 

@@ -12,8 +12,8 @@ import pytest
 
 from support.command_line import fails, run
 from support.db_helpers import HBA, HBB
-from swsearch.db import read_fasta
-from swsearch.errors import SequenceError
+from swsearch.db import Database, read_fasta
+from swsearch.errors import DatabaseError, SequenceError
 
 TEXT = f">a\n{HBA}\n>b\n{HBB}\n"
 
@@ -108,6 +108,18 @@ def test_where_queries_and_subjects_are_named(tmp_path: Path) -> None:
     fails(run("align", "proteins", fasta, cwd=tmp_path), 1, words)
     fails(run("db", "build", "proteins", "-o", "out.h5", cwd=tmp_path), 1, words)
     assert not (tmp_path / "out.h5").exists()
+
+
+@pytest.mark.parametrize(("kind", "given"), dict.fromkeys(NAMES))
+def test_where_a_database_is_named(tmp_path: Path, kind: str, given: str) -> None:
+    for name, data in FILES[kind].items():
+        (tmp_path / name.replace("NAME", "proteins")).write_bytes(data)
+    path = tmp_path / given.replace("NAME", "proteins")
+    with pytest.raises(DatabaseError, match=re.escape(said(kind, tmp_path / "proteins"))):
+        Database.open(path)
+    path.write_text(TEXT)
+    with pytest.raises(DatabaseError, match="is no swsearch database; make one from FASTA"):
+        Database.open(path)
 
 
 MAKERS = {
