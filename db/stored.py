@@ -34,7 +34,7 @@ from swsearch.masking import MASKED, Mask
 RUNS = {"lower": "mask", "tantan": "tantan"}
 """How the names of each mask's datasets begin."""
 
-COUNTED = {"lower": "n_masked", "tantan": "n_tantan"}
+MASK_COUNTS = {"lower": "n_masked", "tantan": "n_tantan"}
 """The attributes that say how many residues each mask covers."""
 
 MASKED_AT_ONCE = 1 << 20
@@ -315,7 +315,7 @@ class Segment:
     def n_masked(self, mask: Mask) -> int:
         """Count the residues that a mask covers."""
         starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("starts", "ends"))
-        count, name = int((ends.astype(np.int64) - starts).sum()), COUNTED[mask]
+        count, name = int((ends.astype(np.int64) - starts).sum()), MASK_COUNTS[mask]
         if self.attributes.get(name) != count:
             raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
         return count
