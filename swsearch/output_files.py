@@ -178,13 +178,17 @@ class TemporaryFile:
         """Of the file, open for reading and writing; its lock is held as long as it is."""
         while self.descriptor < 0:
             self.path = target.with_name(_hidden_name(target.name))
+            _unfinished.add(self.path)  # before it is there, for a signal may come at any moment
             self.descriptor = _locked(self.path)
+            if self.descriptor < 0:
+                _unfinished.discard(self.path)
         for watcher in watchers:
             watcher(self.path)
 
     def publish(self, target: Path) -> None:
         """Give it its name, in place of what has that name."""
         self.path.replace(target)
+        _unfinished.discard(self.path)
         self._close()
 
     def discard(self) -> None:
@@ -192,6 +196,7 @@ class TemporaryFile:
         if self.descriptor >= 0:
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
+            _unfinished.discard(self.path)
             self._close()
 
     def _close(self) -> None:
@@ -201,6 +206,19 @@ class TemporaryFile:
 
 watchers: list[Callable[[Path], None]] = []
 """Told of each temporary file when it is made."""
+
+
+_unfinished: set[Path] = set()
+"""Temporary files that were neither published nor removed."""
+
+
+def remove_unfinished() -> None:
+    """Remove what temporary files there still are, when a command ends: a signal came between two lines of ours."""
+    for path in list(_unfinished):
+        _unfinished.discard(path)
+        if f"-{os.getpid()}-" in path.name:  # a process that was copied has its parent's here too
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def remove_abandoned(folder: Path) -> None:

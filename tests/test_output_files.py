@@ -217,3 +217,27 @@ def test_any_name_has_a_hidden_one(tmp_path, name):
         (hidden,) = tmp_path.iterdir()
         assert re.fullmatch(r"(?s)\..*\.swsearch-[0-9a-f]{8}-[0-9a-f]{8}-\d+-[0-9a-f]{8}\.tmp", hidden.name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("place", ["_locked", "_open"])
+def test_a_signal_between_two_lines_leaves_no_file(tmp_path, monkeypatch, place):
+    before = getattr(output_files, place)
+
+    def interrupted(*arguments):
+        before(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output_files, place, interrupted)
+    monkeypatch.setattr(output_files.TemporaryFile, "discard", lambda self: None)  # as if it had not been reached
+    with pytest.raises(KeyboardInterrupt), output_files.open_outputs([(str(tmp_path / "a.tsv"), False)]):
+        pass
+    assert len(list(tmp_path.iterdir())) == 1
+    output_files.remove_unfinished()
+    assert not list(tmp_path.iterdir())
+
+
+def test_finished_files_stay(tmp_path):
+    with output_files.open_outputs([(str(tmp_path / "a.tsv"), False)]) as (stream,):
+        stream.write("a")
+    output_files.remove_unfinished()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]

@@ -40,6 +40,7 @@ def main() -> int:
     except KeyboardInterrupt:
         code = finish(Interrupted())
     finally:
+        output_files.remove_unfinished()
         signals.stop_listening()
     number = signals.received()
     if number is not None:
