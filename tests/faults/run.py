@@ -125,22 +125,28 @@ def say(counted: Counted) -> None:
     print(f"{name}: {dict(counted.ended)}, {counted.seconds:.1f} s", flush=True)
 
 
-def report(counts: list[Counted], arguments: list[str]) -> list[str]:
-    """Return the table that is committed."""
+def report(counts: list[Counted], arguments: list[str], earlier: list[str]) -> list[str]:
+    """Return the table that is committed, with the rows of an earlier one for kinds that were not run."""
     from benchmarks.support.common import heading, table
 
-    rows = []
+    rows = {}
+    for line in earlier:
+        if line.startswith("| ") and not line.startswith("| fault |"):
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            rows[cells[0]] = cells
     for each in counts:
         ended = each.ended
-        cells = [sum(ended.values()), ended["refused"], ended["succeeded"], ended["open"]]
-        rows.append([each.kind.name, each.kind.what, *(f"{cell:,}" for cell in cells), f"{each.seconds:.0f}"])
+        numbers = [sum(ended.values()), ended["refused"], ended["succeeded"], ended["open"]]
+        shown = [f"{number:,}" for number in numbers]
+        rows[each.kind.name] = [each.kind.name, each.kind.what, *shown, f"{each.seconds:.0f}"]
     columns = ["fault", "cases", "number", "refused as they should be", "succeeded as they should", "open", "s"]
     everything = f"{sum(sum(each.ended.values()) for each in counts):,} cases"
     return [
         *heading("tests/faults/run.py", ["h5py", "numpy"]),
+        *(line for line in earlier if line.startswith("python -m ")),
         f"{shlex.join(['python', '-m', 'tests.faults', *arguments])}: {everything}",
         "",
-        *table(columns, rows),
+        *table(columns, [rows[name] for name in kinds() if name in rows]),
     ]
 
 
@@ -163,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", choices=["quick", "exhaustive", "long"], default="long")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="with --seed: copy the case's files there")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there; with --only, its rows")
     given = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(given)
     _warm()
@@ -183,5 +189,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out:
         from benchmarks.support.common import finish
 
-        finish(report(counts, given), options.out)
+        earlier = options.out.read_text(encoding="utf-8") if options.only and options.out.exists() else ""
+        finish(report(counts, given, earlier.splitlines()), options.out)
     return int(any(each.ended["open"] for each in counts))

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from faults import fasta, hdf5
 from faults.data import build_samples, write_samples
 from faults.judging import check_end, check_left, check_refusal
 from faults.lookup3 import lookup3, sealed_metadata, summed
-from faults.run import kinds
+from faults.run import Counted, kinds, report
 from faults.running import Done, Wrong, copy
 from support import command_line, forking
 
@@ -51,6 +52,17 @@ def test_the_table_of_the_last_long_run_has_all_kinds_and_nothing_open() -> None
     assert [row[0] for row in rows] == list(kinds())
     assert [row[1] for row in rows] == [kind.what for kind in kinds().values()]
     assert {row[heads.index("open")] for row in rows} == {"0"}
+
+
+def test_some_kinds_may_be_run_again() -> None:
+    known = list(kinds().values())
+    first = report([Counted(kind, Counter(refused=7), 1.0) for kind in known], [], [])
+    again = report([Counted(known[2], Counter(succeeded=9), 2.0)], ["--only", known[2].name], first)
+    commands = [line for line in again if line.startswith("python -m ")]
+    assert commands[0] in first and commands[1] == f"python -m tests.faults --only {known[2].name}: 9 cases"
+    changed = [line for line in again if line.startswith("| ") and line not in first]
+    assert changed == [f"| {known[2].name} | {known[2].what} | 9 | 0 | 9 | 0 | 2 |"]
+    assert len([line for line in again if line.startswith("| ")]) == len(known) + 1
 
 
 def test_a_case_is_the_same_whenever_it_is_made() -> None:
