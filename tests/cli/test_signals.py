@@ -210,13 +210,13 @@ runpy.run_module("swsearch", run_name="__main__", alter_sys=True)
 
 @pytest.mark.exhaustive
 def test_nothing_is_printed_or_left_at_any_moment(folder):
-    """A signal at 150 moments of a command; what comes before the first belongs to Python."""
-    for moment in range(150):
+    """A signal at 60 moments of a command; what comes before the first belongs to Python."""
+    for moment in range(60):
         number = signals.ENDING[moment % len(signals.ENDING)]
         line = [sys.executable, "-c", FROM_ITS_FIRST_LINE, *WORDS, "-q"]
         with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as process:
             process.stdout.readline()
-            time.sleep(0.02 + moment * 0.004)
+            time.sleep(0.02 + moment * 0.01)
             process.send_signal(number)
             out, err = process.communicate(timeout=30)
         case = (moment, process.returncode, out, err)

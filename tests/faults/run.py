@@ -7,6 +7,7 @@ import functools
 import gc
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -143,8 +144,9 @@ def report(counts: list[Counted], arguments: list[str], earlier: list[str]) -> l
     everything = f"{sum(sum(each.ended.values()) for each in counts):,} cases"
     return [
         *heading("tests/faults/run.py", ["h5py", "numpy"]),
-        *(line for line in earlier if line.startswith("python -m ")),
-        f"{shlex.join(['python', '-m', 'tests.faults', *arguments])}: {everything}",
+        # where the table was put does not matter
+        *(re.sub(r" --out \S+", "", line) for line in earlier if line.startswith("python -m ")),
+        re.sub(r" --out \S+", "", shlex.join(["python", "-m", "tests.faults", *arguments])) + f": {everything}",
         "",
         *table(columns, [rows[name] for name in kinds() if name in rows]),
     ]
