@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
     from swsearch.db import Database
 
+LONGEST_NAME = 255
+"""Characters of a file's name that a message repeats; file systems take no longer ones, folders not counted."""
+
 NAMED = 3
 """Most unknown identifiers that a message names."""
 
@@ -125,7 +128,8 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
         return None
     source = option
     if isinstance(given, (str, os.PathLike)):
-        source = f"{option}: {os.fspath(given)}"
+        name = os.fspath(given)
+        source = f"{option}: {name if len(name) <= LONGEST_NAME else f'{name[:60]}...'}"
         try:
             # identifiers that were not UTF-8 in a FASTA header are Latin-1, see swsearch.db.fasta
             raw = Path(given).read_bytes()

@@ -40,7 +40,6 @@ IMPORTED = (
     "swsearch.cli.streams",
     "swsearch.cli.main",
     "typer",
-    "rich",
     "numpy",
     "swsearch.db.database",
     "swsearch.job.job",
