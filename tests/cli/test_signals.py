@@ -219,7 +219,8 @@ def test_nothing_is_printed_or_left_at_any_moment(folder):
             process.send_signal(number)
             out, err = process.communicate(timeout=30)
         case = (moment, process.returncode, out, err)
-        assert process.returncode in (0, 128 + number), case
+        # at its very end the interpreter has put the signal's own effect back
+        assert process.returncode in (0, 128 + number, -number), case
         assert (out, err) == (b"", b""), case
         assert {path.name for path in folder.iterdir()} <= {"queries.fasta", "out.tsv"}, case
 
