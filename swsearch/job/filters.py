@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
     from swsearch.db import Database
 
-LONGEST_NAME = 255
+SHOWN_NAME = 255
 """Characters of a file's name that a message repeats; file systems take no longer ones, folders not counted."""
 
 NAMED = 3
@@ -129,7 +129,7 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
     source = option
     if isinstance(given, (str, os.PathLike)):
         name = os.fspath(given)
-        source = f"{option}: {name if len(name) <= LONGEST_NAME else f'{name[:60]}...'}"
+        source = f"{option}: {name if len(name) <= SHOWN_NAME else f'{name[:60]}...'}"
         try:
             # identifiers that were not UTF-8 in a FASTA header are Latin-1, see swsearch.db.fasta
             raw = Path(given).read_bytes()
