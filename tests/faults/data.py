@@ -74,6 +74,14 @@ def build_samples(folder: Path) -> list[str]:
     return [*masks, "two.h5"]
 
 
+def make_inputs(folder: Path) -> list[str]:
+    """Write what commands read, with the plain database as ``db.h5``; return the names."""
+    write_samples(folder)
+    build_samples(folder)
+    shutil.copy(folder / "plain.h5", folder / "db.h5")
+    return ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
+
+
 def succeed(done: Done) -> Done:
     """Return what a command did; raise unless it succeeded: it prepares cases."""
     if done.code:

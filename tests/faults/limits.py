@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from faults.data import SEARCH, build_samples, succeed, write_samples
+from faults.data import SEARCH, make_inputs, succeed
 from faults.judging import MIB, Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
 from faults.running import Done, Process, command
 
@@ -48,10 +48,7 @@ class Limits(Kind):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        write_samples(folder)
-        build_samples(folder)
-        shutil.copy(folder / "plain.h5", folder / "db.h5")
-        self.inputs = ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
+        self.inputs = make_inputs(folder)
         self.outputs: dict[str, tuple[Done, Path]] = {}
         low, high = MIB, 1024 * MIB
         while high - low > MIB:

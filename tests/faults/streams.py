@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.data import SEARCH, build_samples, write_samples
+from faults.data import SEARCH, make_inputs
 from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
 from faults.running import Process, command
 
@@ -75,10 +75,7 @@ class Streams(Kind):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        write_samples(folder)
-        build_samples(folder)
-        shutil.copy(folder / "plain.h5", folder / "db.h5")
-        self.inputs = ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
+        self.inputs = make_inputs(folder)
         self.outputs: dict[str, bytes] = {}
 
     def _output(self, name: str) -> bytes:
