@@ -119,9 +119,9 @@ def search(
     dbsize : int, optional
         Residues that E-values refer to, instead of the database's own.
     statistics : {"auto", "published", "fitted", "none"}
-        What E-values come from: BLAST's published constants, or a distribution fitted to each query's scores with the
-        whole database. ``auto`` is the former where they exist (local mode, usual matrices and gap costs) and the
-        latter elsewhere. With ``fitted``, hits have ``evalue_published`` too where constants exist.
+        What E-values come from: the query's scores with shuffled copies of each hit's subject (``fitted``, which
+        ``auto`` is in every mode), or BLAST's published constants, which only local mode with usual matrices and gap
+        costs has. With ``fitted``, hits have ``evalue_published`` too where constants exist.
     min_score : int, optional
         Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
         are reported.

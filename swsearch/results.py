@@ -186,6 +186,8 @@ class SearchResult:
         Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
     distribution : ScoreDistribution or None
         How the whole database scores, if the search was asked to keep it.
+    doubt : str
+        What to tell of subjects that are sure hits by published statistics, and hardly or none by these, if any.
     run : RunInfo or None
         The search that it is of, which `swsearch.write` writes beside the hits.
     """
@@ -204,6 +206,7 @@ class SearchResult:
     no_statistics: str = field(default="", repr=False)
     asked: Asked = field(default_factory=dict, repr=False)
     distribution: ScoreDistribution | None = field(default=None, repr=False)
+    doubt: str = field(default="", repr=False)
     run: RunInfo | None = field(default=None, repr=False, compare=False)
 
     @property

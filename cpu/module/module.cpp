@@ -45,6 +45,7 @@ PyMethodDef methods[] = {
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
+    {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

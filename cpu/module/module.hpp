@@ -84,4 +84,7 @@ PyObject* py_align_further(PyObject*, PyObject* arguments);
 // module_search.cpp
 PyObject* py_search(PyObject*, PyObject* arguments);
 
+// module_shuffle.cpp
+PyObject* py_shuffle(PyObject*, PyObject* arguments);
+
 }  // namespace swsearch

@@ -103,8 +103,9 @@ def search_command(
     statistics: Annotated[
         StatisticsName,
         typer.Option(
-            help="What E-values come from: BLAST's constants (published), or a distribution fitted to the query's "
-            "scores with the whole database (fitted); auto is the first where it exists, else the second.",
+            help="What E-values come from: scores with shuffled copies of each hit's sequence (fitted; auto is the "
+            "same), which hold in every mode and for queries of unusual composition, or BLAST's constants "
+            "(published).",
             rich_help_panel=STATISTICS,
         ),
     ] = StatisticsName.auto,
@@ -246,7 +247,7 @@ def _say_beforehand(job: SearchJob, verbose: bool) -> None:
 
 
 def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
-    """Say which statistics were fitted, and, however quiet, why some queries have none."""
+    """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
     from swsearch.statistics.fitted import Fit
 
     method, reasons = results.job.method, results.unfitted
@@ -257,6 +258,7 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
         yield f"E-values: {method.name}"
     if reasons:
         yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
+    yield from results.doubts
 
 
 def _summary(job: SearchJob, seconds: float) -> str:

@@ -56,6 +56,12 @@ class SubjectReader:
         """Return the runs that are scored as X, 0-based and half-open."""
         return self.database.masked(subject, self.mask)
 
+    def scored(self, subject: int) -> ByteArray:
+        """Return a subject's codes, shape (length,), uint8, X where they are masked."""
+        codes: ByteArray = self.database.codes(subject)
+        runs = self.masked(subject)
+        return masked_codes(codes, runs) if runs else codes
+
 
 @dataclass(frozen=True)
 class HitSequences:
@@ -83,9 +89,7 @@ class HitSequences:
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
         """Return the query's and the subject's codes, each of shape (n,), uint8, X where they are masked."""
-        subject = self.reader.database.codes(self.subject)
-        runs = self.reader.masked(self.subject)
-        return self.query.codes, masked_codes(subject, runs) if runs else subject
+        return self.query.codes, self.reader.scored(self.subject)
 
     def shown(self, pair: PairAlignment) -> PairAlignment:
         """Give an alignment of these codes the letters that it is shown with, where something is masked."""

@@ -19,6 +19,7 @@ from swsearch.job.selection import Selection
 from swsearch.later import Later
 from swsearch.results import Hit
 from swsearch.statistics.choice import HitNumbers, numbers_of
+from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
 FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
@@ -49,14 +50,15 @@ class HitMaker:
 
     def hits(self, query: Query, selection: Selection) -> list[Hit]:
         """Return the hits of a query, best first: as many as are asked for, of those that pass the filters."""
-        make, best = _QueryHits(self, query, selection.statistics).make, selection.candidates
+        make, best, nulls = _QueryHits(self, query, selection).make, selection.candidates, selection.nulls
         if not self.options.filters.needs_alignments:
-            return make(best)
+            return make(best, nulls)
         passed: list[Hit] = []
         place = 0
         while place < len(best) and len(passed) < self.options.max_hits:
             together = min(max(FEWEST_TOGETHER, self.options.max_hits - len(passed)), MOST_TOGETHER)
-            hits = make(best[place : place + together])
+            some = slice(place, place + together)
+            hits = make(best[some], None if nulls is None else nulls[some])
             align_together(hits, self.threads)
             passed += [hit for hit in hits if self.options.filters.passes(hit.pair)]
             place += together
@@ -66,24 +68,26 @@ class HitMaker:
 class _QueryHits:
     """Makes the hits of one query."""
 
-    def __init__(self, maker: HitMaker, query: Query, statistics: Statistics | None) -> None:
-        self._maker, self._query, self._statistics = maker, query, statistics
+    def __init__(self, maker: HitMaker, query: Query, selection: Selection) -> None:
+        self._maker, self._query, self._statistics = maker, query, selection.statistics
         self._least: npt.NDArray[np.int64] | None = None
         if maker.options.max_alignments > 1:
-            self._least = maker.least.of_further(len(query.codes), statistics)
+            self._least = maker.least.of(len(query.codes))
 
-    def make(self, best: Ranked) -> list[Hit]:
-        """Make hits whose alignments are found when asked for."""
+    def make(self, best: Ranked, nulls: PairNulls | None) -> list[Hit]:
+        """Make hits whose alignments are found when asked for; ``nulls`` are theirs, where they have their own."""
         lengths = self._maker.reader.database.lengths[best.subjects]
         scores = best.scores.tolist()
-        numbers = self._numbers(scores, lengths)
-        found = zip(scores, best.subjects.tolist(), lengths.tolist(), numbers, strict=True)
+        numbers = self._numbers(self._statistics if nulls is None else nulls, scores, lengths)
+        further = self._further(lengths, nulls)
+        found = zip(scores, best.subjects.tolist(), lengths.tolist(), numbers, further, strict=True)
         return [self._hit(*each) for each in found]
 
-    def _hit(self, score: int, subject: int, subject_length: int, numbers: HitNumbers) -> Hit:
+    def _hit(
+        self, score: int, subject: int, subject_length: int, numbers: HitNumbers, further: Further | None
+    ) -> Hit:
         query, database = self._query, self._maker.reader.database
         alignment = Later(HitSequences(self._maker.reader, query, subject))
-        further = self._further(subject_length)
         return Hit(
             query_id=query.identifier,
             subject_id=database.identifier(subject),
@@ -97,15 +101,28 @@ class _QueryHits:
             **vars(numbers),
         )
 
-    def _numbers(self, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
+    def _numbers(
+        self, statistics: Statistics | PairNulls | None, scores: Sequence[int], lengths: npt.NDArray[np.integer]
+    ) -> list[HitNumbers]:
         least = self._maker.least
         residues = least.effective_residues
-        return numbers_of(self._statistics, least.published, scores, len(self._query.codes), lengths, residues)
+        return numbers_of(statistics, least.published, scores, len(self._query.codes), lengths, residues)
 
-    def _further(self, subject_length: int) -> Further | None:
-        """Return what finds further alignments of a hit with a subject of this length, if they are asked for."""
+    def _further(self, lengths: npt.NDArray[np.integer], nulls: PairNulls | None) -> Sequence[Further | None]:
+        """Return what finds further alignments of hits with subjects of these lengths, if they are asked for."""
         if self._least is None:
-            return None
-        options = self._maker.options
-        least = max(1, int(self._least[subject_length]))
-        return Further(options.max_alignments, least, options.threshold, options.filters, self._numbers)
+            return [None] * len(lengths)
+        least, threshold = np.maximum(self._least[lengths], 1), self._maker.options.threshold
+        if nulls is not None and threshold is not None:
+            least = np.maximum(least, nulls.least_scores(threshold, self._maker.least.effective_residues))
+        return [self._further_of(place, score, nulls) for place, score in enumerate(least.tolist())]
+
+    def _further_of(self, place: int, least: int, nulls: PairNulls | None) -> Further:
+        options, numbers = self._maker.options, partial(self._numbers_of_further, place, nulls)
+        return Further(options.max_alignments, least, options.threshold, options.filters, numbers)
+
+    def _numbers_of_further(
+        self, place: int, nulls: PairNulls | None, scores: Sequence[int], lengths: npt.NDArray[np.integer]
+    ) -> list[HitNumbers]:
+        of_these = self._statistics if nulls is None else nulls.repeated(place, len(scores))
+        return self._numbers(of_these, scores, lengths)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.blocks import IntArray
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import Chunk, IntArray
 from swsearch.engines.base import (
+    Candidates,
     ChunkPlan,
     Engine,
     LoadedChunk,
@@ -28,18 +30,20 @@ from swsearch.job.hit_alignments import SubjectReader
 from swsearch.job.hits import HitMaker
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
+from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
-from swsearch.job.ranking import TopHits, best_by_fit, rank
+from swsearch.job.ranking import TopHits, rank
+from swsearch.job.rated import Rater
 from swsearch.job.selection import Selection
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked, Execution, Origin, RunInfo
 from swsearch.statistics.choice import why_none
-from swsearch.statistics.fitted import Fit, FitError, FittedStatistics, fit_scores
+from swsearch.statistics.fitted import Fit, FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import count_scores, distribution_of
-from swsearch.statistics.regression import Lengths
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -49,8 +53,11 @@ GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time of scoring this many; larger groups would only keep more hits in memory."""
 
-FIT_MEMORY = 256 << 20
-"""Bytes for the scores of all queries that are scored together with every subject, where statistics are fitted."""
+SCORES_MEMORY = 256 << 20
+"""Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
+
+SEEN_MEMORY = 64 << 20
+"""Residues of candidates that are kept from when their chunk was at hand; others are read again."""
 
 
 class SearchJob:
@@ -95,7 +102,10 @@ class SearchJob:
         mask = database_mask(database, options.subject_mask)
         self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
         self.least = LeastScores(options, database)
-        self._maker = HitMaker(self.reader, options, self.least, threads_that_help(threads))
+        self._threads = threads_that_help(threads)
+        self._maker = HitMaker(self.reader, options, self.least, self._threads)
+        self._seen: dict[int, ByteArray] = {}
+        self._seen_bytes = 0
         self._allowed = allowed_subjects(database, options.filters)
 
     @cached_property
@@ -137,12 +147,24 @@ class SearchJob:
         options, database = self.options, self.database
         if not options.is_fitted:
             return None
-        return Fit(options.mode, options.scoring.gap_extend, database.n_subjects, database.n_residues)
+        n_subjects = int(np.count_nonzero(database.lengths))
+        return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
+
+    @cached_property
+    def _nulls(self) -> NullMaker | None:
+        return None if self._fit is None else NullMaker(self._fit, self.reader.recurrence, self._threads)
+
+    @cached_property
+    def _rater(self) -> Rater | None:
+        if self._nulls is None:
+            return None
+        least = self.least
+        return Rater(self.database, self.options, self._nulls, least.effective_residues, least.published)
 
     @property
     def _needs_all_scores(self) -> bool:
         """Whether every subject's score is kept until a query is done."""
-        return self.options.is_fitted or self.options.distribution
+        return self.options.distribution
 
     @property
     def _most_queries(self) -> int | None:
@@ -154,7 +176,7 @@ class SearchJob:
         else:
             return None
         n_subjects: int = self.database.n_subjects
-        return max(1, FIT_MEMORY // (each * max(1, n_subjects)))
+        return max(1, SCORES_MEMORY // (each * max(1, n_subjects)))
 
     @property
     def cells(self) -> int:
@@ -175,23 +197,29 @@ class SearchJob:
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
         selections = self.select(queries, loaded)
-        return [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
+        found = [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
+        self._seen.clear()
+        self._seen_bytes = 0
+        return found
 
     # selecting
 
     def select(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
         """Score some of the queries together, and return what may be reported for each."""
+        nulls = [None] * len(queries) if self._nulls is None else self._nulls.of_queries(queries)
         if not self._needs_all_scores:
-            return self._select_above(queries, loaded)
+            return self._select_above(queries, nulls, loaded)
         rows = self._all_scores(queries, loaded)
-        return [self._select_of_all(query, row) for query, row in zip(queries, rows, strict=True)]
+        return [self._select_of_all(*each) for each in zip(queries, nulls, rows, strict=True)]
 
-    def _select_above(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
+    def _select_above(
+        self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None], loaded: LoadedDatabase
+    ) -> list[Selection]:
         """Let the engine look for what reaches the threshold, which rises while the best are found."""
-        options = self.options
-        least, limit = self.least, options.max_candidates
+        least, limit = self.least, self.options.max_candidates
         tops = [
-            TopHits(least.bound(n), limit, self._allowed, least.rating(n)) for n in (len(q.codes) for q in queries)
+            TopHits(least.bound(n, null), limit, self._allowed, least.rating(n, null))
+            for n, null in zip((len(query.codes) for query in queries), nulls, strict=True)
         ]
         group = prepare(self.engine, queries, self.reader.recurrence)
         pending: list[tuple[LoadedChunk, Pending]] = []
@@ -200,6 +228,7 @@ class SearchJob:
             chunk, found = pending.pop(_first_ready([found for _, found in pending]))
             for top, candidates in zip(tops, found.wait(), strict=True):
                 top.add(chunk.chunk, candidates)
+                self._see(chunk.chunk, candidates)
             loaded.done(chunk)
 
         for chunk in loaded:
@@ -209,38 +238,39 @@ class SearchJob:
                 finish()
         while pending:
             finish()
-        return [Selection(top.ranked, options.max_candidates, options.statistics, self._why_none) for top in tops]
+        return [
+            Selection(top.ranked, limit, *self._statistics_of(null)) for top, null in zip(tops, nulls, strict=True)
+        ]
 
-    def _select_of_all(self, query: Query, row: ScoreArray) -> Selection:
-        """Choose from the scores with every subject, in input order: where they are fitted, or counted."""
-        statistics, reason, among = self._reaching(query, row)
-        among = self._passing(row, among)
-        counted = count_scores(row) if self.options.distribution else None
-        limit = self.options.max_candidates
-        evalues = None
-        if statistics is not None and self.options.sort == "evalue":
-            lengths, residues = self.database.lengths[among], self.least.effective_residues
-            evalues = statistics.evalues(row[among], len(query.codes), lengths, residues)
-        return Selection(rank(row[among], among, limit, evalues), limit, statistics, reason, counted)
+    def _see(self, chunk: Chunk, candidates: Candidates) -> None:
+        """Keep the residues of candidates while they are at hand: their nulls need them soon."""
+        if self._nulls is None or not len(chunk.residues):
+            return
+        for place, subject in zip(
+            candidates.places.tolist(), chunk.subjects[candidates.places].tolist(), strict=True
+        ):
+            if subject not in self._seen and self._seen_bytes < SEEN_MEMORY:
+                self._seen[subject] = chunk.subject(place)
+                self._seen_bytes += len(self._seen[subject])
 
-    def _reaching(
-        self, query: Query, row: ScoreArray
-    ) -> tuple[KarlinAltschul | FittedStatistics | None, str, IntArray]:
-        """Return the statistics of a query's scores, why there are none, and the subjects within the threshold."""
-        options, residues = self.options, self.least.effective_residues
+    def _read(self, subject: int) -> ByteArray:
+        """Return a subject's codes as they were scored."""
+        return self._seen[subject] if subject in self._seen else self.reader.scored(subject)
+
+    def _select_of_all(self, query: Query, null: FittedStatistics | None, row: ScoreArray) -> Selection:
+        """Choose from the scores with every subject, in input order, which are counted too."""
+        n = len(query.codes)
+        among = self._passing(row, np.flatnonzero(row >= self.least.of(n, null)[self.database.lengths]))
+        limit, rating = self.options.max_candidates, self.least.rating(n, null)
+        evalues = None if rating is None else rating.evalues(row[among], self.database.lengths[among])
+        ranked = rank(row[among], among, limit, evalues)
+        return Selection(ranked, limit, *self._statistics_of(null), distribution=count_scores(row))
+
+    def _statistics_of(self, null: FittedStatistics | None) -> tuple[KarlinAltschul | FittedStatistics | None, str]:
+        """Return the statistics of a query, and why there are none."""
         if self._fit is None:
-            among = np.flatnonzero(row >= self.least.of(len(query.codes))[self.database.lengths])
-            return options.statistics, self._why_none, among
-        statistics: FittedStatistics | None = None
-        reason, among = "", np.arange(len(row))
-        try:
-            statistics = fit_scores(self._fit, len(query.codes), self._by_length, row)
-        except FitError as error:
-            reason = why_none(str(error), self.least.published is not None)
-        else:
-            assert options.threshold is not None
-            among = best_by_fit(row, self._by_length.all, statistics, options.threshold, residues)
-        return statistics, reason, among[row[among] >= self.least.of_any]
+            return self.options.statistics, self._why_none
+        return null, "" if null is not None else why_none("the query has no residues")
 
     def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
         """Return the scores of some of the queries with every subject, in input order."""
@@ -269,6 +299,8 @@ class SearchJob:
     def result(self, query: Query, selection: Selection) -> SearchResult:
         """Make the result of a query."""
         database = self.database
+        if self._rater is not None:
+            selection = self._rater.rated(query, selection, self._read)
         distribution = None
         if selection.distribution is not None:
             distribution = distribution_of(
@@ -287,6 +319,7 @@ class SearchJob:
             database_residues=database.n_residues,
             effective_residues=self.least.effective_residues,
             no_statistics=selection.reason,
+            doubt=selection.doubt,
             asked=self.asked,
             distribution=distribution,
             run=self.run,

@@ -19,6 +19,10 @@ DEFAULT_MAX_HITS = 500
 MOST_ASKED_FOR = 10**18
 """Most hits, alignments or residues that may be asked for: it fits 64 bits, and nothing comes near it."""
 
+CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
+"""Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
+refuse most of them, where a query is of biased composition."""
+
 SortKey = Literal["evalue", "score"]
 """What hits are put in order by."""
 
@@ -36,8 +40,7 @@ class SearchOptions:
     max_hits : int
         Most hits of a query; the best in the order of ``sort``.
     evalue : float or None
-        Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere. A query
-        that turns out to allow no fit has no E-values, and so no limit either.
+        Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere.
     dbsize : int or None
         Residues that E-values refer to, instead of the database's own.
     statistics_method : {"auto", "published", "fitted", "none"}
@@ -104,13 +107,13 @@ class SearchOptions:
     @property
     def statistics(self) -> KarlinAltschul | None:
         """Published statistics, where bit scores and E-values come from these."""
-        published = statistics_in_force(self.statistics_method, self.scoring, self.mode) == "published"
+        published = statistics_in_force(self.statistics_method) == "published"
         return statistics_for(self.scoring, self.mode) if published else None
 
     @property
     def is_fitted(self) -> bool:
-        """Whether statistics are fitted to each query's scores."""
-        return statistics_in_force(self.statistics_method, self.scoring, self.mode) == "fitted"
+        """Whether each hit is held against shuffled copies of its subject."""
+        return statistics_in_force(self.statistics_method) == "fitted"
 
     @property
     def threshold(self) -> float | None:
@@ -121,5 +124,7 @@ class SearchOptions:
 
     @property
     def max_candidates(self) -> int:
-        """Subjects that may be needed for `max_hits` hits: more, where filters may refuse some after alignment."""
-        return sys.maxsize if self.filters.needs_alignments else self.max_hits
+        """Subjects that may be needed for `max_hits` hits: more, where alignments or nulls may refuse some."""
+        if self.filters.needs_alignments:
+            return sys.maxsize
+        return max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.is_fitted else self.max_hits

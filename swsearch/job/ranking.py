@@ -22,7 +22,6 @@ from swsearch.blocks import FloatArray, IntArray
 if TYPE_CHECKING:
     from swsearch.blocks import Chunk
     from swsearch.engines.base import Candidates, ScoreArray
-    from swsearch.statistics.fitted import FittedStatistics
 
 
 _PRUNED_FROM = 4
@@ -183,37 +182,3 @@ class TopHits:
         best = np.argpartition(scores, -self._limit)[-self._limit :]
         largest = float(self._rating.evalues(scores[best], lengths[best]).max())
         return scores >= self._rating.lowest(largest, int(lengths.min()), int(lengths.max()))
-
-
-def best_by_fit(
-    scores: ScoreArray,
-    lengths: npt.NDArray[np.integer],
-    statistics: FittedStatistics,
-    evalue: float,
-    database_residues: int,
-) -> IntArray:
-    """Return the subjects whose E-value is at most ``evalue``, ascending.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n_subjects,), int32
-        A query's, in input order, matrix units.
-    lengths : ndarray, shape (n_subjects,), integer
-        Residues of each subject.
-    statistics : FittedStatistics
-        Fitted to these scores.
-    evalue : float
-        The threshold.
-    database_residues : int
-        As for `FittedStatistics.evalues`.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Places in the input.
-    """
-    # only the few scores that may be good enough get an E-value
-    least = statistics.least_scores(evalue, int(lengths.max(initial=0)), database_residues)
-    likely = np.flatnonzero(scores >= least[lengths])
-    evalues = statistics.evalues(scores[likely], statistics.query_length, lengths[likely], database_residues)
-    return likely[evalues <= evalue]

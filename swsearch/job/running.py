@@ -30,6 +30,7 @@ class _Search:
         self._open_job, self.options, self.close = open_job, options, close
         self.opened: SearchJob | None = None
         self.unfitted: list[str] = []
+        self.doubts: list[str] = []
 
     def job(self) -> SearchJob:
         """Return the job, opened when it is first asked for."""
@@ -42,6 +43,7 @@ class _Search:
         try:
             for batch in self.job().batches():
                 self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
+                self.doubts += [result.doubt for result in batch if result.doubt]
                 yield batch
         finally:
             self.close()
@@ -113,6 +115,11 @@ class SearchResults:
     def unfitted(self) -> list[str]:
         """Why some of the queries so far have no E-values."""
         return self._search.unfitted
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to tell of the queries so far, of which published statistics and these say very different things."""
+        return self._search.doubts
 
     def keep_distribution(self) -> None:
         """Let results keep how the whole database scores, if the search has not begun."""

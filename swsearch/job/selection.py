@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from swsearch.job.ranking import Ranked, merge_ranked
 
 if TYPE_CHECKING:
+    from swsearch.statistics.fitted import PairNulls
     from swsearch.statistics.karlin_altschul import Statistics
     from swsearch.statistics.observed import ScoreCounts
 
@@ -26,7 +27,8 @@ class Selection:
     Parameters
     ----------
     candidates : Ranked
-        The best subjects that reach the threshold and that the filters by score and identifier let pass.
+        The best subjects that reach the threshold and that the filters by score and identifier let pass. With fitted
+        statistics they reach it by the query's null, until each has its own.
     limit : int
         Most candidates that are kept.
     statistics : Statistics or None
@@ -35,6 +37,10 @@ class Selection:
         Why there are no statistics, where scoring and mode do not say it already.
     distribution : ScoreCounts or None
         How many subjects have which score, where that was asked for.
+    nulls : PairNulls or None
+        The candidates' own nulls, in their order, once these are known; then candidates are hits.
+    doubt : str
+        What to tell of subjects that published statistics take for hits and these do not; empty if there are none.
     """
 
     candidates: Ranked
@@ -42,6 +48,8 @@ class Selection:
     statistics: Statistics | None = None
     reason: str = ""
     distribution: ScoreCounts | None = None
+    nulls: PairNulls | None = None
+    doubt: str = ""
 
 
 def merge(parts: Sequence[Selection]) -> Selection:
@@ -62,10 +70,12 @@ def merge(parts: Sequence[Selection]) -> Selection:
     ------
     ValueError
         If there are no parts, or they differ in limit, order, statistics or in what was kept: E-values of one list
-        must come from one source.
+        must come from one source. Or if the candidates of one have their own nulls: parts are merged before.
     """
     if not parts:
         raise ValueError("parts: got none, expected at least one selection")
+    if any(part.nulls is not None for part in parts):
+        raise ValueError("parts: expected selections whose candidates have no nulls of their own yet")
     first = parts[0]
     for part in parts[1:]:
         same = (part.limit, part.statistics, part.reason) == (first.limit, first.statistics, first.reason)

@@ -11,21 +11,17 @@ import numpy.typing as npt
 
 from swsearch.errors import InputError, check_choice
 from swsearch.scoring import Mode, Scoring
-from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, statistics_for, why_no_statistics
 
 StatisticsMethod = Literal["auto", "published", "fitted", "none"]
 """``published``: Karlin-Altschul statistics with BLAST's constants; ``fitted``: `swsearch.statistics.fitted`'s;
-``auto``: the first where they exist, else the second."""
+``auto``: fitted, in every mode."""
 
 
-def statistics_in_force(
-    method: StatisticsMethod, scoring: Scoring, mode: Mode
-) -> Literal["published", "fitted", "none"]:
+def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitted", "none"]:
     """Return what ``auto`` stands for, and other methods as they are."""
-    if method == "auto":
-        return "fitted" if statistics_for(scoring, mode) is None else "published"
-    return method
+    return "fitted" if method == "auto" else method
 
 
 def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None) -> None:
@@ -41,7 +37,9 @@ def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
         )
-        raise InputError(f"statistics: {reason}; use 'auto' or 'fitted', which fit them to the database's scores")
+        raise InputError(
+            f"statistics: {reason}; use 'auto' or 'fitted', which fit them to scores with shuffled sequences"
+        )
     for name, value in (("evalue", evalue), ("dbsize", dbsize)):
         if method == "none" and value is not None:
             raise InputError(
@@ -49,18 +47,9 @@ def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float
             )
 
 
-def why_none(problem: str = "", published: bool = False) -> str:
-    """Say why a result has no E-values.
-
-    Parameters
-    ----------
-    problem : str
-        Why the fit could not be made; empty where none was asked for.
-    published : bool
-        Whether published statistics would have had an answer.
-    """
-    remedy = "; 'published' statistics exist here" if published else ""
-    return f"no E-values: {problem or 'none were asked for'}{remedy}; hits are ranked by score"
+def why_none(problem: str = "") -> str:
+    """Say why a result has no E-values; ``problem`` is empty where none were asked for."""
+    return f"no E-values: {problem or 'none were asked for'}; hits are ranked by score"
 
 
 @dataclass(frozen=True)
@@ -74,7 +63,7 @@ class HitNumbers:
 
 
 def numbers_of(
-    statistics: Statistics | None,
+    statistics: Statistics | PairNulls | None,
     published: KarlinAltschul | None,
     scores: Sequence[int],
     query_length: int,
@@ -85,8 +74,8 @@ def numbers_of(
 
     Parameters
     ----------
-    statistics : Statistics or None
-        What is in force.
+    statistics : Statistics, PairNulls or None
+        What is in force: one for all of the query's hits, or a null for each.
     published : KarlinAltschul or None
         What to report beside it.
     scores : sequence of int
@@ -103,12 +92,15 @@ def numbers_of(
     evalues: list[Any] = [*nothing]
     z_scores: list[Any] = [*nothing]
     beside: list[Any] = [*nothing]
-    if statistics is not None and scores:
+    if isinstance(statistics, PairNulls):
+        evalues = statistics.evalues(scores, database_residues).tolist()
+        z_scores = statistics.z_scores(scores).tolist()
+        in_bits = statistics.bit_scores(scores)
+        bits = bits if in_bits is None else in_bits.tolist()
+    elif statistics is not None and scores:
         evalues = statistics.evalues(scores, query_length, subject_lengths, database_residues).tolist()
         in_bits = statistics.bit_scores(scores, subject_lengths)
         bits = bits if in_bits is None else in_bits.tolist()
-    if isinstance(statistics, FittedStatistics):
-        z_scores = statistics.z_scores(scores, subject_lengths).tolist()
     if published is not None and scores:
         beside = published.evalues(scores, query_length, subject_lengths, database_residues).tolist()
     return [HitNumbers(*each) for each in zip(bits, evalues, z_scores, beside, strict=True)]

@@ -16,12 +16,11 @@ from swsearch.statistics import functions
 EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
-_SERIES_FROM = 4.0
-"""Value of t above which the tail is summed, and below which the middle is: both series converge fast there, and
-further out the difference of the middle to a half would have too few digits."""
+_LONGEST_TAIL = 800.0
+"""Where the survival of Pearson's type III is 0 to all digits, for every shape that occurs."""
 
-_NOTHING = 1e-17
-"""Less than this, added to a number above 1, is nothing."""
+MOST_SHAPE = 100
+"""Largest shape: with more the powers of `_LONGEST_TAIL` come near the largest number."""
 
 
 class Distribution(Protocol):
@@ -56,71 +55,39 @@ class Gumbel:
 
 
 @dataclass(frozen=True)
-class StudentT:
-    """Student's t: a normal distribution whose variance is not quite the same for all.
+class PearsonThree:
+    """Pearson's type III: a gamma distribution, of skewness 2 / sqrt(shape).
 
     Parameters
     ----------
-    degrees : int
-        Degrees of freedom, odd and at least 3; the fewer, the heavier the tails.
+    shape : int
+        At least 1. Whole numbers have a sum of finitely many terms.
     """
 
-    degrees: int
+    shape: int
 
     @property
     def name(self) -> str:
         """See `Distribution.name`."""
-        return f"Student's t distribution with {self.degrees} degrees of freedom"
+        return "Pearson's type III distribution"
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
         """See `Distribution.survival`."""
-        t = np.atleast_1d(np.asarray(z, dtype=np.float64)) * math.sqrt(self.degrees / (self.degrees - 2))
-        square = np.minimum(np.abs(t), 1e100) ** 2
-        half, inner, outer = (
-            self.degrees / 2,
-            square / (self.degrees + square),
-            self.degrees / (self.degrees + square),
-        )
-        survived = np.empty_like(t)
-        near = np.abs(t) < _SERIES_FROM
-        middles = self._half_beta(0.5, half, inner[near], outer[near])
-        survived[near] = np.where(t[near] > 0, 0.5 - middles, 0.5 + middles)
-        tails = self._half_beta(half, 0.5, outer[~near], inner[~near])
-        survived[~near] = np.where(t[~near] > 0, tails, 1 - tails)
-        return survived.reshape(np.shape(z))
-
-    def _half_beta(self, a: float, b: float, x: FloatArray, rest: FloatArray) -> FloatArray:
-        """Half the regularised incomplete beta function: Digital Library of Mathematical Functions, 8.17.8.
-
-        ``a`` and ``b`` are a half and half the degrees; ``rest`` is 1 - x, which may be much smaller than x.
-        """
+        x = self.shape + math.sqrt(self.shape) * np.asarray(z, dtype=np.float64)
+        x = np.minimum(np.maximum(x, 0.0), _LONGEST_TAIL)
         term, total = np.ones_like(x), np.ones_like(x)
-        k = 0
-        while len(term) and term.max() > _NOTHING:  # what is added later changes no bit of a total above 1
-            term = term * x * ((a + b + k) / (a + 1 + k))
+        for k in range(1, self.shape):
+            term = term * x / k
             total = total + term
-            k += 1
-        # Gamma(half the degrees) Gamma(1/2) / Gamma(half the degrees + 1/2), as odd degrees have it
-        beta = math.pi
-        for k in range(1, self.degrees, 2):
-            beta *= k / (k + 1)
-        return _half_power(x, a) * _half_power(rest, b) / (a * beta) * total / 2
+        return functions.exp(-x) * total
 
     def upper(self, probability: float) -> float:
         """See `Distribution.upper`."""
         return _bisected(self, probability)
 
 
-def _half_power(x: FloatArray, exponent: float) -> FloatArray:
-    """Raise to a whole number and a half."""
-    power = np.sqrt(x)
-    for _ in range(int(exponent)):
-        power = power * x
-    return power
-
-
 @lru_cache(maxsize=64)
-def _bisected(distribution: StudentT, probability: float) -> float:
+def _bisected(distribution: PearsonThree, probability: float) -> float:
     """Invert the survival function; each query of a job asks for the same few values, and it takes 10 ms."""
     low, high = 0.0, 1.0
     while distribution.survival(high) > probability:

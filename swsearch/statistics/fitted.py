@@ -1,32 +1,35 @@
-"""E-values from the scores themselves: a distribution fitted to a query's scores with the whole database.
+"""E-values from shuffled sequences: each hit is held against copies of its own subject with the residues shuffled.
 
-For most matrices and gap costs, and for global and semi-global alignment, there are no published constants, but a
-search knows every subject's exact score. As ssearch36, ggsearch36 and glsearch36 do (Pearson, J. Mol. Biol. 276:71,
-1998), the mean and the variance of unrelated subjects' scores are found as functions of log subject length,
-relatives of the query are left out by iteration, and a score's distance from the mean, in standard deviations, is
-its z-score. What z-scores are held to was chosen by measurement (``benchmarks/results/fitted_statistics.txt`` and
-``calibration.txt``), and but for local mode the mean is a broken line, not a straight one as in those programs: a
-global score falls on either side of the query's length.
+Published constants take every protein for one of average composition; a distribution fitted to the database's scores
+takes the query's relatives for chance. A null made of shuffled copies holds no relatives, knows the composition of
+both sequences, and does not depend on what else is in the database: a pair has the same E-value in every database of
+the same size, on every engine, and so has the only subject of a database. It is the idea of PRSS (Pearson and Lipman,
+PNAS 85:2444, 1988), for every hit.
 
-- local: a Gumbel distribution whose mean grows in proportion to log length, as theory has it. Scores of short
-  subjects vary less but their tail falls no faster, and a variance that was measured at few subjects is mostly noise,
-  which would put some that are no relatives ahead: the variance of a length counts where it is above that of all.
-  Mean and variance are found by regression, and not lambda and K by maximum likelihood, which takes all subjects for
-  alike but for their length and lets several times as many chance hits have a small E-value (``calibration.txt``).
-  High scores with subjects of like composition weigh more in a variance;
-- semi-global, all four ends free: the best of many short overlaps, a Gumbel distribution;
-- global: Student's t with 31 degrees of freedom. With the normal distribution, ggsearch36's, three times as many
-  chance hits as it says have E <= 1, and seven times as many E <= 0.1, among 20,000 subjects: the variance depends on
-  the subject's composition too. For queries under 40 residues even Student's t says two to five times too little.
+There are two steps:
 
-Only counts and sums of whole numbers enter, in the order of the input, so the fit is the same for every engine, chunk
-size and number of threads.
+- `FittedStatistics` is a query's null: mean and variance of its scores with a fixed panel of random sequences of
+  several lengths (`swsearch.statistics.random_sequences`), as functions of log length. It costs as much as a
+  database of a million residues. By its E-values subjects become candidates.
+- `PairNulls` are those of the candidates: the mean score of the query with shuffled copies of each subject. The
+  variance is not that of these few scores, which would put hits in an order of noise: it is the panel's for this
+  length, more where the mean is above the panel's (`Spread`). Between pairs, variance follows the mean: of 4,000
+  pairs of random queries with 128 shuffled copies each, this leaves hardly more spread of their variances than so few
+  copies have by chance.
+
+Scores are held to a Gumbel distribution in local and semi-global mode, the extreme of many local possibilities, and
+in global mode to Pearson's type III with the panel's skewness, about a third. ``benchmarks/results/calibration.txt``
+has how well that holds.
+
+Only counts and sums of whole numbers enter, and `swsearch.statistics.functions`, so that a null is the same to the
+bit for every engine, chunk size, number of threads and machine.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,45 +38,64 @@ import numpy.typing as npt
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.scoring import Mode
 from swsearch.statistics import functions
-from swsearch.statistics.distributions import EULER, Distribution, Gumbel, StudentT
-from swsearch.statistics.regression import BrokenLine, Lengths, Sample
+from swsearch.statistics.distributions import EULER, MOST_SHAPE, Distribution, Gumbel, PearsonThree
+from swsearch.statistics.lengths import BrokenLine, line_to
+from swsearch.statistics.random_sequences import COPIES
 
-DISTRIBUTIONS: dict[Mode, Distribution] = {"local": Gumbel(), "global": StudentT(31), "semiglobal": Gumbel()}
-"""What z-scores are held to."""
 
-STEPS: dict[Mode, float] = {"local": 0.5, "global": 0.15, "semiglobal": 0.5}
-"""Distance of the broken line's knots, in log length. The mean of global scores turns within a few tenths of the
-query's length, where there always is a knot. That of semi-global scores hardly depends on length and that of local
-scores is straight, so there the knots serve the variance."""
+@dataclass(frozen=True)
+class Spread:
+    """How the variance of a pair's chance scores follows from the panel's, measured mode by mode.
 
-LEAST_SUBJECTS = 500
-"""Subjects with residues that a fit takes. With 500, one search in a hundred has a chance hit of E <= 0.01 in global
-mode, as it should be (the pieces of ``benchmarks/statistics/fitted_statistics.py``); with pieces of 200 it was one in
-five."""
+    Let d be the distance of the pair's mean from the panel's, in the panel's standard deviations. The variance is the
+    panel's times ``base + above * d`` where d is positive and ``base + below * d`` where it is not, but at least
+    `LEAST_SHARE` of it, over (1 + ``short`` / query length) squared: a short query leaves no room for a long tail.
+    """
 
-LEAST_BETWEEN = 50
-"""Subjects between two knots; with fewer, knots are left out."""
+    base: float
+    above: float
+    below: float
+    short: float
 
-OUTLIER = 0.1
-"""A subject is left out of the fit if at most so many scores as extreme as its own are expected in the database."""
+    def share(self, deviations: FloatArray, query_length: int) -> FloatArray:
+        """Return the variance over the panel's, shape (n,), by distances of the means, shape (n,)."""
+        slopes = np.where(deviations > 0, self.above, self.below)
+        of_panel = np.maximum(self.base + slopes * deviations, LEAST_SHARE)
+        tail = 1.0 + self.short / max(query_length, 1)
+        share: FloatArray = of_panel / (tail * tail)
+        return share
 
-MOST_OUTLIERS = 0.2
-"""Share of outliers above which there is no fit."""
+
+SPREADS: dict[Mode, Spread] = {
+    "local": Spread(1.05, 0.5, 0.3, 1.5),
+    "global": Spread(1.1, 0.0, 0.0, 0.0),
+    "semiglobal": Spread(1.15, 0.6, 0.1, 5.0),
+}
+"""Above the panel's mean, slopes are those of the variances that 128 copies of each of 12,000 pairs have. Below it,
+``base`` and ``short`` are chosen by the number of chance hits, of queries that the benchmarks do not use."""
+
+LEAST_SHARE = 0.4
+"""Of the panel's variance, what a pair's has at least, however low its mean."""
 
 LEAST_VARIANCE = 1 / 12
 """Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
 
-_ROUNDS = 20
-"""Most rounds of leaving out; usually four to eight are enough."""
+LEAST_SHAPE = 9
+"""Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
 
+USUAL_SKEW, USUAL_SCORES = 1 / 3, 500
+"""Skewness of global scores that is assumed before a panel is scored, and for how many scores that stands."""
 
-class FitError(ValueError):
-    """The scores allow no fit; the message says why."""
+LIKELY = 0.4
+"""Probability from which every score counts as reaching it: less than the average has in any distribution."""
+
+CERTAIN = 1.0
+"""No bound on the probability of a hit by chance; see `PairNulls`."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How statistics of a mode are made of a database's scores, whatever the query; `fit_scores` makes them.
+    """How a search's statistics are made, whatever the query.
 
     Parameters
     ----------
@@ -82,7 +104,7 @@ class Fit:
     gap_extend : int
         In global mode, the least cost of each residue by which one sequence is longer.
     n_subjects, residues : int
-        The database.
+        The database: subjects that have residues, and these.
     """
 
     mode: Mode
@@ -91,272 +113,290 @@ class Fit:
     residues: int
 
     @property
-    def distribution(self) -> Distribution:
-        """What z-scores are held to."""
-        return DISTRIBUTIONS[self.mode]
-
-    @property
     def name(self) -> str:
         """As the output names it."""
-        return f"{self.distribution.name} fitted to this database's {self.n_subjects:,} scores by log length"
+        shape: Distribution = PearsonThree(1) if self.mode == "global" else Gumbel()
+        return f"{shape.name} fitted to scores with shuffled copies of each subject"
 
-    def adjust(self, scores: npt.ArrayLike, lengths: npt.ArrayLike, query_length: int) -> IntArray:
-        """Take out what is known of a score beforehand: in global mode, the cost of the difference in length.
-
-        Parameters
-        ----------
-        scores, lengths : array_like, shape (n,), integer
-            Matrix units, and residues of the subjects.
-        query_length : int
-            Residues.
-
-        Returns
-        -------
-        ndarray, shape (n,), int64
-            Matrix units.
-        """
-        values = np.asarray(scores, dtype=np.int64)
-        if self.mode != "global" or not self.gap_extend:
-            return values
-        difference = np.abs(np.asarray(lengths, dtype=np.int64) - query_length)
-        adjusted: IntArray = values + self.gap_extend * difference
-        return adjusted
+    def subjects(self, database_residues: int) -> float:
+        """Return the number of subjects that a database of so many residues amounts to."""
+        return self.n_subjects * (database_residues / max(self.residues, 1))
 
 
 @dataclass(frozen=True)
 class FittedStatistics:
-    """Statistics of one query's scores, fitted to them.
+    """The null of a query: its scores with random sequences of every length. `fit_panel` makes it.
 
     Parameters
     ----------
     fit : Fit
-        What they were made with.
+        The search.
     query_length : int
         Residues.
-    n_fitted, n_outliers : int
-        Subjects that were fitted, and subjects that were left out as outliers.
-    log_lengths, means, variances : tuple of float
-        The broken lines' knots: of scores, in global mode after `Fit.adjust`, matrix units.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending: knots between which lines are straight in log length.
+    means, variances : tuple of float
+        Of scores at these lengths, matrix units; in global mode of scores without the cost of the difference in
+        length.
+    distribution : Distribution
+        What scores are held to.
     """
 
     fit: Fit
     query_length: int
-    n_fitted: int
-    n_outliers: int
-    log_lengths: tuple[float, ...]
+    lengths: tuple[int, ...]
     means: tuple[float, ...]
     variances: tuple[float, ...]
+    distribution: Distribution
 
     @property
     def name(self) -> str:
         """As the output names it."""
         return self.fit.name
 
-    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
-        """Normalise raw scores of local mode, in bits; None in the other modes, where lambda and K have no meaning.
-
-        They are (lambda * score - ln K) / ln 2 with `karlin_altschul`'s lambda and K for the subject's length: where
-        the E-value is small, it is the number of subjects times the lengths of query and subject times 2**-bits.
-
-        Parameters
-        ----------
-        scores : array_like, shape (n,)
-            Raw scores, matrix units.
-        subject_lengths : array_like, shape (n,)
-            Residues.
-
-        Returns
-        -------
-        ndarray, shape (n,), float64, or None
-            Bits.
-        """
-        if self.fit.mode != "local":
-            return None
-        lambda_, log_k = self._lambda_log_k(np.asarray(subject_lengths, dtype=np.int64))
-        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / functions.LN2
-        return bits
-
-    def karlin_altschul(self, subject_length: int) -> tuple[float, float]:
-        """Return what lambda (per matrix unit) and K would be for subjects of this length; local mode only."""
-        lambda_, log_k = self._lambda_log_k(np.array([subject_length], dtype=np.int64))
-        return float(lambda_[0]), float(functions.exp(log_k[0]))
-
-    def z_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
-        """Count the standard deviations between scores and the mean of their subjects' length.
-
-        Parameters
-        ----------
-        scores : array_like, shape (n,)
-            Raw scores, matrix units.
-        subject_lengths : array_like, shape (n,)
-            Residues.
-
-        Returns
-        -------
-        ndarray, shape (n,), float64
-            Minus infinity for an empty subject, about which the fit says nothing.
-        """
-        lengths = np.asarray(subject_lengths, dtype=np.int64)
-        mean, variance = self._at(lengths)
-        adjusted = self.fit.adjust(scores, lengths, self.query_length)
-        return np.where(lengths > 0, (adjusted - mean) / np.sqrt(variance), -np.inf)
-
     def evalues(
-        self,
-        scores: npt.ArrayLike,
-        query_length: int,
-        subject_lengths: npt.ArrayLike,
-        database_residues: int,
+        self, scores: npt.ArrayLike, query_length: int, subject_lengths: npt.ArrayLike, database_residues: int
     ) -> FloatArray:
-        """Compute the expected number of chance hits at least as good in z-score.
+        """Estimate the number of chance hits at least as good, if subjects were like random sequences.
 
         Parameters are those of `swsearch.statistics.karlin_altschul.KarlinAltschul.evalues`; the query's length is
-        that of the fit.
+        that of the fit. Hits have the E-values of `PairNulls`; these here choose what is worth that.
 
         Returns
         -------
         ndarray, shape (n,), float64
-            Number of subjects times the probability of a z-score. Scores are whole numbers, so the probability is
-            taken half a unit below.
+            The number of subjects for an empty one, of which the panel says nothing.
         """
-        lengths = np.asarray(subject_lengths, dtype=np.int64)
-        half_unit = 0.5 / np.sqrt(self._at(lengths)[1])
-        survival = self.fit.distribution.survival(self.z_scores(scores, lengths) - half_unit)
-        return self._subjects(database_residues) * survival
+        n = np.asarray(subject_lengths, dtype=np.int64)
+        means, variances = self.at(n)
+        z = (np.asarray(scores, dtype=np.float64) - 0.5 - means) / np.sqrt(variances)
+        survival = np.where(n > 0, self.distribution.survival(z), 1.0)
+        return self.fit.subjects(database_residues) * survival
+
+    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
+        """Return None: bits belong to a pair, see `PairNulls.bit_scores`."""
+        return None
+
+    def at(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of scores with random sequences, two of shape (n,), float64, matrix units.
+
+        Parameters
+        ----------
+        subject_lengths : ndarray, shape (n,), integer
+            Residues.
+        """
+        return self._on(BrokenLine(subject_lengths, self.lengths), subject_lengths)
 
     def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
-        """Bound from below the scores that have an E-value of at most ``evalue``, by subject length.
+        """Bound from below the scores for which `evalues` are at most ``evalue``, by subject length.
 
         Returns
         -------
         ndarray, shape (longest + 1,), int64
-            At most two less than the least such score, so that `evalues` has to be asked too. A subject without
-            residues has no such score, unless everything better than average is a hit.
+            At most two less than the least such score. A subject without residues has no such score, unless
+            everything better than average does.
         """
-        probability = max(evalue / self._subjects(database_residues), 1e-300)
-        if probability >= 0.5:  # everything better than average
+        probability = max(evalue / max(self.fit.subjects(database_residues), 1e-300), 1e-300)
+        if probability >= LIKELY:
             return np.full(longest + 1, np.iinfo(np.int64).min)
-        lengths = np.arange(longest + 1, dtype=np.int64)
-        mean, variance = self._at(lengths)
-        known = self.fit.adjust(np.zeros(longest + 1), lengths, self.query_length)
-        z = self.fit.distribution.upper(probability)
-        least: IntArray = np.floor(mean + z * np.sqrt(variance)).astype(np.int64) - 1 - known
+        means, variances = self._on(line_to(longest, self.lengths), np.arange(longest + 1))
+        least: IntArray = np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(np.int64)
         least[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
         return least
 
+    def _on(self, line: BrokenLine, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        means = line.at(np.array(self.means), beyond=True) - self._known(lengths)
+        return means, np.maximum(line.at(np.array(self.variances), beyond=False), LEAST_VARIANCE)
+
+    def _known(self, lengths: npt.NDArray[np.integer]) -> IntArray:
+        """Return what is known of a score beforehand: in global mode, the cost of the difference in length."""
+        return _length_cost(self.fit, self.query_length, lengths)
+
     def parameters(self) -> dict[str, Any]:
-        """Return what was fitted, as plain values: what ``mean`` and ``standard_deviation`` are at some lengths."""
+        """Return the null as plain values: mean and standard deviation at the lengths of the random sequences."""
+        means, variances = self.at(np.array(self.lengths))
         knots = [
-            {
-                "length": round(float(functions.exp(x))),
-                "mean": mean - self._known(x),
-                "standard_deviation": math.sqrt(variance),
-            }
-            for x, mean, variance in zip(self.log_lengths, self.means, self.variances, strict=True)
+            {"length": length, "mean": mean, "standard_deviation": math.sqrt(variance)}
+            for length, mean, variance in zip(self.lengths, means.tolist(), variances.tolist(), strict=True)
         ]
-        if self.fit.mode == "local":
-            for knot in knots:
-                knot["lambda"], knot["k"] = self.karlin_altschul(int(knot["length"]))
-        return {
-            "distribution": self.fit.distribution.name,
-            "subjects": self.n_fitted + self.n_outliers,
-            "outliers": self.n_outliers,
-            "by_length": knots,
-        }
+        return {"distribution": self.distribution.name, "by_length": knots}
 
     def describe(self) -> str:
-        """Say in a line what was fitted, at the query's own length as an example."""
-        here = np.array([max(self.query_length, 1)])
-        mean, variance = (float(values[0]) for values in self._at(here))
-        constants = ""
-        if self.fit.mode == "local":
-            lambda_, k = self.karlin_altschul(int(here[0]))
-            constants = f", which is lambda {lambda_:.3f} and K {k:.2g},"
+        """Say in a line what the null is, at the query's own length as an example."""
+        mean, variance = (float(values[0]) for values in self.at(np.array([self.query_length])))
         return (
-            f"mean {mean:.1f}, standard deviation {math.sqrt(variance):.1f}{constants} for subjects of the query's "
-            f"length, by log length at {len(self.log_lengths)} knots; {self.n_outliers:,} outliers left out"
+            f"random sequences of the query's length score {mean:.1f} on average, standard deviation "
+            f"{math.sqrt(variance):.1f}"
         )
 
-    def _lambda_log_k(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return lambda and log K by subject length; like E-values, they take a score half a unit below it."""
-        mean, variance = self._at(lengths)
-        lambda_ = math.pi / np.sqrt(6 * variance)
-        log_area = float(functions.log(self.query_length)) + functions.log(np.maximum(lengths, 1))
-        return lambda_, lambda_ * (mean + 0.5) - EULER - log_area
 
-    def _known(self, log_length: float) -> int:
-        return int(self.fit.adjust(0, round(float(functions.exp(log_length))), self.query_length))
+@dataclass(frozen=True, eq=False)
+class PairNulls:
+    """What chance gives for some pairs of one query and a subject.
 
-    def _subjects(self, database_residues: int) -> float:
-        """Return the number of subjects that a database of so many residues amounts to."""
-        return (self.n_fitted + self.n_outliers) * (database_residues / self.fit.residues)
+    Parameters
+    ----------
+    statistics : FittedStatistics
+        The query's.
+    lengths : ndarray, shape (n,), int64
+        Residues of the subjects.
+    means : ndarray, shape (n,), float64
+        Mean scores of the query with shuffled copies of each subject, matrix units.
+    bounds : ndarray, shape (n,), float64
+        Bounds on the probability of a hit by chance: of a subject that is identical to the query, the probability
+        that random residues are; of others, `CERTAIN`. What is identical is a hit even where every shuffled copy
+        is, too, as of a run of one residue.
+    """
 
-    def _at(self, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-        knots = np.array(self.log_lengths)
-        line = BrokenLine(np.clip(functions.log(np.maximum(lengths, 1)), knots[0], knots[-1]), knots)
-        return line.at(np.array(self.means)), line.at(np.array(self.variances))
+    statistics: FittedStatistics
+    lengths: IntArray
+    means: FloatArray
+    bounds: FloatArray
+    variances: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        of_panel, variances = self.statistics.at(self.lengths)
+        deviations = (self.means - of_panel) / np.sqrt(variances)
+        share = SPREADS[self.statistics.fit.mode].share(deviations, self.statistics.query_length)
+        object.__setattr__(self, "variances", np.maximum(variances * share, LEAST_VARIANCE))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNulls:
+        return PairNulls(self.statistics, self.lengths[chosen], self.means[chosen], self.bounds[chosen])
+
+    def repeated(self, place: int, n: int) -> PairNulls:
+        """Return one pair's null n times, for n alignments that are not its best."""
+        many = np.full(n, place)
+        return PairNulls(self.statistics, self.lengths[many], self.means[many], np.full(n, CERTAIN))
+
+    def probabilities(self, scores: npt.ArrayLike) -> FloatArray:
+        """Compute the probabilities that one chance pair scores as much; each score, shape (n,), with its null.
+
+        Scores are whole numbers, so the probability is taken half a unit below.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+        """
+        z = (np.asarray(scores, dtype=np.float64) - 0.5 - self.means) / np.sqrt(self.variances)
+        return np.minimum(self.statistics.distribution.survival(z), self.bounds)
+
+    def evalues(self, scores: npt.ArrayLike, database_residues: int) -> FloatArray:
+        """Compute the expected number of chance hits at least as good; each score, shape (n,), with its null.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            The number of subjects, of a database of so many residues, times `probabilities`.
+        """
+        return self.statistics.fit.subjects(database_residues) * self.probabilities(scores)
+
+    def z_scores(self, scores: npt.ArrayLike) -> FloatArray:
+        """Count the standard deviations between scores, shape (n,), and the means of their nulls."""
+        deviations: FloatArray = (np.asarray(scores, dtype=np.float64) - self.means) / np.sqrt(self.variances)
+        return deviations
+
+    def bit_scores(self, scores: npt.ArrayLike) -> FloatArray | None:
+        """Normalise raw scores of local mode, shape (n,), in bits; None in the other modes, where they mean nothing.
+
+        They are (lambda * score - ln K) / ln 2 with the lambda and K that the pair's Gumbel distribution amounts to:
+        where the E-value is small, it is the number of subjects times the lengths of query and subject times
+        2**-bits.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64, or None
+        """
+        if self.statistics.fit.mode != "local":
+            return None
+        lambda_ = math.pi / np.sqrt(6 * self.variances)
+        log_area = functions.log(np.array([max(self.statistics.query_length, 1)])) + functions.log(
+            np.maximum(self.lengths, 1)
+        )
+        log_k = lambda_ * (self.means + 0.5) - EULER - log_area
+        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / functions.LN2
+        return bits
+
+    def least_scores(self, evalue: float, database_residues: int) -> IntArray:
+        """Bound from below the scores that have an E-value of at most ``evalue``, shape (n,), int64."""
+        subjects = max(self.statistics.fit.subjects(database_residues), 1e-300)
+        probability = max(evalue / subjects, 1e-300)
+        if probability >= LIKELY:
+            return np.full(len(self), np.iinfo(np.int64).min)
+        reach = self.statistics.distribution.upper(probability) * np.sqrt(self.variances)
+        least: IntArray = np.floor(self.means + reach).astype(np.int64)
+        return least
 
 
-def fit_scores(fit: Fit, query_length: int, lengths: Lengths, scores: npt.ArrayLike) -> FittedStatistics:
-    """Fit mean and variance by log length to a query's scores with every subject.
+def fit_panel(
+    fit: Fit, query_length: int, lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.int64]]
+) -> FittedStatistics:
+    """Make a query's null of its scores with a panel of random sequences.
 
     Parameters
     ----------
     fit : Fit
-        What to fit.
+        The search.
     query_length : int
-        Residues.
-    lengths : Lengths
-        The subjects'; empty subjects take no part.
-    scores : array_like, shape (n_subjects,), int32
-        Exact scores, matrix units, in input order.
+        Residues, at least 1.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending.
+    scores : sequence of ndarray, shape (n_sequences, COPIES), int64
+        Exact scores with the shuffled copies of the sequences of each length, matrix units.
 
     Returns
     -------
     FittedStatistics
-
-    Raises
-    ------
-    FitError
-        If the query is empty, subjects are too few, scores do not vary, or too many subjects are outliers.
+        Means are those of all scores of a length; variances those of the copies of one sequence around its mean, as
+        `PairNulls` need them, since random sequences differ in composition too.
     """
-    if not query_length:
-        raise FitError("the query has no residues")
-    if lengths.n < LEAST_SUBJECTS:
-        raise FitError(
-            f"{lengths.n:,} subjects with residues are too few to fit the distribution of chance scores; that takes "
-            f"{LEAST_SUBJECTS}"
-        )
-    sample = Sample(fit.adjust(scores, lengths.all, query_length), lengths)
-    knots = lengths.knots(
-        STEPS[fit.mode], LEAST_BETWEEN, float(functions.log(query_length)) if fit.mode == "global" else None
+    means, variances, weights, skews = [], [], [], []
+    for of_length in scores:
+        n = float(of_length.size)
+        centred = of_length - of_length[:, :1]  # sums of cubes stay exact
+        one, two, three = (np.sum(centred**power, axis=1) for power in (1, 2, 3))
+        square = float(np.sum(COPIES * two - one * one))
+        variance = max(square / (n * (COPIES - 1)), LEAST_VARIANCE)
+        cube = float(np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3))
+        third = cube / (n * (COPIES - 1) * (COPIES - 2))
+        means.append(float(np.sum(of_length)) / n)
+        variances.append(variance)
+        weights.append(n)
+        skews.append(third / (variance * math.sqrt(variance)))
+    known = _length_cost(fit, query_length, np.array(lengths))
+    adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
+    return FittedStatistics(
+        fit, query_length, lengths, adjusted, _smoothed(variances, weights), _distribution(fit.mode, skews, weights)
     )
-    line = BrokenLine(lengths.log, knots)
-    is_local = fit.mode == "local"
-    mean_knots = knots[[0, -1]] if is_local and len(knots) > 1 else knots
-    mean_line = BrokenLine(lengths.log, mean_knots)
-    reach = fit.distribution.upper(OUTLIER / lengths.n)
-    means, variances = sample.start(line)
-    outliers = sample.outside(means, variances, reach)
-    for _ in range(_ROUNDS):
-        if len(outliers) > MOST_OUTLIERS * lengths.n:
-            raise FitError(
-                f"{len(outliers):,} of {lengths.n:,} subjects score as outliers, so that no distribution of chance "
-                "scores can be fitted; search a database that is not mostly relatives of the query"
-            )
-        counts, sums, squares = sample.without(outliers)
-        at_mean_knots = mean_line.fit(counts / variances, sums / variances)
-        means = mean_line.at(at_mean_knots)
-        spread = line.box_means(counts, squares - 2 * means * sums + counts * means**2)
-        variances = line.at(spread)
-        pooled = float((counts * variances).sum() / counts.sum())
-        if pooled < LEAST_VARIANCE:
-            raise FitError("nearly all subjects score the same")
-        spread = np.maximum(spread, pooled if is_local else LEAST_VARIANCE)
-        variances = line.at(spread)
-        before, outliers = outliers, sample.outside(means, variances, reach)
-        if np.array_equal(before, outliers):
-            break
-    at_knots = BrokenLine(knots, mean_knots).at(at_mean_knots)
-    knot_values = (tuple(values.tolist()) for values in (knots, at_knots, spread))
-    return FittedStatistics(fit, query_length, lengths.n - len(before), len(before), *knot_values)
+
+
+def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) -> IntArray:
+    """Return the least cost of the difference in length, in global mode; nothing in the others."""
+    if fit.mode != "global":
+        return np.zeros(len(lengths), dtype=np.int64)
+    cost: IntArray = fit.gap_extend * np.abs(lengths.astype(np.int64) - query_length)
+    return cost
+
+
+def _smoothed(values: list[float], weights: list[float]) -> tuple[float, ...]:
+    """Let neighbours share: each value counts twice in its own place and once beside, but for both ends."""
+    found = []
+    for k, value in enumerate(values):
+        if k in (0, len(values) - 1):
+            found.append(value)
+            continue
+        near = [(weights[k - 1], values[k - 1]), (2 * weights[k], value), (weights[k + 1], values[k + 1])]
+        found.append(sum(weight * each for weight, each in near) / sum(weight for weight, _ in near))
+    return tuple(found)
+
+
+def _distribution(mode: Mode, skews: list[float], weights: list[float]) -> Distribution:
+    """Return what scores are held to: in global mode the shape comes from the skewness, pooled over all lengths."""
+    if mode != "global":
+        return Gumbel()
+    total = sum(weight * each for weight, each in zip(weights, skews, strict=True)) + USUAL_SCORES * USUAL_SKEW
+    skew = total / (sum(weights) + USUAL_SCORES)
+    shape = round(4.0 / (skew * skew)) if skew > 0.01 else MOST_SHAPE
+    return PearsonThree(min(max(shape, LEAST_SHAPE), MOST_SHAPE))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.statistics import functions
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
-from swsearch.statistics.regression import Lengths
+from swsearch.statistics.lengths import Lengths
 
 AtLeast = Callable[[int], float]
 """From a score to the number of subjects that are expected to reach it."""

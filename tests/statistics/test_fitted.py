@@ -1,277 +1,174 @@
+"""Nulls of queries and pairs, made of scores whose distribution is known."""
+
 import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from support.samples import random_cases
 from swsearch.statistics import fitted
-from swsearch.statistics.distributions import Gumbel, StudentT
-from swsearch.statistics.fitted import Fit, FitError, fit_scores
-from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.regression import BrokenLine, Lengths
+from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
+from swsearch.statistics.fitted import SPREADS, Fit, PairNulls, fit_panel
+from swsearch.statistics.random_sequences import COPIES
 
-QUERY_LENGTH = 250
+MODES = ("local", "global", "semiglobal")
+LENGTHS = (16, 64, 256, 1024)
+QUERY = 200
 
 
-def made_up(mode, n=20_000, seed=5, slope=10.0, deviation=12.0):
-    """Scores of known mean and deviation by log length."""
+def fit_of(mode, n_subjects=1000, residues=300_000):
+    return Fit(mode, 1, n_subjects, residues)
+
+
+def mean_at(mode, n):
+    return 20 + 4 * np.log(n) - (np.abs(n - QUERY) if mode == "global" else 0)
+
+
+def made_up(mode, n_sequences=4000, deviation=5.0, seed=1):
+    """A panel's scores of known means and deviation, and a null fitted to them."""
     random = np.random.default_rng(seed)
-    lengths = np.clip(np.exp(random.normal(5.8, 0.7, n)), 5, 30_000).astype(np.int32)
-    mean = 20 + slope * np.log(lengths)
-    spread = deviation * np.sqrt(np.log(lengths) / 5)
-    if mode != "global":
-        uniform = random.uniform(1e-12, 1, n)
-        noise = (-np.log(-np.log(uniform)) - 0.5772156649) * math.sqrt(6) / math.pi
-    else:
-        noise = random.standard_t(31, n) * math.sqrt(29 / 31)
-        mean = mean - np.abs(lengths - QUERY_LENGTH)
-    return lengths, np.rint(mean + spread * noise).astype(np.int32)
+    scores = []
+    for n in LENGTHS:
+        shape = (n_sequences, COPIES)
+        if mode == "global":
+            noise = (random.gamma(36, 1.0, shape) - 36) / 6
+        else:
+            noise = (random.gumbel(size=shape) - 0.5772156649) * math.sqrt(6) / math.pi
+        scores.append(np.rint(mean_at(mode, n) + deviation * noise).astype(np.int64))
+    return fit_panel(fit_of(mode), QUERY, LENGTHS, scores)
 
 
-def fitted_to(mode, lengths, scores, query_length=QUERY_LENGTH):
-    fit = Fit(mode, 1, len(lengths), int(lengths.sum()))
-    return fit_scores(fit, query_length, Lengths(lengths), scores)
+@pytest.mark.parametrize("mode", MODES)
+def test_known_parameters_are_found(mode):
+    null = made_up(mode)
+    at = np.array(LENGTHS)
+    means, variances = null.at(at)
+    assert means == pytest.approx(mean_at(mode, at), abs=0.15)
+    assert variances == pytest.approx(np.full(4, 25 + 1 / 12), rel=0.04)
 
 
-@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_known_parameters_are_found(mode, seed):
-    lengths, scores = made_up(mode, seed=seed)
-    statistics = fitted_to(mode, lengths, scores)
-    at = np.array([100, 200, 300, 500, 1000])
-    mean = 20 + 10 * np.log(at) - (np.abs(at - QUERY_LENGTH) if mode == "global" else 0)
-    deviation = 12 * np.sqrt(np.log(at) / 5)
-    assert statistics.z_scores(np.rint(mean), at) == pytest.approx(np.zeros(5), abs=0.2), seed
-    # in local mode a length's variance counts where it is above that of all, whose mean log length is 5.8
-    counted = np.maximum(deviation, 12 * math.sqrt(5.8 / 5)) if mode == "local" else deviation
-    z_scores = statistics.z_scores(np.rint(mean + 3 * deviation), at)
-    assert z_scores == pytest.approx(3 * deviation / counted, abs=0.3), seed
-    assert statistics.n_outliers < 20, seed
+def test_the_distribution_is_that_of_the_mode():
+    assert made_up("local").distribution == made_up("semiglobal").distribution == Gumbel()
+    found = made_up("global").distribution
+    assert isinstance(found, PearsonThree)
+    assert 30 <= found.shape <= 42
 
 
-@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
-def test_evalues_are_the_number_of_chance_hits(mode):
-    found = {0.1: 0, 1.0: 0, 10.0: 0, 100.0: 0}
-    searches = 60
-    for seed in range(searches):
-        lengths, scores = made_up(mode, n=2_000, seed=seed)
-        statistics = fitted_to(mode, lengths, scores)
-        evalues = statistics.evalues(scores, QUERY_LENGTH, lengths, int(lengths.sum()))
-        for evalue in found:
-            found[evalue] += int((evalues <= evalue).sum())
-    for evalue, count in found.items():
-        assert abs(count - evalue * searches) < 4 * math.sqrt(evalue * searches) + 0.15 * evalue * searches, found
+def test_the_shape_stays_within_bounds():
+    def shape_of(skew):
+        return fitted._distribution("global", [skew], [1e9]).shape
+
+    assert shape_of(-1.0) == shape_of(0.0) == MOST_SHAPE
+    assert shape_of(3.0) == fitted.LEAST_SHAPE
+    assert shape_of(0.4) == 25
+    # few scores say little
+    assert fitted._distribution("global", [2.0], [1]).shape == 35
 
 
-@pytest.mark.parametrize("mode", ["local", "global", "semiglobal"])
-@pytest.mark.parametrize("share", [0.001, 0.02, 0.08])
-def test_relatives_do_not_move_the_fit(mode, share):
-    lengths, scores = made_up(mode)
-    clean = fitted_to(mode, lengths, scores)
-    relatives = np.random.default_rng(9).choice(len(scores), int(share * len(scores)), replace=False)
-    with_relatives = scores.copy()
-    with_relatives[relatives] += 900
-    moved = fitted_to(mode, lengths, with_relatives)
-    assert moved.n_outliers >= len(relatives)
-    at = np.array([60, 150, 250, 251, 400, 900, 3_000])
-    for offset in (0, 40, 100):
-        score = 20 + 10 * np.log(at) - (np.abs(at - QUERY_LENGTH) if mode == "global" else 0) + offset
-        before, after = clean.z_scores(np.rint(score), at), moved.z_scores(np.rint(score), at)
-        assert after == pytest.approx(before, abs=0.25), (offset, share)
+@pytest.mark.parametrize("mode", MODES)
+def test_lines_go_on_beyond_the_panel(mode):
+    null = made_up(mode)
+    far = np.array([1, 4096, 30_000])
+    means, variances = null.at(far)
+    assert means == pytest.approx(mean_at(mode, far), abs=1.5)
+    ends = null.at(np.array([LENGTHS[0], LENGTHS[-1]]))[1]
+    assert variances == pytest.approx([ends[0], ends[1], ends[1]])
 
 
-def test_a_family_of_one_length_is_left_out():
-    # a third of the proteins of some length may be relatives of the query
-    lengths, scores = made_up("global")
-    family = np.flatnonzero((lengths >= 240) & (lengths <= 262))
-    family = family[: len(family) // 3]
-    moved = scores.copy()
-    moved[family] += 600
-    before, after = fitted_to("global", lengths, scores), fitted_to("global", lengths, moved)
-    at = np.array([245, 250, 255])
-    assert after.z_scores([75, 75, 75], at) == pytest.approx(before.z_scores([75, 75, 75], at), abs=0.3)
+def test_composition_of_random_sequences_does_not_widen_the_variance():
+    random = np.random.default_rng(4)
+    own = random.normal(0, 20, (500, 1))
+    scores = [np.rint(50 + own + random.normal(0, 3, (500, COPIES))).astype(np.int64)]
+    null = fit_panel(fit_of("local"), QUERY, (100,), scores)
+    assert null.variances[0] == pytest.approx(9.1, rel=0.1)
 
 
-def test_a_score_of_global_mode_falls_on_either_side_of_the_querys_length():
-    lengths, scores = made_up("global", slope=0.0)
-    statistics = fitted_to("global", lengths, scores)
-    z = statistics.z_scores([20 - 150, 20, 20 - 250], [100, 250, 500])
-    assert z == pytest.approx([0, 0, 0], abs=0.2)
-    assert any(math.isclose(x, math.log(QUERY_LENGTH)) for x in statistics.log_lengths)
+@pytest.mark.parametrize("mode", MODES)
+def test_scores_that_do_not_vary(mode):
+    null = fit_panel(fit_of(mode), 5, (4, 8), [np.full((2, COPIES), -7), np.full((2, COPIES), -7)])
+    evalues = null.evalues([-7, -6], 5, [4, 4], 300_000)
+    assert np.isfinite(evalues).all()
+    assert evalues[0] > evalues[1]
 
 
-@pytest.mark.parametrize(
-    ("lengths", "scores", "query_length", "reason"),
-    [
-        (np.full(499, 100), np.arange(499) % 30, 250, "499 subjects with residues are too few"),
-        (np.append(np.full(499, 100), np.zeros(900)), np.arange(1399) % 30, 250, "499 subjects .* takes 500"),
-        (np.zeros(0), np.zeros(0), 250, "0 subjects"),
-        (np.arange(1, 1001), np.full(1000, 7), 250, "nearly all subjects score the same"),
-        (np.arange(1, 1001), np.arange(1000) % 30, 0, "the query has no residues"),
-        (
-            np.full(1000, 9),
-            np.where(np.arange(1000) % 3, 0, 900) + np.arange(1000) % 7,
-            250,
-            "334 of 1,000 subjects score as outliers",
-        ),
-    ],
-)
-@pytest.mark.parametrize("mode", ["local", "semiglobal", "global"])
-def test_what_allows_no_fit_is_said(mode, lengths, scores, query_length, reason):
-    if mode == "global":
-        scores = scores - np.abs(lengths - query_length)
-    with pytest.raises(FitError, match=reason):
-        fitted_to(mode, lengths.astype(np.int32), scores.astype(np.int32), query_length)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("evalue", [1e-30, 1e-3, 1.0, 30.0, 390.0])
+def test_least_scores_are_a_bound(mode, evalue):
+    null = made_up(mode, n_sequences=20)
+    lengths = np.arange(1, 1500)
+    least = null.least_scores(evalue, 1499, 300_000)
+    below = null.evalues(least[1:] - 1, QUERY, lengths, 300_000)
+    assert (below > evalue).all()
+    assert (null.evalues(least[1:] + 3, QUERY, lengths, 300_000) <= evalue).all()
 
 
-@random_cases(60)
-@given(
-    st.sampled_from(["local", "global", "semiglobal"]),
-    st.integers(0, 2**32 - 1),
-    st.sampled_from([1, 2, 30, 3_000]),
-    st.sampled_from([1, 40, 10_000]),
-    st.integers(1, 5_000),
-)
-@example("global", 17, 3000, 1, 1)  # two subjects without residues, whose E-value no score makes a hit
-def test_no_input_breaks_the_fit(mode, seed, n_lengths, spread, query_length):
-    random = np.random.default_rng(seed)
-    lengths = random.integers(0, 35_000, n_lengths)[random.integers(0, n_lengths, 700)].astype(np.int32)
-    scores = (random.integers(-spread, spread, 700) * random.integers(0, 2, 700)).astype(np.int32)
-    scores[random.integers(0, 700, 20)] *= 20
-    try:
-        statistics = fitted_to(mode, lengths, scores, query_length)
-    except FitError as error:
-        assert str(error)
-        return
-    evalues = statistics.evalues(scores, query_length, lengths, int(lengths.sum()))
-    assert np.isfinite(evalues).all(), seed
-    assert (evalues >= 0).all(), seed
-    assert min(statistics.variances) >= fitted.LEAST_VARIANCE
-    assert statistics.parameters()["subjects"] == np.count_nonzero(lengths)
-    for evalue in (1e-5, 1.0, 50.0, 1e9):
-        least = statistics.least_scores(evalue, int(lengths.max()), int(lengths.sum()))
-        hits = evalues <= evalue
-        assert (scores[hits] >= least[lengths[hits]]).all(), (seed, evalue)
-        assert (evalues[scores > least[lengths] + 2] <= evalue).all() or evalue > 300, (seed, evalue)
+def test_everything_is_within_a_large_evalue():
+    null = made_up("local", n_sequences=20)
+    assert (null.least_scores(500.0, 30, 300_000) < -(10**12)).all()
+    assert (null.least_scores(1.0, 30, 300_000)[0]) == np.iinfo(np.int32).max
 
 
-def test_the_order_of_the_input_hardly_matters_and_repeating_not_at_all():
-    lengths, scores = made_up("global", n=3_000)
-    assert fitted_to("global", lengths, scores) == fitted_to("global", lengths, scores)
-    order = np.random.default_rng(2).permutation(len(lengths))
-    shuffled = fitted_to("global", lengths[order], scores[order])
-    assert shuffled.means == pytest.approx(fitted_to("global", lengths, scores).means, rel=1e-6)
+def pairs_of(mode, means, lengths, bounds=None):
+    null = made_up(mode, n_sequences=50)
+    bounds = np.ones(len(means)) if bounds is None else np.array(bounds)
+    return PairNulls(null, np.array(lengths), np.array(means, dtype=float), bounds)
 
 
-def test_dbsize_scales_evalues_and_empty_subjects_have_the_largest():
-    lengths, scores = made_up("global", n=3_000)
-    statistics = fitted_to("global", lengths, scores)
-    residues = int(lengths.sum())
-    own = statistics.evalues(scores, QUERY_LENGTH, lengths, residues)
-    assert statistics.evalues(scores, QUERY_LENGTH, lengths, 10 * residues) == pytest.approx(10 * own)
-    assert statistics.evalues([100], QUERY_LENGTH, [0], residues).tolist() == [3_000.0]
+@pytest.mark.parametrize("mode", MODES)
+def test_evalues_of_pairs_are_the_number_of_subjects_times_the_probability(mode):
+    pairs = pairs_of(mode, [40.0, 45.0], [300, 300])
+    probabilities = pairs.probabilities([90, 90])
+    assert pairs.evalues([90, 90], 300_000) == pytest.approx(1000 * probabilities)
+    assert pairs.evalues([90, 90], 600_000) == pytest.approx(2000 * probabilities)
+    assert probabilities[0] < probabilities[1]
+    z = pairs.z_scores([90, 90])
+    assert z == pytest.approx((90 - pairs.means) / np.sqrt(pairs.variances))
+    assert probabilities == pytest.approx(
+        pairs.statistics.distribution.survival((89.5 - pairs.means) / np.sqrt(pairs.variances))
+    )
 
 
-def test_what_is_said_of_a_fit():
-    lengths, scores = made_up("semiglobal", n=3_000)
-    statistics: Statistics = fitted_to("semiglobal", lengths, scores)
-    assert statistics.name == "Gumbel distribution fitted to this database's 3,000 scores by log length"
-    assert statistics.bit_scores([100], [300]) is None
-    parameters = statistics.parameters()
-    assert parameters["distribution"] == "Gumbel distribution"
-    knots = parameters["by_length"]
-    assert [knot["length"] for knot in knots] == sorted(knot["length"] for knot in knots)
-    assert (knots[0]["length"], knots[-1]["length"]) == (lengths.min(), lengths.max())
-    assert statistics.describe().startswith("mean 7")
-    assert "outliers left out" in statistics.describe()
+@pytest.mark.parametrize("mode", MODES)
+def test_the_variance_follows_the_mean(mode):
+    null = made_up(mode, n_sequences=50)
+    lengths = np.full(5, 256)
+    mean, variance = (values[0] for values in null.at(lengths[:1]))
+    steps = np.array([-20.0, -1.0, 0.0, 1.0, 4.0])
+    pairs = PairNulls(null, lengths, mean + steps * math.sqrt(variance), np.ones(5))
+    spread = SPREADS[mode]
+    slopes = np.where(steps > 0, spread.above, spread.below)
+    expected = np.maximum(spread.base + slopes * steps, fitted.LEAST_SHARE) / (1 + spread.short / QUERY) ** 2
+    assert pairs.variances == pytest.approx(variance * expected)
 
 
-def test_the_mode_chooses_the_distribution():
-    assert Fit("local", 1, 10, 100).distribution == Fit("semiglobal", 3, 10, 100).distribution == Gumbel()
-    assert Fit("global", 1, 10, 100).distribution == StudentT(31)
-    assert "Student's t distribution with 31 degrees of freedom" in Fit("global", 1, 10, 100).name
+def test_bits_and_evalues_agree_where_both_are_small():
+    pairs = pairs_of("local", [41.0, 38.0], [300, 150])
+    scores = [140, 120]
+    bits = pairs.bit_scores(scores)
+    space = QUERY * pairs.lengths * 1000
+    assert space * 2.0**-bits == pytest.approx(pairs.evalues(scores, 300_000), rel=1e-6)
+    assert pairs_of("global", [41.0], [300]).bit_scores([140]) is None
 
 
-LAMBDA, K = 0.267, 0.041
+def test_what_is_identical_cannot_be_chance():
+    pairs = pairs_of("local", [400.0, 400.0], [100, 100], bounds=[1e-90, 1.0])
+    first, second = pairs.evalues([400, 400], 300_000)
+    assert first == pytest.approx(1e-87)
+    assert second > 100
+    # another alignment of the same pair is not the identical one
+    assert pairs.repeated(0, 1).evalues([400], 300_000)[0] == second
 
 
-def chance_scores(n=20_000, seed=3, relatives=0):
-    """Local scores as theory has them: K m n exp(-lambda s) subjects reach a score s."""
-    random = np.random.default_rng(seed)
-    lengths = np.clip(np.exp(random.normal(5.8, 0.7, n)), 20, 30_000).astype(np.int32)
-    location = np.log(K * QUERY_LENGTH * lengths) / LAMBDA
-    scores = location - np.log(-np.log(random.uniform(1e-12, 1, n))) / LAMBDA
-    scores[:relatives] += random.uniform(50, 900, relatives)
-    return lengths, np.maximum(np.floor(scores), 0).astype(np.int32)
+@pytest.mark.parametrize("evalue", [1e-9, 0.1, 10.0])
+def test_least_scores_of_pairs_are_a_bound(evalue):
+    pairs = pairs_of("semiglobal", [41.0, 38.0, 60.0], [300, 150, 20])
+    least = pairs.least_scores(evalue, 300_000)
+    assert (pairs.evalues(least - 1, 300_000) > evalue).all()
+    assert (pairs.evalues(least + 3, 300_000) <= evalue).all()
 
 
-@pytest.mark.parametrize("relatives", [0, 200, 2_000])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_lambda_and_k_of_chance_scores_are_found(seed, relatives):
-    lengths, scores = chance_scores(seed=seed, relatives=relatives)
-    statistics = fitted_to("local", lengths, scores)
-    assert statistics.n_outliers >= 0.9 * relatives
-    for length in (150, 300, 600):
-        lambda_, k = statistics.karlin_altschul(length)
-        assert lambda_ == pytest.approx(LAMBDA, rel=0.06), seed
-        # K goes with exp(lambda times the mean score): 6 % of lambda are a factor of 1.7
-        assert math.log(k) == pytest.approx(math.log(K), abs=0.55), seed
-    assert all({"lambda", "k"} <= knot.keys() for knot in statistics.parameters()["by_length"])
-    lambda_, k = statistics.karlin_altschul(QUERY_LENGTH)
-    assert f"which is lambda {lambda_:.3f} and K {k:.2g}, for subjects of the query's length" in statistics.describe()
-
-
-def test_bits_are_those_of_the_expected_number():
-    lengths, scores = chance_scores()
-    statistics = fitted_to("local", lengths, scores)
-    residues = int(lengths.sum())
-    for length in (60, 400, 4_000):
-        raw = np.arange(120, 1_500, 60)
-        bits = statistics.bit_scores(raw, np.full(len(raw), length))
-        lambda_, k = statistics.karlin_altschul(length)
-        assert bits == pytest.approx((lambda_ * raw - math.log(k)) / math.log(2))
-        evalues = statistics.evalues(raw, QUERY_LENGTH, np.full(len(raw), length), residues)
-        # where an E-value is small, it is subjects * m * n / 2 ** bits
-        small = evalues < 1e-3
-        assert small.sum() > 15
-        assert evalues[small] == pytest.approx(
-            len(lengths) * QUERY_LENGTH * length * 2.0 ** -bits[small], rel=1e-3, abs=1e-280
-        )
-
-
-def test_the_mean_of_local_scores_is_straight_and_short_subjects_vary_as_all_do():
-    lengths, scores = made_up("local")
-    statistics = fitted_to("local", lengths, scores)
-    x, means = np.array(statistics.log_lengths), np.array(statistics.means)
-    assert len(x) > 5
-    assert means == pytest.approx(means[0] + (means[-1] - means[0]) * (x - x[0]) / (x[-1] - x[0]))
-    pooled = min(statistics.variances)
-    assert pooled == pytest.approx(144 * 5.8 / 5, rel=0.05)
-    assert statistics.variances[0] == pooled < max(statistics.variances[2:-2])
-
-
-def test_a_broken_line_is_that_of_least_squares():
-    random = np.random.default_rng(3)
-    x = np.sort(random.uniform(0, 10, 200))
-    weights, y = random.uniform(0.5, 2, 200), random.normal(0, 1, 200)
-    knots = np.array([x[0], 2.0, 5.0, 7.5, x[-1]])
-    line = BrokenLine(x, knots)
-    hats = np.stack([line.at(row) for row in np.eye(len(knots))], axis=1)
-    root = np.sqrt(weights)
-    expected = np.linalg.lstsq(hats * root[:, None], y * root, rcond=None)[0]
-    assert line.fit(weights, weights * y) == pytest.approx(expected, abs=1e-6)
-    assert BrokenLine(np.ones(4), np.ones(1)).fit(np.ones(4), np.arange(4.0)) == pytest.approx([1.5])
-
-
-def test_knots_leave_enough_subjects_between_them():
-    lengths = made_up("global", n=5_000)[0]
-    table = Lengths(lengths)
-    knots = table.knots(0.15, 50, math.log(QUERY_LENGTH))
-    counted = np.histogram(np.log(lengths), knots)[0]
-    assert len(knots) > 12
-    assert counted.min() >= 50
-    assert math.log(QUERY_LENGTH) in knots
-    assert Lengths(np.full(900, 7)).knots(0.15, 50, math.log(7)).tolist() == [math.log(7)]
-    assert len(Lengths(np.array([3] * 600 + [9] * 40)).knots(0.15, 50)) == 2
+def test_a_null_describes_itself():
+    null = made_up("global", n_sequences=50)
+    assert null.describe().startswith("random sequences of the query's length score ")
+    assert [knot["length"] for knot in null.parameters()["by_length"]] == list(LENGTHS)
+    assert null.parameters()["by_length"][0]["mean"] == pytest.approx(mean_at("global", 16), abs=1.0)
+    assert "shuffled" in null.name

@@ -10,8 +10,8 @@ from swsearch.alphabet import PROTEIN
 from swsearch.job import job
 from swsearch.scoring import MODES, Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import MOST_BINS, ScoreDistribution, count_scores, distribution_of
-from swsearch.statistics.regression import Lengths
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,8 @@ def test_what_is_expected_is_about_what_is_there(database, queries, mode):
         found = result.distribution
         scores = np.repeat(found.scores, found.counts)
         below = (scores[:, None] < found.edges[1:]).sum(axis=0) - found.n_below
-        # nearly all subjects are chance; the curve is a model (local) or a fit
-        assert np.abs(below - np.cumsum(found.expected)).max() < 0.12 * database.n_subjects
+        # nearly all subjects are chance; the curve is that of random sequences, which are all of one composition
+        assert np.abs(below - np.cumsum(found.expected)).max() < 0.15 * database.n_subjects
 
 
 @pytest.mark.parametrize("options", [{}, {"scoring": Scoring(gap_open=3)}, {"evalue": 1e-5, "max_hits": 7}])
@@ -85,7 +85,7 @@ def test_it_is_the_same_for_engines_groups_and_threads(monkeypatch):
 
     expected = run(threads=1)
     assert expected == run(threads=2) == run(engine="reference")
-    monkeypatch.setattr(job, "FIT_MEMORY", 8 * len(subjects))
+    monkeypatch.setattr(job, "SCORES_MEMORY", 8 * len(subjects))
     assert expected == run(threads=2)
 
 

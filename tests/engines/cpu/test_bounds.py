@@ -230,3 +230,54 @@ def test_places(places: Any) -> None:
 def test_further(given: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match="expected a 32 x 32 table"):
         extension.load().align_further(CODES, CODES, *given)
+
+
+def shuffle(**changed: Any) -> Any:
+    """Shuffle three copies of two sequences into a block of 24 columns, some arguments changed."""
+    given = {
+        "codes": CODES,
+        "offsets": np.array([0, 20, 40]),
+        "sequences": np.array([0, 1, 1]),
+        "copies": np.array([0, 0, 1], dtype=np.int32),
+        "column_offsets": np.array([0, 24]),
+        "window": 20,
+        "threads": 1,
+        "residues": np.zeros((24, LANES), dtype=np.uint8),
+    }
+    assert not changed.keys() - given.keys()
+    return extension.load().shuffle(*(given | changed).values())
+
+
+NOT_SHUFFLED: list[dict[str, Any]] = [
+    {"offsets": np.array([0, 20, 41])},
+    {"offsets": np.array([0, 21, 20])},
+    {"offsets": np.array([-1, 20, 40])},
+    {"offsets": np.array([0, 2**62, 40])},
+    {"offsets": np.zeros(0, dtype=np.int64)},
+    {"sequences": np.array([0, 1, 2])},
+    {"sequences": np.array([0, -1, 1])},
+    {"sequences": np.array([0, 1])},
+    {"copies": np.array([0, 0, -1], dtype=np.int32)},
+    {"copies": np.zeros(2, dtype=np.int32)},
+    {"column_offsets": np.array([0, 16])},
+    {"column_offsets": np.array([0, 32])},
+    {"column_offsets": np.array([0, 24, 24])},
+    {"column_offsets": np.array([-24, 0])},
+    {"column_offsets": np.array([0, 2**62])},
+    {"window": 0},
+    {"window": LEAST},
+    {"threads": 0},
+    {"residues": np.zeros((16, LANES), dtype=np.uint8)},
+    {"offsets": moved(np.array([0, 20, 40]))},
+]
+
+
+def test_what_can_be_shuffled_is() -> None:
+    assert shuffle() is None
+    assert shuffle(threads=LARGEST, window=LARGEST) is None
+
+
+@pytest.mark.parametrize("changed", NOT_SHUFFLED, ids=str)
+def test_what_cannot_be_shuffled_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected lanes"):
+        shuffle(**changed)

@@ -12,8 +12,9 @@ MAY_INCLUDE = {
     "": {""},
     "search": {"", "search"},
     "pairs": {"", "pairs"},
+    "shuffle": {"", "shuffle"},
     "isa": {"", "search", "pairs", "isa"},
-    "module": {"", "search", "pairs", "isa", "module"},
+    "module": {"", "search", "pairs", "shuffle", "isa", "module"},
 }
 """What files of a room may include; "" are those above all rooms."""
 

@@ -1,0 +1,70 @@
+"""Subjects counted by length, and lines over the logarithm of the length."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.statistics import functions
+
+
+class Lengths:
+    """Subjects by length; made once for a database and used for every query.
+
+    Parameters
+    ----------
+    lengths : ndarray, shape (n_subjects,), integer
+        Residues of each subject; empty subjects are left out.
+    """
+
+    def __init__(self, lengths: npt.NDArray[np.integer]) -> None:
+        counted = np.bincount(lengths, minlength=1)
+        counted[0] = 0
+        self.distinct: IntArray = np.flatnonzero(counted)
+        self.counts: IntArray = counted[self.distinct]
+
+    @property
+    def n(self) -> int:
+        """Subjects with residues."""
+        return int(self.counts.sum())
+
+
+class BrokenLine:
+    """A continuous function of log length, straight between knots.
+
+    Parameters
+    ----------
+    lengths : ndarray, shape (n,), integer
+        Where its values are wanted, in residues; 0 counts as 1.
+    knots : tuple of int
+        Lengths where it may bend, in residues, ascending.
+    """
+
+    def __init__(self, lengths: npt.NDArray[np.integer], knots: tuple[int, ...]) -> None:
+        self._n_knots = len(knots)
+        at = functions.log(np.array(knots))
+        x = functions.log(np.maximum(lengths, 1))
+        self._left: IntArray = np.clip(np.searchsorted(at, x, side="right") - 1, 0, max(len(knots) - 2, 0))
+        self._share: FloatArray = np.zeros(len(x))
+        if len(knots) > 1:
+            self._share = (x - at[self._left]) / (at[self._left + 1] - at[self._left])
+        self._within: FloatArray = np.clip(self._share, 0.0, 1.0)
+
+    def at(self, values: FloatArray, *, beyond: bool) -> FloatArray:
+        """Return the line's values at every length, shape (n,), given those at the knots, shape (n_knots,).
+
+        Before the first knot and after the last, the line goes on straight (``beyond``), or stays as high as there.
+        """
+        share = self._share if beyond else self._within
+        right = np.minimum(self._left + 1, self._n_knots - 1)
+        line: FloatArray = values[self._left] * (1 - share) + values[right] * share
+        return line
+
+
+@lru_cache(maxsize=4)
+def line_to(longest: int, knots: tuple[int, ...]) -> BrokenLine:
+    """Return the line at every length from 0 to ``longest``; local and semi-global queries share it."""
+    return BrokenLine(np.arange(longest + 1), knots)
