@@ -174,7 +174,7 @@ class FittedStatistics:
         return self.fit.subjects(database_residues) * survival
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
-        """Return None: bits belong to a pair, see `PairNulls.bit_scores`."""
+        """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNulls.bit_scores`."""
         return None
 
     def at(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:

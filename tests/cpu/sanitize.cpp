@@ -4,6 +4,7 @@
 
 #include "isa/kernels.hpp"
 #include "pairs/many.hpp"
+#include "shuffle/shuffle.hpp"
 
 using namespace swsearch;
 
@@ -27,6 +28,35 @@ int many_that_differ(const int8_t* scores) {
     for (size_t k = 0; k < kCount; ++k) wrong += found[k].aligned.cigar != first[k].aligned.cigar;
   }
   std::printf("%d pairs side by side, %d differ from those of one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
+
+// Copies of sequences of two lengths; how many bytes with several threads differ from those with one.
+int shuffled_alike() {
+  constexpr int64_t kSequences = 40, kCopies = 64, kColumns = 304;
+  std::mt19937 generator(3);
+  std::vector<uint8_t> codes;
+  std::vector<int64_t> offsets{0}, sequences, columns{0};
+  std::vector<int32_t> copies;
+  for (int64_t k = 0; k < kSequences; ++k) {
+    for (int64_t n = k % 2 ? 300 : 37; n > 0; --n) codes.push_back(generator() % 20);
+    offsets.push_back(static_cast<int64_t>(codes.size()));
+    columns.push_back(columns.back() + kColumns);
+    for (int32_t copy = 0; copy < kCopies; ++copy) {
+      sequences.push_back(k);
+      copies.push_back(copy);
+    }
+  }
+  std::vector<uint8_t> first;
+  int wrong = 0;
+  for (const int threads : {1, 2, 7}) {
+    std::vector<uint8_t> residues(static_cast<size_t>(columns.back() * kCopies));
+    run(Shuffle{codes.data(), offsets.data(), sequences.data(), copies.data(), kSequences * kCopies, columns.data(), 20,
+                threads, residues.data()});
+    if (threads == 1) first = residues;
+    wrong += residues != first;
+  }
+  std::printf("%d shuffled copies, %d times other than by one thread\n", static_cast<int>(kSequences * kCopies), wrong);
   return wrong;
 }
 
@@ -56,6 +86,6 @@ int main() {
     }
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
-  wrong += many_that_differ(scores.data());
+  wrong += many_that_differ(scores.data()) + shuffled_alike();
   return wrong > 0;
 }
