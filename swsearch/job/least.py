@@ -17,11 +17,6 @@ from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, s
 if TYPE_CHECKING:
     from swsearch.db import Database
 
-LEAST_CANDIDATE, CANDIDATE = 30.0, 3.0
-"""E-values by the query's null up to which a subject is a candidate: the first, or so many thresholds if that is
-more. Its own null may give it a smaller one: of the hits of E <= 10 of random queries nine in ten are within 14 fold,
-and of those of E <= 1 all but one in a hundred are within 100 fold."""
-
 
 class LeastScores:
     """Tables of the least score of a hit with a database's subjects.
@@ -92,9 +87,7 @@ class LeastScores:
             assert self._least_by_length is not None
             least[lengths] = self._least_by_length.of(threshold, query_length)
         if null is not None and threshold is not None:
-            np.maximum(
-                least, null.least_scores(max(CANDIDATE * threshold, LEAST_CANDIDATE), longest, residues), out=least
-            )
+            np.maximum(least, null.least_scores(threshold, longest, residues), out=least)
         if self.options.filters.min_score is not None:
             np.maximum(least, self.options.filters.min_score, out=least)
         return least

@@ -1,14 +1,14 @@
 """Nulls of a search's queries and hits: which scores with random and shuffled sequences are needed, and their making.
 
-What is scored follows from the pair alone. A pair whose first copies say that chance has nothing to do with it keeps
-the mean of these; all others that may be hits get the mean of more, so that most of the work goes to hits near the
-threshold.
+What is scored follows from the pair alone. A pair whose first copies say that composition does not matter, or chance
+has nothing to do with it, keeps the mean of these; all others that may be hits get the mean of more.
 
 The copies are scored on the CPU whatever engine searches: they are few, and each query has its own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,15 +24,15 @@ from swsearch.recurrence import Recurrence
 from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panel
 from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of
 
-COPIES_OF_ALL, COPIES_OF_LIKELY, COPIES_OF_NEAR = 4, 8, 32
-"""Shuffled copies of each candidate; of one that is no hopeless case by these; and of one that is near the threshold
-by these. The mean of so many is off by 1.9, 1.6 and 1.25 fold in terms of E-values (one standard error)."""
+FIRST_COPIES, ALL_COPIES = 8, 32
+"""Shuffled copies of each candidate; and of one to which it matters. The mean of so many is off by 1.6 and 1.25 fold
+in terms of E-values (one standard error)."""
 
-HOPELESS_OF_ALL, HOPELESS_OF_LIKELY = 7.0, 4.0
-"""E-values in thresholds above which a candidate is given up, by so many copies: three standard errors."""
+HOPELESS = 4.0
+"""E-value in thresholds above which a candidate is given up after its first copies: three standard errors."""
 
 NO_CHANCE = 1e-12
-"""Probability of a pair by chance below which it is not near the threshold."""
+"""Probability of a pair by chance below which its first copies are enough."""
 
 
 @dataclass(frozen=True)
@@ -92,23 +92,15 @@ class NullMaker:
         """
         lengths = np.array([len(each) for each in subjects], dtype=np.int64)
         bounds = np.array([_bound(query.codes, each) for each in subjects], dtype=np.float64)
-        sums, n = np.zeros(len(subjects)), 0
-        nulls, chosen = PairNulls(statistics, lengths, sums, bounds), np.arange(len(subjects))
-        for copies, hopeless in (
-            (COPIES_OF_ALL, HOPELESS_OF_ALL), (COPIES_OF_LIKELY, HOPELESS_OF_LIKELY), (COPIES_OF_NEAR, 0.0)
-        ):  # fmt: skip
-            sums[chosen] += self._sums(query, [subjects[k] for k in chosen.tolist()], range(n, copies))
-            means = nulls.means.copy()
-            means[chosen] = sums[chosen] / float(copies)
-            nulls, n = PairNulls(statistics, lengths, means, bounds), copies
-            chance = nulls.probabilities(scores)[chosen]
-            likely = chance <= hopeless * limit
-            if copies == COPIES_OF_LIKELY:
-                likely &= chance >= NO_CHANCE
-            chosen = chosen[likely]
-            if not len(chosen):
-                break
-        return nulls
+        sums = self._sums(query, subjects, range(FIRST_COPIES))
+        first = PairNulls(statistics, lengths, sums / float(FIRST_COPIES), bounds)
+        chance = first.probabilities(scores)
+        matters = first.margins <= 3.0 / math.sqrt(FIRST_COPIES)  # three standard errors
+        near = np.flatnonzero(matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit))
+        more = self._sums(query, [subjects[k] for k in near.tolist()], range(FIRST_COPIES, ALL_COPIES))
+        shuffled = first.shuffled.copy()
+        shuffled[near] = (sums[near] + more) / float(ALL_COPIES)
+        return PairNulls(statistics, lengths, shuffled, bounds)
 
     def _sums(self, query: Query, subjects: Sequence[ByteArray], copies: range) -> FloatArray:
         """Sum the query's scores with shuffled copies of each subject; shape (n_subjects,), whole numbers."""

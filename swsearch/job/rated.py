@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
 """Candidates that get their nulls at a time, the best first, until no other can be a hit."""
 
-BETTER = 0.01
-"""How much smaller than by the query's null a candidate's E-value may become: candidates are looked at until all that
-are left miss the last place on the list by more. Of the hits of E <= 1 of random queries, one in a hundred does."""
-
 SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
 
@@ -102,7 +98,7 @@ class Rater:
         return self.maker.of_pairs(query, null, part.scores, subjects, limit)
 
     def _is_enough(self, evalues: FloatArray, threshold: float, others: Ranked) -> bool:
-        """Say whether none of the other candidates can be among the hits that are asked for."""
+        """Say whether none of the other candidates can be among the hits: an own null makes no E-value smaller."""
         most = self.options.max_hits
         if self.options.filters.needs_alignments or not len(others):
             return False
@@ -110,7 +106,7 @@ class Rater:
             return int(np.count_nonzero(evalues <= threshold)) >= most
         if len(evalues) < most or others.evalues is None:
             return False
-        return bool(np.partition(evalues, most - 1)[most - 1] <= BETTER * others.evalues[0])
+        return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
 
     def _kept(
         self, query: Query, selection: Selection, nulls: PairNulls, evalues: FloatArray, threshold: float
@@ -144,13 +140,13 @@ class Rater:
             f"query {query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
             f"E <= {SURE:g} by published statistics and more than {DOUBTFUL:g} by fitted ones, such as {name!r} "
             f"(score {candidates.scores[first]}, E {published[first]:.1e} and {evalues[first]:.1e}): with its "
-            f"residues shuffled it still scores {nulls.means[first]:.0f} on average: most of it is composition"
+            f"residues shuffled it still scores {nulls.shuffled[first]:.0f} on average: most of it is composition"
         )
 
 
 def _joined(statistics: FittedStatistics, parts: list[PairNulls]) -> PairNulls:
     """Put nulls of one query one after the other."""
     lengths: IntArray = np.concatenate([np.empty(0, dtype=np.int64), *(part.lengths for part in parts)])
-    means: FloatArray = np.concatenate([np.empty(0), *(part.means for part in parts)])
+    shuffled: FloatArray = np.concatenate([np.empty(0), *(part.shuffled for part in parts)])
     bounds: npt.NDArray[np.float64] = np.concatenate([np.empty(0), *(part.bounds for part in parts)])
-    return PairNulls(statistics, lengths, means, bounds)
+    return PairNulls(statistics, lengths, shuffled, bounds)

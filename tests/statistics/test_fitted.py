@@ -43,7 +43,7 @@ def test_known_parameters_are_found(mode):
     at = np.array(LENGTHS)
     means, variances = null.at(at)
     assert means == pytest.approx(mean_at(mode, at), abs=0.15)
-    assert variances == pytest.approx(np.full(4, 25 + 1 / 12), rel=0.04)
+    assert variances == pytest.approx(SPREADS[mode].share(QUERY) * np.full(4, 25 + 1 / 12), rel=0.04)
 
 
 def test_the_distribution_is_that_of_the_mode():
@@ -79,7 +79,14 @@ def test_composition_of_random_sequences_does_not_widen_the_variance():
     own = random.normal(0, 20, (500, 1))
     scores = [np.rint(50 + own + random.normal(0, 3, (500, COPIES))).astype(np.int64)]
     null = fit_panel(fit_of("local"), QUERY, (100,), scores)
-    assert null.variances[0] == pytest.approx(9.1, rel=0.1)
+    assert null.variances[0] == pytest.approx(9.1 * SPREADS["local"].share(QUERY), rel=0.1)
+
+
+def test_short_queries_have_short_tails():
+    spread = SPREADS["semiglobal"]
+    assert spread.share(10_000) == pytest.approx(spread.base, rel=0.002)
+    assert spread.share(20) < 0.7 * spread.base
+    assert spread.share(0) > 0
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -115,7 +122,7 @@ def pairs_of(mode, means, lengths, bounds=None):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_evalues_of_pairs_are_the_number_of_subjects_times_the_probability(mode):
-    pairs = pairs_of(mode, [40.0, 45.0], [300, 300])
+    pairs = pairs_of(mode, [50.0, 55.0], [300, 300])
     probabilities = pairs.probabilities([90, 90])
     assert pairs.evalues([90, 90], 300_000) == pytest.approx(1000 * probabilities)
     assert pairs.evalues([90, 90], 600_000) == pytest.approx(2000 * probabilities)
@@ -128,16 +135,17 @@ def test_evalues_of_pairs_are_the_number_of_subjects_times_the_probability(mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_variance_follows_the_mean(mode):
+def test_composition_counts_beyond_the_tolerance_and_never_helps(mode):
     null = made_up(mode, n_sequences=50)
-    lengths = np.full(5, 256)
-    mean, variance = (values[0] for values in null.at(lengths[:1]))
-    steps = np.array([-20.0, -1.0, 0.0, 1.0, 4.0])
-    pairs = PairNulls(null, lengths, mean + steps * math.sqrt(variance), np.ones(5))
-    spread = SPREADS[mode]
-    slopes = np.where(steps > 0, spread.above, spread.below)
-    expected = np.maximum(spread.base + slopes * steps, fitted.LEAST_SHARE) / (1 + spread.short / QUERY) ** 2
-    assert pairs.variances == pytest.approx(variance * expected)
+    mean, variance = (values[0] for values in null.at(np.array([256])))
+    deviation, tolerance = math.sqrt(variance), SPREADS[mode].tolerance
+    steps = np.array([-20.0, -1.0, 0.0, tolerance - 0.1, tolerance + 0.1, 4.0])
+    pairs = PairNulls(null, np.full(6, 256), mean + steps * deviation, np.ones(6))
+    assert pairs.variances == pytest.approx(np.full(6, variance))
+    assert pairs.means == pytest.approx(mean + np.maximum(steps - tolerance, 0) * deviation)
+    assert pairs.margins == pytest.approx(np.maximum(tolerance - steps, 0))
+    scores = np.full(6, round(mean + 9 * deviation))
+    assert (pairs.evalues(scores, 300_000) >= null.evalues(scores, QUERY, pairs.lengths, 300_000)).all()
 
 
 def test_bits_and_evalues_agree_where_both_are_small():
