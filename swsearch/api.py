@@ -115,7 +115,7 @@ def search(
     scoring : Scoring, optional
         Matrix and gap costs; by default those of ``preset``.
     preset : {"default", "sensitive", "short"}, optional
-        Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 12, 2, which finds more distant relatives; or
+        Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 15, 1, which finds more distant relatives; or
         PAM30, 9, 1, for peptides.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.

@@ -89,7 +89,7 @@ ModeOption = Annotated[
 PresetOption = Annotated[
     PresetName,
     typer.Option(
-        help="Matrix and gap costs for a purpose: default is BLOSUM62 11/1, sensitive PFASUM60 12/2 (finds more "
+        help="Matrix and gap costs for a purpose: default is BLOSUM62 11/1, sensitive PFASUM60 15/1 (finds more "
         "distant relatives), short PAM30 9/1 (peptides). --matrix, which brings its own gap costs, --gap-open and "
         "--gap-extend go before it.",
         rich_help_panel=SCORING,

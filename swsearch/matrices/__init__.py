@@ -16,18 +16,18 @@ GAP_COSTS = {
     "PAM30": (9, 1),
     "PAM70": (10, 1),
     "PAM250": (14, 2),
-    "PFASUM60": (12, 2),
-    "VTML200": (12, 2),
+    "PFASUM60": (15, 1),
+    "VTML200": (14, 1),
 }
 """Gap costs (open, extend) of each matrix that is shipped, where none are asked for: blastp's own defaults, and for
-PFASUM60 and VTML200 what found most in SCOPe."""
+PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt)."""
 
 OTHER_GAP_COSTS = GAP_COSTS["BLOSUM62"]
 """Of every other matrix: nothing is known of it."""
 
 Preset = Literal["default", "sensitive", "short"]
-"""What a search is for: ``default`` is what blastp does, ``sensitive`` finds more of distant relatives in SCOPe,
-``short`` is what blastp-short takes for peptides."""
+"""What a search is for: ``default`` is what blastp does, ``sensitive`` finds more distant relatives
+(benchmarks/results/preset.txt), ``short`` is what blastp-short takes for peptides."""
 
 PRESETS: tuple[Preset, ...] = get_args(Preset)
 
