@@ -18,6 +18,7 @@ from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
+from swsearch.matrices import Preset
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Mode, Scoring
@@ -51,9 +52,9 @@ def _check_callable(progress: object) -> None:
         raise OptionError("progress", progress, "something that can be called with a number of cells")
 
 
-def _protein_scoring(scoring: Scoring | None) -> Scoring:
+def _protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     """Return the scoring of a search."""
-    chosen = _checked_scoring(scoring)
+    chosen = _checked_scoring(scoring, preset)
     if chosen.matrix.alphabet is not PROTEIN:
         raise InputError(
             f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
@@ -62,12 +63,14 @@ def _protein_scoring(scoring: Scoring | None) -> Scoring:
     return chosen
 
 
-def _checked_scoring(scoring: Scoring | None) -> Scoring:
-    """Return what scores: BLOSUM62, 11, 1 where nothing is given."""
+def _checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
+    """Return what scores: what is given, else the preset's, which is BLOSUM62, 11, 1 where nothing is given."""
     if scoring is None:
-        return Scoring()
+        return Scoring.of_preset("default" if preset is None else preset)
     if not isinstance(scoring, Scoring):
         raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
+    if preset is not None:
+        raise OptionError("preset", preset, "no preset beside scoring, which says all that a preset would")
     return scoring
 
 
@@ -76,6 +79,7 @@ def search(
     subjects: Any,
     *,
     scoring: Scoring | None = None,
+    preset: Preset | None = None,
     mode: Mode = "local",
     max_hits: int = DEFAULT_MAX_HITS,
     evalue: float | None = None,
@@ -109,7 +113,10 @@ def search(
     subjects : Database, or as for ``queries``
         A database, its path, or whatever stands for sequences.
     scoring : Scoring, optional
-        Matrix and gap costs; BLOSUM62, 11, 1 by default.
+        Matrix and gap costs; by default those of ``preset``.
+    preset : {"default", "sensitive", "short"}, optional
+        Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 15, 1, which finds more distant relatives; or
+        PAM30, 9, 1, for peptides.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     max_hits : int, optional
@@ -187,7 +194,7 @@ def search(
     for doubt in filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=2)
     options = SearchOptions(
-        _protein_scoring(scoring),
+        _protein_scoring(scoring, preset),
         mode,
         max_hits,
         evalue,
@@ -224,6 +231,7 @@ def score(
     subjects: Any,
     *,
     scoring: Scoring | None = None,
+    preset: Preset | None = None,
     mode: Mode = "local",
     allow_dna: bool = False,
     engine: str | Engine = "auto",
@@ -241,7 +249,7 @@ def score(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    recurrence = Recurrence(_protein_scoring(scoring), mode)
+    recurrence = Recurrence(_protein_scoring(scoring, preset), mode)
     _check_callable(progress)
     check_subjects(subjects)
     read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
@@ -264,6 +272,7 @@ def align(
     *,
     mode: Mode = "global",
     scoring: Scoring | None = None,
+    preset: Preset | None = None,
     ends: Ends | str | None = None,
     allow_dna: bool = False,
     engine: str = "auto",
@@ -281,9 +290,8 @@ def align(
         string is a path.
     mode : {"global", "local", "semiglobal"}
         Which ends are free: none, all and any part, all four ends.
-    scoring : Scoring, optional
-        BLOSUM62, 11, 1 by default. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are
-        linear.
+    scoring, preset : optional
+        As for `search`. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are linear.
     ends : Ends or str, optional
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
@@ -308,7 +316,7 @@ def align(
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
-    scoring = _checked_scoring(scoring)
+    scoring = _checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     pair = []

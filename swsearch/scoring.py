@@ -1,9 +1,9 @@
 """Substitution matrices, gap costs and what follows from them: profiles and the bounds of every lane width.
 
-Matrices come from three places. The eight that blastp supports are shipped as blastp scores them, ambiguous
-letters included (X is -1 with everything, U scores as C, O as X). Every other name is looked up in Biopython's
-``substitution_matrices`` and completed by the same rule. A file is read in NCBI's format and
-taken as it is, as are arrays and mappings; only letters that they lack are completed.
+Matrices come from three places. Ten are shipped: the eight that blastp supports as blastp scores them, ambiguous
+letters included (X is -1 with everything, U scores as C, O as X), and two from publications, completed by this rule.
+Every other name is looked up in Biopython's ``substitution_matrices`` and completed by the same rule. A file is read
+in NCBI's format and taken as it is, as are arrays and mappings; only letters that they lack are completed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 import difflib
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,6 +21,17 @@ import numpy.typing as npt
 
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
 from swsearch.errors import InputError, OptionError, check_choice, shown
+from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES, PRESETS, Preset
+from swsearch.matrices.tables import (
+    ScoreTable,
+    complete_dna,
+    complete_protein,
+    entries_of,
+    is_path,
+    read_file,
+    table_from_text,
+    table_of,
+)
 
 Mode = Literal["local", "global", "semiglobal"]
 """Which ends of an alignment are free: all and any part (local), none (global), all four ends (semiglobal)."""
@@ -117,22 +126,8 @@ PAD_SCORE = -128
 MAX_ENTRY = 127
 """Largest magnitude of a matrix entry; profiles hold int8."""
 
-BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
-"""Matrices that are shipped as blastp scores them."""
-
 LANE_BITS = (8, 16, 32)
 """Lane widths that engines use, in bits."""
-
-_AMBIGUOUS = {"B": "DN", "J": "IL", "Z": "EQ"}
-"""Ambiguous amino acids and what they stand for."""
-
-_AMBIGUOUS_BASES = {
-    "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
-    "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
-}  # fmt: skip
-"""IUPAC codes of ambiguous bases."""
-
-ScoreTable = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True)
@@ -194,7 +189,7 @@ class Profile:
         return len(self.scores)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Scoring:
     """A substitution matrix with gap costs.
 
@@ -204,11 +199,14 @@ class Scoring:
     Parameters
     ----------
     matrix : Matrix, or what `load_matrix` takes
-        A matrix, a name, a path, an array of Biopython's, letters with an array, or a mapping of pairs to scores.
-    gap_open : int
-        Cost of opening a gap, not negative, matrix units.
-    gap_extend : int
-        Cost of each residue of a gap, the first included, not negative, matrix units.
+        A matrix, a name, a path, an array of Biopython's, letters with an array, or a mapping of pairs to scores;
+        BLOSUM62 by default.
+    gap_open : int, optional
+        Cost of opening a gap, not negative, matrix units; by default that of `swsearch.matrices.GAP_COSTS` for the
+        matrix, and 11 for a matrix that is not shipped.
+    gap_extend : int, optional
+        Cost of each residue of a gap, the first included, not negative, matrix units; by default as ``gap_open``, and
+        1 for a matrix that is not shipped.
 
     Raises
     ------
@@ -218,20 +216,33 @@ class Scoring:
         If the matrix cannot be read.
     """
 
-    matrix: Matrix = field(default_factory=lambda: load_matrix("BLOSUM62"))
-    gap_open: int = 11
-    gap_extend: int = 1
+    matrix: Matrix
+    gap_open: int
+    gap_extend: int
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.matrix, Matrix):
-            object.__setattr__(self, "matrix", load_matrix(self.matrix))
-        for name in ("gap_open", "gap_extend"):
-            value = getattr(self, name)
+    def __init__(self, matrix: Any = "BLOSUM62", gap_open: int | None = None, gap_extend: int | None = None) -> None:
+        loaded = matrix if isinstance(matrix, Matrix) else load_matrix(matrix)
+        object.__setattr__(self, "matrix", loaded)
+        usual = GAP_COSTS.get(loaded.name, OTHER_GAP_COSTS)
+        for name, given, default in zip(("gap_open", "gap_extend"), (gap_open, gap_extend), usual, strict=True):
+            value = default if given is None else given
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
                 raise OptionError(name, value, "an integer >= 0 (costs are positive here)")
             if value > MAX_GAP_COST:
                 raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
             object.__setattr__(self, name, int(value))  # numpy's would wrap
+
+    @classmethod
+    def of_preset(cls, preset: Preset) -> Scoring:
+        """Return the matrix and gap costs of ``default``, ``sensitive`` or ``short``.
+
+        Raises
+        ------
+        OptionError
+            If there is no such preset.
+        """
+        check_choice("preset", preset, PRESETS)
+        return cls(PRESET_MATRICES[preset])
 
     def gap_cost(self, length: int) -> int:
         """Return the cost of a gap of ``length`` residues; 0 for none. The only home of the gap formula."""
@@ -314,10 +325,6 @@ def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
     return (mode == "local" or bits > 8) and lane_low // 2 < -floor
 
 
-MATRIX_BYTES = 1 << 20
-"""Most bytes of a matrix file; the longest of Biopython's have 30 kB."""
-
-
 def load_matrix(source: Any, alphabet: Alphabet | None = None) -> Matrix:
     """Load a substitution matrix.
 
@@ -343,37 +350,12 @@ def load_matrix(source: Any, alphabet: Alphabet | None = None) -> Matrix:
     """
     if isinstance(source, (str, os.PathLike)):
         text = os.fsdecode(source)
-        if alphabet is not DNA and text.upper() in BLASTP_MATRICES:
+        if alphabet is not DNA and text.upper() in GAP_COSTS:
             return _shipped_matrix(text.upper())
-        if (read := _read_matrix(text)) is not None:
+        if (read := read_file(text)) is not None:
             return matrix_from_text(read, text, alphabet)
         return _biopythons_matrix(text, alphabet)
-    return matrix_from_table(_table_of(_entries(source)), "custom", alphabet)
-
-
-def _read_matrix(path: str) -> str | None:
-    """Return the text of a matrix file; None where a name is no file's."""
-    try:
-        if Path(path).is_dir() and not _is_path(path):
-            return None
-        with Path(path).open("rb") as file:
-            data = file.read(MATRIX_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:  # a name may be too long for a file, or hold a zero byte
-        if not _is_path(path) and not isinstance(error, PermissionError):
-            return None
-        problem = "is a directory" if isinstance(error, IsADirectoryError) else "cannot be read"
-        why = "" if isinstance(error, IsADirectoryError) else f" ({getattr(error, 'strerror', None) or error})"
-        raise InputError(f"matrix {path}: {problem}{why}, expected a file in NCBI's format") from error
-    if len(data) > MATRIX_BYTES or b"\0" in data:
-        what = "holds binary data" if b"\0" in data else f"is larger than {MATRIX_BYTES >> 20} MiB"
-        raise InputError(f"matrix {path}: {what}, expected text in NCBI's format")
-    return data.decode("utf-8-sig", errors="replace")
-
-
-def _is_path(name: str) -> bool:
-    return "/" in name or "\\" in name
+    return matrix_from_table(table_of(entries_of(source)), "custom", alphabet)
 
 
 def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
@@ -384,7 +366,7 @@ def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
     if name.upper() not in known:
         usable = usable_matrices(alphabet)
         close = difflib.get_close_matches(name.upper(), usable, n=2, cutoff=0.8)
-        if _is_path(name) or ("." in name and not close):
+        if is_path(name) or ("." in name and not close):
             raise OptionError("matrix", name, "a file in NCBI's format", "there is no such file; check its name")
         remedy = f"did you mean {' or '.join(close)}?" if close else ""
         raise OptionError("matrix", name, f"a file in NCBI's format or one of {', '.join(usable)}", remedy)
@@ -402,63 +384,21 @@ def usable_matrices(alphabet: Alphabet | None) -> tuple[str, ...]:
     """Return the names of the matrices that score an alphabet; of all alphabets for None."""
     from Bio.Align import substitution_matrices
 
-    usable = []
-    for name in sorted(substitution_matrices.load()):
+    usable = set() if alphabet is DNA else set(GAP_COSTS)
+    for name in substitution_matrices.load():
         try:
             _biopythons_matrix(name, alphabet)
         except InputError:
             continue
-        usable.append(name)
-    return tuple(usable)
+        usable.add(name)
+    return tuple(sorted(usable))
 
 
-def _entries(source: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs of letters, and scores, of an array or a mapping."""
-    letters, scores = None, source
-    if isinstance(source, Mapping):
-        yield from source.items()
-        return
-    if isinstance(source, np.ndarray) and hasattr(source, "alphabet"):
-        letters = source.alphabet
-    elif isinstance(source, tuple) and len(source) == 2:
-        letters, scores = source if isinstance(source[1], np.ndarray) else source[::-1]
-    if not isinstance(scores, np.ndarray) or not isinstance(letters, (str, list, tuple)):
-        raise OptionError(
-            "matrix", source, "a name, a file, a mapping of pairs of letters to scores, an array of Biopython's, or "
-            "letters with an array: ('ARND...', array)",
-        )  # fmt: skip
-    if scores.shape != (len(letters), len(letters)):
-        raise InputError(
-            f"matrix: got an array of shape {scores.shape} with {len(letters)} letters, expected a row and a column "
-            "for each letter"
-        )
-    for row, values in zip(letters, np.asarray(scores), strict=True):
-        yield from (((row, column), value) for column, value in zip(letters, values, strict=True))
-
-
-def _table_of(entries: Iterable[tuple[Any, Any]]) -> ScoreTable:
-    """Make a table of pairs and scores; what is given for one order of two letters stands for the other too."""
-    table: ScoreTable = {}
-    for pair, value in entries:
-        if not isinstance(pair, (tuple, str)) or [len(one) if isinstance(one, str) else 0 for one in pair] != [1, 1]:
-            raise InputError(
-                f"matrix: got {shown(pair)} as a pair of letters, expected two letters such as ('A', 'R')"
-            )
-        a, b = (str(letter).upper() for letter in pair)
-        if (a, b) in table:
-            raise InputError(f"matrix: got more than one score for {a} with {b}; case makes no difference")
-        try:
-            table[a, b] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"matrix: {a} with {b} scores {shown(value)}, expected a whole number") from None
-    return {**{(b, a): score for (a, b), score in table.items()}, **table}
-
-
-@lru_cache(maxsize=len(BLASTP_MATRICES))
+@lru_cache(maxsize=len(GAP_COSTS))
 def _shipped_matrix(name: str) -> Matrix:
     text = resources.files("swsearch").joinpath("matrices", f"{name}.txt").read_text(encoding="utf-8")
     matrix = matrix_from_text(text, name, PROTEIN)
-    return Matrix(name, PROTEIN, matrix.scores, published=True)
+    return Matrix(name, PROTEIN, matrix.scores, published=name in BLASTP_MATRICES)
 
 
 def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
@@ -478,40 +418,7 @@ def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
 
 def matrix_from_text(text: str, name: str, alphabet: Alphabet | None) -> Matrix:
     """Read a matrix in NCBI's format: a line of column letters, then one line per row; ``#`` begins a comment."""
-    columns: list[str] = []
-    rows: set[str] = set()
-    table: ScoreTable = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        fields = line.split("#")[0].split()
-        if not fields:
-            continue
-        place = f"matrix {name}: line {number}"
-        if not columns:
-            columns = [letter.upper() for letter in fields]
-            if any(len(letter) != 1 for letter in columns):
-                raise InputError(f"{place}: expected the column letters, got {shown(line.strip())}")
-            if len(set(columns)) < len(columns):
-                raise InputError(f"{place}: a column letter stands twice, expected each letter once")
-            continue
-        row, values = fields[0].upper(), fields[1:]
-        if len(row) != 1 or len(values) != len(columns):
-            raise InputError(
-                f"{place}: expected a row letter and {len(columns)} scores, got {len(values)} scores "
-                f"after {shown(fields[0])}"
-            )
-        if row in rows:
-            raise InputError(f"{place}: row {row} stands twice, expected each letter once")
-        rows.add(row)
-        for column, value in zip(columns, values, strict=True):
-            try:
-                table[row, column] = float(value)
-            except ValueError:
-                raise InputError(f"{place}: {shown(value)} is no score, expected a whole number") from None
-    if not table:
-        raise InputError(
-            f"matrix {name}: no matrix found, expected NCBI's format (column letters, then one row per letter)"
-        )
-    return matrix_from_table(table, name, alphabet)
+    return matrix_from_table(table_from_text(text, name), name, alphabet)
 
 
 def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *, biopythons: bool = False) -> Matrix:
@@ -553,47 +460,10 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
             )  # fmt: skip
     rule_over_table = biopythons and alphabet is PROTEIN
     kept = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
-    complete = _complete_protein(kept, core) if alphabet is PROTEIN else _complete_dna(kept)
+    complete = complete_protein(kept, core) if alphabet is PROTEIN else complete_dna(kept)
     scores = np.full((N_CODES, N_CODES), PAD_SCORE, dtype=np.int32)
     for i, a in enumerate(alphabet.letters):
         for j, b in enumerate(alphabet.letters):
             scores[i, j] = round(complete[a, b])
     scores.setflags(write=False)
     return Matrix(name, alphabet, scores)
-
-
-def _complete_protein(table: ScoreTable, core: str) -> ScoreTable:
-    """Add the letters that blastp knows by its rule: B, J, Z as the mean, X -1, U as C, O as X, ``*`` worst."""
-    worst = min(-1.0, *(table[a, b] for a in core for b in core))
-    alias = {"U": "C", "O": "X"}
-
-    def mean(a: str, b: str) -> float:
-        pairs = [table[x, y] for x in _AMBIGUOUS.get(a, a) for y in _AMBIGUOUS.get(b, b)]
-        return math.floor(sum(pairs) / len(pairs) + 0.5)
-
-    def score(a: str, b: str) -> float:
-        if (a, b) in table:
-            return table[a, b]
-        if (b, a) in table:
-            return table[b, a]
-        if "*" in (a, b):
-            return 1.0 if a == b else worst
-        a, b = alias.get(a, a), alias.get(b, b)
-        if (a, b) in table:
-            return table[a, b]
-        return -1.0 if "X" in (a, b) else mean(a, b)
-
-    return {(a, b): score(a, b) for a in PROTEIN.letters for b in PROTEIN.letters}
-
-
-def _complete_dna(table: ScoreTable) -> ScoreTable:
-    """Add U as T, and ambiguous bases as the mean over what they stand for."""
-
-    def score(a: str, b: str) -> float:
-        a, b = a.replace("U", "T"), b.replace("U", "T")
-        if (a, b) in table:
-            return table[a, b]
-        pairs = [table[x, y] for x in _AMBIGUOUS_BASES.get(a, a) for y in _AMBIGUOUS_BASES.get(b, b)]
-        return math.floor(sum(pairs) / len(pairs))
-
-    return {(a, b): score(a, b) for a in DNA.letters for b in DNA.letters}

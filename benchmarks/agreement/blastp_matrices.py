@@ -19,13 +19,7 @@ from pathlib import Path
 
 from benchmarks.support.common import arguments, command, finish, heading, need, table, version_of, write
 from swsearch.alphabet import PROTEIN
-from swsearch.scoring import BLASTP_MATRICES
-
-GAPS = {
-    "BLOSUM45": (14, 2), "BLOSUM50": (13, 2), "BLOSUM62": (11, 1), "BLOSUM80": (10, 1), "BLOSUM90": (10, 1),
-    "PAM30": (9, 1), "PAM70": (10, 1), "PAM250": (14, 2),
-}  # fmt: skip
-"""blastp's best-known gap costs; any that it accepts would do."""
+from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS
 
 FLANK = 60
 """Residues on either side: enough that no letter between them splits the alignment."""
@@ -41,7 +35,7 @@ def measured(matrix: str, folder: Path) -> Scores:
     left, right = ("".join(generator.choices(PROTEIN.letters[:20], k=FLANK)) for _ in range(2))
     records = [(f"r{place}", left + letter + right) for place, letter in enumerate(PROTEIN.letters)]
     fasta = write(folder / "letters.fasta", records)
-    gap_open, gap_extend = GAPS[matrix]
+    gap_open, gap_extend = GAP_COSTS[matrix]  # any that blastp accepts would do
     printed = command(
         "blastp", "-query", fasta, "-subject", fasta, "-matrix", matrix, "-gapopen", gap_open, "-gapextend",
         gap_extend, "-comp_based_stats", 0, "-seg", "no", "-max_hsps", 1,

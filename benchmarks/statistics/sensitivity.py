@@ -50,6 +50,7 @@ CONTENDERS = [
     Contender("mmseqs", "mmseqs2 -s 7.5", "mmseqs", "-s 7.5"),
     Contender("ssearch36", "ssearch36 BLOSUM50 10/2", "ssearch36"),
     Contender("ssearch36-62", "ssearch36 BLOSUM62 11/1", "ssearch36", "-s BP62 -f -11 -g -1"),
+    Contender("ours-sensitive", "swsearch --preset sensitive", "swsearch", "--preset sensitive"),
     Contender("ours-62-fitted", "swsearch BLOSUM62 11/1, fitted", "swsearch", "--statistics fitted"),
     Contender(
         "ours-50-fitted",

@@ -122,6 +122,18 @@ def statistics() -> str:
     return table(("matrix", "open/extend"), rows)
 
 
+def matrices() -> str:
+    """List the matrices that are shipped, with the gap costs that each has by default, and the presets."""
+    from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, PRESET_MATRICES
+
+    presets = {matrix: f"`{preset}`" for preset, matrix in PRESET_MATRICES.items()}
+    rows = [
+        (name, f"{gap_open}/{extend}", "yes" if name in BLASTP_MATRICES else "no", presets.get(name, ""))
+        for name, (gap_open, extend) in GAP_COSTS.items()
+    ]
+    return table(("matrix", "open/extend", "one of blastp's", "preset"), rows)
+
+
 def exit_codes() -> str:
     """List the exit codes of the errors, with what raises them."""
     from swsearch import errors
@@ -160,6 +172,7 @@ PARTS = {
     "formats": formats,
     "columns": columns,
     "statistics": statistics,
+    "matrices": matrices,
     "exit_codes": exit_codes,
 }
 """Every part, by its name."""

@@ -25,6 +25,8 @@ from swsearch.cli.options import (
     ModeName,
     ModeOption,
     OutputOption,
+    PresetName,
+    PresetOption,
     QuietOption,
     ThreadsOption,
     VerboseOption,
@@ -44,8 +46,8 @@ PairMatrixOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE",
-        help="Substitution matrix.",
-        show_default="BLOSUM62; for DNA match/mismatch",
+        help="Substitution matrix: a name or a file.",
+        show_default="the preset's, BLOSUM62; for DNA match/mismatch",
         rich_help_panel=SCORING,
     ),
 ]
@@ -63,7 +65,7 @@ PairGapOpenOption = Annotated[
         parser=whole(),
         metavar="N",
         help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
-        show_default="11; for DNA 10",
+        show_default="the matrix's own, 11 for BLOSUM62; for DNA 10",
         rich_help_panel=SCORING,
     ),
 ]
@@ -85,6 +87,9 @@ PairMemoryOption = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="Memory for tables on the CPU.", rich_help_panel=RUN)
 ]
 
+DNA_GAP_OPEN = 10
+"""Cost of opening a gap of DNA, where none is asked for."""
+
 FLUSH_AFTER = 0.5
 """Seconds after which what was found is written out, so that slow work is seen as it comes."""
 
@@ -99,11 +104,12 @@ def align_command(
     mode: ModeOption = ModeName.global_,
     free_ends: FreeEndsOption = None,
     alphabet: AlphabetOption = AlphabetName.protein,
+    preset: PresetOption = PresetName.default,
     matrix: PairMatrixOption = None,
     match: MatchOption = None,
     mismatch: MismatchOption = None,
     gap_open: PairGapOpenOption = None,
-    gap_extend: GapExtendOption = 1,
+    gap_extend: GapExtendOption = None,
     allow_dna: AllowDnaOption = False,
     outfmt: Annotated[
         str | None,
@@ -156,7 +162,7 @@ def align_command(
     budget = parse_size(memory, "memory")
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    scoring = pair_scoring(alphabet, matrix, match, mismatch, gap_open, gap_extend)
+    scoring = pair_scoring(alphabet, preset, matrix, match, mismatch, gap_open, gap_extend)
     queries, subjects = (_read(name, text, scoring, allow_dna, quiet) for name, text in (("A", a), ("B", b)))
     if pairs:
         _check_in_order(queries, subjects)
@@ -242,14 +248,16 @@ def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:
 
 def pair_scoring(
     alphabet: AlphabetName,
+    preset: PresetName,
     matrix: str | None,
     match: int | None,
     mismatch: int | None,
     gap_open: int | None,
-    gap_extend: int,
+    gap_extend: int | None,
 ) -> Scoring:
     """Make the scoring of a pair, checking which of its options go together."""
     from swsearch.alphabet import ALPHABETS
+    from swsearch.matrices import PRESET_MATRICES
     from swsearch.scoring import Scoring, dna_matrix, load_matrix
 
     simple = match is not None or mismatch is not None
@@ -257,9 +265,11 @@ def pair_scoring(
         raise InputError("--match and --mismatch go with --alphabet dna; for protein use --matrix")
     if simple and matrix is not None:
         raise InputError("--match and --mismatch cannot go with --matrix; use one or the other")
-    if alphabet is AlphabetName.dna and matrix is None:
-        chosen = dna_matrix(5 if match is None else match, -4 if mismatch is None else mismatch)
-    else:
-        chosen = load_matrix(matrix or "BLOSUM62", ALPHABETS[alphabet.value])
-    default_open = 11 if alphabet is AlphabetName.protein else 10
-    return Scoring(chosen, default_open if gap_open is None else gap_open, gap_extend)
+    if alphabet is AlphabetName.dna:
+        if preset is not PresetName.default:
+            raise InputError(f"--preset {preset.value} is for protein; for DNA use --match, --mismatch or --matrix")
+        simplest = (5 if match is None else match, -4 if mismatch is None else mismatch)
+        chosen = dna_matrix(*simplest) if matrix is None else load_matrix(matrix, ALPHABETS[alphabet.value])
+        return Scoring(chosen, DNA_GAP_OPEN if gap_open is None else gap_open, gap_extend)
+    chosen = load_matrix(PRESET_MATRICES[preset.value] if matrix is None else matrix, ALPHABETS[alphabet.value])
+    return Scoring(chosen, gap_open, gap_extend)

@@ -19,6 +19,7 @@ from swsearch.cli.options import (
     GpuMemoryOption,
     ModeName,
     ModeOption,
+    PresetName,
     ThreadsOption,
 )
 from swsearch.errors import OptionError
@@ -73,7 +74,7 @@ def bench_align(
     budget = parse_size(memory, "memory")
     threads = checked_threads(threads)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    scoring = pair_scoring(alphabet, None, None, None, None, 1)
+    scoring = pair_scoring(alphabet, PresetName.default, None, None, None, None, None)
     letters = scoring.matrix.alphabet
     if write is not None and write.exists() and not write.is_dir():
         raise OptionError("write", str(write), "a folder", "choose another name")

@@ -15,6 +15,7 @@ _TAXONOMY = "a database knows no taxonomy; list identifiers in a file for --incl
 _HEURISTIC = "it is not needed, because every subject is scored exactly and no words are looked for"
 _QUERIES = "the queries are the first argument: swsearch search QUERIES SUBJECTS"
 _SUBJECTS = "the database is the second argument: swsearch search QUERIES SUBJECTS"
+_SENSITIVE = "every subject is scored exactly; --preset sensitive has a matrix that finds more distant relatives"
 _COMPOSITION = "scores are not adjusted for composition; --statistics fitted fits E-values to the query's scores"
 _MASK = "low complexity is masked with --query-mask tantan and --subject-mask tantan, lower case with lower"
 
@@ -56,11 +57,12 @@ _TABLES: dict[str, dict[str, str]] = {
         _COMPOSITION: "comp-based-stats comp-bias-corr composition",
         _MASK: "seg masking mask soft-masking lcase-masking mask-lower-case mask-prob db-soft-mask db-hard-mask "
         "hardmask",
-        _HEURISTIC: "word-size threshold window-size xdrop-ungap xdrop-gap xdrop-gap-final xdrop task sensitive s "
-        "very-sensitive ultra-sensitive more-sensitive mid-sensitive sensitivity fast faster exhaustive iterate "
-        "swipe exhaustive-search num-iterations k-mer-per-seq spaced-kmer-mode ungapped-score min-ungapped-score "
-        "seed-cut algo index-chunks block-size culling-limit best-hit-overhang best-hit-score-edge use-sw-tback "
-        "prefilter-mode subject-besthit max-accept max-rejected ungapped",
+        _SENSITIVE: "sensitive s very-sensitive ultra-sensitive more-sensitive mid-sensitive sensitivity",
+        "no words are looked for; --preset short is for peptides, as blastp-short is": "task",
+        _HEURISTIC: "word-size threshold window-size xdrop-ungap xdrop-gap xdrop-gap-final xdrop fast faster "
+        "exhaustive iterate swipe exhaustive-search num-iterations k-mer-per-seq spaced-kmer-mode ungapped-score "
+        "min-ungapped-score seed-cut algo index-chunks block-size culling-limit best-hit-overhang "
+        "best-hit-score-edge use-sw-tback prefilter-mode subject-besthit max-accept max-rejected ungapped",
         "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width",
         "--sort chooses between E-value and score; sort the table as you like": "sorthits sorthsps",
         "cut the sequence beforehand; coordinates then count from the cut": "query-loc subject-loc",

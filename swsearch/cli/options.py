@@ -29,6 +29,14 @@ class AlphabetName(StrEnum):
     dna = "dna"
 
 
+class PresetName(StrEnum):
+    """Values of --preset."""
+
+    default = "default"
+    sensitive = "sensitive"
+    short = "short"
+
+
 class MaskName(StrEnum):
     """Values of --query-mask, and of --mask of db build."""
 
@@ -78,16 +86,43 @@ ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
 ]
+PresetOption = Annotated[
+    PresetName,
+    typer.Option(
+        help="Matrix and gap costs for a purpose: default is BLOSUM62 11/1, sensitive PFASUM60 15/1 (finds more "
+        "distant relatives), short PAM30 9/1 (peptides). --matrix, which brings its own gap costs, --gap-open and "
+        "--gap-extend go before it.",
+        rich_help_panel=SCORING,
+    ),
+]
 MatrixOption = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="Substitution matrix: a name or a file.", rich_help_panel=SCORING)
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Substitution matrix: a name or a file.",
+        show_default="the preset's, BLOSUM62",
+        rich_help_panel=SCORING,
+    ),
 ]
 GapOpenOption = Annotated[
-    int,
-    typer.Option(parser=whole(), metavar="N", help="A gap of k costs open + k * extend.", rich_help_panel=SCORING),
+    int | None,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="A gap of k costs open + k * extend.",
+        show_default="the matrix's own, 11 for BLOSUM62",
+        rich_help_panel=SCORING,
+    ),
 ]
 GapExtendOption = Annotated[
-    int,
-    typer.Option(parser=whole(), metavar="N", help="Cost of each residue of a gap.", rich_help_panel=SCORING),
+    int | None,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="Cost of each residue of a gap.",
+        show_default="the matrix's own, 1 for BLOSUM62",
+        rich_help_panel=SCORING,
+    ),
 ]
 AllowDnaOption = Annotated[
     bool,

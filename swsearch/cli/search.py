@@ -33,6 +33,8 @@ from swsearch.cli.options import (
     ModeOption,
     OutputFormatsOption,
     OutputsOption,
+    PresetName,
+    PresetOption,
     QuietOption,
     SortName,
     StatisticsName,
@@ -61,9 +63,10 @@ def search_command(
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
     mode: ModeOption = ModeName.local,
-    matrix: MatrixOption = "BLOSUM62",
-    gap_open: GapOpenOption = 11,
-    gap_extend: GapExtendOption = 1,
+    preset: PresetOption = PresetName.default,
+    matrix: MatrixOption = None,
+    gap_open: GapOpenOption = None,
+    gap_extend: GapExtendOption = None,
     evalue: Annotated[
         float | None,
         typer.Option(
@@ -189,9 +192,10 @@ def search_command(
     for doubt in filters.doubts():
         name, _, rest = doubt.partition(" ")
         say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")
+    scoring = _scoring(preset, matrix, gap_open, gap_extend)
     options = SearchOptions(
-        _scoring(matrix, gap_open, gap_extend), mode.value, max_hits, evalue, dbsize, statistics.value, filters,
-        max_alignments, query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
+        scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
+        query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     threads = checked_threads(threads, quiet)
@@ -211,11 +215,14 @@ def search_command(
             say(_summary(results.job, time.monotonic() - begun))
 
 
-def _scoring(matrix: str, gap_open: int, gap_extend: int) -> Scoring:
+def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:
+    """Return the matrix that is asked for, else the preset's, with the gap costs asked for, else the matrix's."""
     from swsearch.alphabet import PROTEIN
+    from swsearch.matrices import PRESET_MATRICES
     from swsearch.scoring import Scoring, load_matrix
 
-    return Scoring(load_matrix(matrix, PROTEIN), gap_open, gap_extend)
+    chosen = PRESET_MATRICES[preset.value] if matrix is None else matrix
+    return Scoring(load_matrix(chosen, PROTEIN), gap_open, gap_extend)
 
 
 def _read(path: str, options: SearchOptions) -> list[Query]:

@@ -1,0 +1,35 @@
+"""The matrices that are shipped: their names, the gap costs that go with each, and the presets that choose them."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
+"""Matrices that are shipped as blastp scores them."""
+
+GAP_COSTS = {
+    "BLOSUM45": (14, 2),
+    "BLOSUM50": (13, 2),
+    "BLOSUM62": (11, 1),
+    "BLOSUM80": (10, 1),
+    "BLOSUM90": (10, 1),
+    "PAM30": (9, 1),
+    "PAM70": (10, 1),
+    "PAM250": (14, 2),
+    "PFASUM60": (15, 1),
+    "VTML200": (14, 1),
+}
+"""Gap costs (open, extend) of each matrix that is shipped, where none are asked for: blastp's own defaults, and for
+PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt)."""
+
+OTHER_GAP_COSTS = GAP_COSTS["BLOSUM62"]
+"""Of every other matrix: nothing is known of it."""
+
+Preset = Literal["default", "sensitive", "short"]
+"""What a search is for: ``default`` is what blastp does, ``sensitive`` finds more distant relatives
+(benchmarks/results/preset.txt), ``short`` is what blastp-short takes for peptides."""
+
+PRESETS: tuple[Preset, ...] = get_args(Preset)
+
+PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}
+"""The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""
