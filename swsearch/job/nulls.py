@@ -95,7 +95,7 @@ class NullMaker:
         sums = self._sums(query, subjects, range(FIRST_COPIES))
         first = PairNulls(statistics, lengths, sums / float(FIRST_COPIES), bounds)
         chance = first.probabilities(scores)
-        matters = first.margins <= 3.0 / math.sqrt(FIRST_COPIES)  # three standard errors
+        matters = first.may_rise(3.0 / math.sqrt(FIRST_COPIES))  # three standard errors
         near = np.flatnonzero(matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit))
         more = self._sums(query, [subjects[k] for k in near.tolist()], range(FIRST_COPIES, ALL_COPIES))
         shuffled = first.shuffled.copy()

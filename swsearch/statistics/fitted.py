@@ -11,12 +11,13 @@ There are two steps:
 - `FittedStatistics` is a query's null: mean and variance of its scores with a fixed panel of random sequences of
   several lengths (`swsearch.statistics.random_sequences`), as functions of log length. It costs as much as a
   database of 800,000 residues. Subjects whose E-value by it is small enough become candidates.
-- `PairNulls` are those of the candidates. The mean of one is that of the query's scores with shuffled copies of this
-  subject, less a tolerance (`Spread`), where that is more than the panel's. So composition can only make an E-value
-  larger, and does so where it matters: an E-value within what compositions usually do is that of the query's null,
-  without the noise of few copies. With no tolerance, more relatives come after the first wrong hit (SCOPe). The
-  variance is the panel's: estimated from a pair's few copies it would put hits in an order of noise, and where it
-  follows the pair's mean, which is nearer to the truth for chance hits, relatives are lost, too.
+- `PairNulls` are those of the candidates. The mean of one is the panel's, raised where the query scores more with
+  shuffled copies of this subject (`Spread.rise`): in full where that is much more, and hardly where it is within what
+  compositions usually do. So composition can only make an E-value larger, and small differences, which are in part
+  the noise of few copies, do not change the order of hits; in full always, they let fewer relatives come before the
+  first wrong hit (SCOPe). The variance is the panel's: estimated from a pair's few copies it would put hits in an
+  order of noise, and where it follows the pair's mean, which is nearer to the truth for chance hits, relatives are
+  lost, too.
 
 Scores are held to a Gumbel distribution in local and semi-global mode, the extreme of many local possibilities, and
 in global mode to Pearson's type III with the panel's skewness, about a third. ``benchmarks/results/calibration.txt``
@@ -55,31 +56,43 @@ class Spread:
     short : float
         The variance is divided by the square of 1 + ``short`` / query length: a short query leaves no room for a long
         tail.
-    tolerance : float
-        Standard deviations by which a pair's mean may be above the panel's before it counts.
+    full : float
+        Standard deviations above the panel's from which a pair's mean counts in full.
     """
 
     base: float
     short: float
-    tolerance: float
+    full: float
 
     def share(self, query_length: int) -> float:
         """Return the variance over the panel's."""
         tail = 1.0 + self.short / max(query_length, 1)
         return self.base / (tail * tail)
 
+    def rise(self, above: FloatArray) -> FloatArray:
+        """Return by how much a pair's null is raised, shape (n,), where its mean is so much above the panel's.
+
+        Both in standard deviations: nothing below 0, the square over ``full`` up to ``full``, and then all of it.
+        """
+        positive = np.maximum(above, 0.0)
+        rise: FloatArray = np.where(positive < self.full, positive * positive / max(self.full, 1e-9), positive)
+        return rise
+
 
 SPREADS: dict[Mode, Spread] = {
-    "local": Spread(1.27, 1.5, 0.9),
-    "global": Spread(1.2, 0.0, 0.45),
+    "local": Spread(1.24, 1.5, 3.0),
+    "global": Spread(1.0, 0.0, 2.0),
     "semiglobal": Spread(1.35, 6.0, 0.0),
 }
 """Chosen with shuffled, reversed, biased, long and short queries that the benchmarks do not use, and in local mode
-with SCOPe's domains: tolerances of 0, 0.3, 0.6, 1 and 1.3 deviations of the panel find 0.21, 0.29, 0.38, 0.43 and
-0.44 percentage points more relatives before the first wrong hit than published statistics do."""
+with SCOPe's domains: ``full`` of 0, 2, 3 and 4 finds 0.21, 0.32, 0.39 and 0.41 percentage points more relatives
+before the first wrong hit than published statistics do; 4 has more chance hits of queries of biased composition."""
 
 LEAST_VARIANCE = 1 / 12
 """Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
+
+MATTERS = 0.2
+"""Standard deviations by which a null has to rise to matter: 1.3 fold in terms of E-values."""
 
 LEAST_SHAPE = 9
 """Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
@@ -258,15 +271,27 @@ class PairNulls:
 
     def __post_init__(self) -> None:
         means, variances = self.statistics.at(self.lengths)
-        tolerance = SPREADS[self.statistics.fit.mode].tolerance * np.sqrt(variances)
-        object.__setattr__(self, "means", np.maximum(means, self.shuffled - tolerance))
+        deviations = np.sqrt(variances)
+        raised = means + deviations * self._spread.rise((self.shuffled - means) / deviations)
+        object.__setattr__(self, "means", raised)
         object.__setattr__(self, "variances", variances)
 
     @property
-    def margins(self) -> FloatArray:
-        """By how much the copies' mean would have to be larger to count, shape (n,), float64, in deviations."""
-        tolerance = SPREADS[self.statistics.fit.mode].tolerance
-        return (self.means - self.shuffled) / np.sqrt(self.variances) + tolerance
+    def _spread(self) -> Spread:
+        return SPREADS[self.statistics.fit.mode]
+
+    def may_rise(self, error: float) -> npt.NDArray[np.bool_]:
+        """Say of which pairs, shape (n,), composition matters, if their copies' means were larger by an error.
+
+        Parameters
+        ----------
+        error : float
+            Standard deviations.
+        """
+        means = self.statistics.at(self.lengths)[0]
+        above = (self.shuffled - means) / np.sqrt(self.variances)
+        rises: npt.NDArray[np.bool_] = self._spread.rise(above + error) > MATTERS
+        return rises
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -135,15 +135,16 @@ def test_evalues_of_pairs_are_the_number_of_subjects_times_the_probability(mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_composition_counts_beyond_the_tolerance_and_never_helps(mode):
+def test_composition_counts_where_it_is_unusual_and_never_helps(mode):
     null = made_up(mode, n_sequences=50)
     mean, variance = (values[0] for values in null.at(np.array([256])))
-    deviation, tolerance = math.sqrt(variance), SPREADS[mode].tolerance
-    steps = np.array([-20.0, -1.0, 0.0, tolerance - 0.1, tolerance + 0.1, 4.0])
-    pairs = PairNulls(null, np.full(6, 256), mean + steps * deviation, np.ones(6))
+    deviation, full = math.sqrt(variance), SPREADS[mode].full
+    above = np.array([-20.0, -1.0, 0.0, full / 2, full, full + 2])
+    pairs = PairNulls(null, np.full(6, 256), mean + above * deviation, np.ones(6))
     assert pairs.variances == pytest.approx(np.full(6, variance))
-    assert pairs.means == pytest.approx(mean + np.maximum(steps - tolerance, 0) * deviation)
-    assert pairs.margins == pytest.approx(np.maximum(tolerance - steps, 0))
+    assert pairs.means == pytest.approx(mean + np.array([0, 0, 0, full / 4, full, full + 2]) * deviation)
+    assert pairs.may_rise(0.0).tolist() == [False, False, False, full > 1, full > 0, True]
+    assert pairs.may_rise(25.0).all()
     scores = np.full(6, round(mean + 9 * deviation))
     assert (pairs.evalues(scores, 300_000) >= null.evalues(scores, QUERY, pairs.lengths, 300_000)).all()
 
