@@ -93,7 +93,7 @@ def search(query=UNIT, subjects=(REPEATS, ("other", "PPGG" + UNIT)), **options):
 
 
 def test_a_hit_has_them_with_their_own_statistics():
-    result = search()
+    result = search(statistics="published")
     hit = next(hit for hit in result.hits if hit.subject_id == "repeats")
     assert [hsp.pair.cigar_string for hsp in hit.hsps] == ["18M", "15M", "12M"]
     assert hit.hsps[0].score == hit.score
@@ -103,8 +103,8 @@ def test_a_hit_has_them_with_their_own_statistics():
         assert hsp.evalue == pytest.approx(expected)
         assert hsp.evalue <= 1e-3
         assert hsp.bit_score == result.statistics.bit_score(hsp.score)
-    assert [len(each.hsps) for each in search(max_alignments=2).hits] == [2, 1]
-    assert [len(each.hsps) for each in search(max_alignments=1).hits] == [1, 1]
+    assert [len(each.hsps) for each in search(statistics="published", max_alignments=2).hits] == [2, 1]
+    assert [len(each.hsps) for each in search(statistics="published", max_alignments=1).hits] == [1, 1]
     copy = pickle.loads(pickle.dumps(hit))
     assert copy.may_have_several
     assert numbers(hsp.pair for hsp in copy.hsps) == numbers(hsp.pair for hsp in hit.hsps)
@@ -128,8 +128,29 @@ def test_filters_apply_to_each():
     }
 
 
+@pytest.mark.parametrize("evalue", [1e-4, 10.0])
+def test_all_alignments_of_a_hit_have_evalues_of_its_own_null(evalue):
+    result = search(statistics="fitted", evalue=evalue)
+    hit = next(hit for hit in result.hits if hit.subject_id == "repeats")
+    assert len(hit.hsps) > 2
+    scores, evalues = zip(*((hsp.score, hsp.evalue) for hsp in hit.hsps), strict=True)
+    assert (hit.score, hit.evalue, hit.bit_score) == (scores[0], evalues[0], hit.hsps[0].bit_score)
+    assert list(evalues) == sorted(evalues)
+    assert evalues[-1] <= evalue
+    assert all(hsp.evalue_published > 0 for hsp in hit.hsps)
+    # z-scores are counted in the same standard deviations from the same mean
+    slope, start = np.polyfit(scores, [hsp.z_score for hsp in hit.hsps], 1)
+    assert [hsp.z_score for hsp in hit.hsps] == pytest.approx([slope * score + start for score in scores])
+    # one alignment that scores as much with the same subject has the same E-value, asked for more or not
+    alone = search(statistics="fitted", evalue=evalue, max_alignments=1)
+    assert [(each.score, each.evalue) for each in alone.hits] == [(each.score, each.evalue) for each in result.hits]
+    more = search(statistics="fitted", evalue=100 * evalue, max_alignments=50)
+    wider = next(each for each in more.hits if each.subject_id == "repeats")
+    assert [each.evalue for each in wider.hsps if each.evalue <= evalue][:9] == list(evalues)
+
+
 def test_without_statistics_any_score_will_do():
-    hit = search(scoring=Scoring(gap_open=3), evalue=None, max_alignments=50).hits[0]
+    hit = search(statistics="none", evalue=None, max_alignments=50).hits[0]
     assert len(hit.hsps) > 3
     assert hit.hsps[-1].score >= 1
     assert {hsp.evalue for hsp in hit.hsps} == {None}

@@ -15,6 +15,9 @@ from swsearch.engines.base import ChunkPlan, Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
+from swsearch.inputs import Query
+from swsearch.job.job import SearchJob
+from swsearch.job.options import SearchOptions
 from swsearch.scoring import MODES
 from swsearch.statistics.karlin_altschul import statistics_for
 
@@ -71,10 +74,27 @@ def scores(database, queries):
     return {mode: swsearch.score(letters, database, mode=mode, engine="cpu") for mode in MODES}
 
 
-def expected(result, row, lengths, options):
+@pytest.fixture(scope="module")
+def fitted(database, queries, scores):
+    """E-values of all pairs, each by a null of its own, by mode and query: what no search needs to make."""
+    made = {}
+    with CpuEngine() as engine:
+        for mode in MODES:
+            asked = [Query(f"query_{k}", "", codes) for k, codes in enumerate(queries, 1)]
+            job = SearchJob(asked, database, engine, SearchOptions(swsearch.Scoring(), mode))
+            subjects = [database.codes(k) for k in range(database.n_subjects)]
+            for query, null, row in zip(asked, job._nulls.of_queries(asked), scores[mode], strict=True):
+                nulls = job._nulls.of_pairs(query, null, row.astype(np.int64), subjects, 1.0)
+                made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
+    return made
+
+
+def expected(result, row, lengths, options, evalues_of_pairs):
     """Put all subjects in order, one by one."""
     evalues = np.zeros(len(row))
-    if result.statistics is not None:
+    if evalues_of_pairs is not None:
+        evalues = evalues_of_pairs
+    elif result.statistics is not None:
         with np.errstate(divide="ignore"):
             evalues = result.statistics.evalues(
                 row, result.query_length, np.maximum(lengths, 1), result.effective_residues
@@ -94,14 +114,15 @@ def expected(result, row, lengths, options):
     ),
     ids=lambda part: "-".join(map(str, part.values())) if isinstance(part, dict) else part,
 )
-def test_the_best_are_the_best_in_the_order(database, queries, scores, monkeypatch, options, plan):
+def test_the_best_are_the_best_in_the_order(database, queries, scores, fitted, monkeypatch, options, plan):
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: PLANS[plan])
     letters = [PROTEIN.decode(codes) for codes in queries]
     for evalue in {"none": [{}]}.get(options["statistics"], [{}, {"evalue": 1e4}]):
         found = swsearch.search(letters, database, engine="cpu", **options, **evalue)
         for result, row in zip(found, scores[options["mode"]], strict=True):
             listed = [(hit.score, hit.subject_index) for hit in result.hits]
-            assert listed == expected(result, row, database.lengths, {**options, **evalue})
+            own = fitted.get((options["mode"], result.query_id)) if options["statistics"] == "fitted" else None
+            assert listed == expected(result, row, database.lengths, {**options, **evalue}, own)
             assert options["sort"] == "score" or result.statistics is None or _ascending(result)
 
 
@@ -141,7 +162,7 @@ def test_thresholds_rise_with_the_hits_and_know_lengths(database, queries, monke
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1))
     monkeypatch.setattr(CpuEngine, "find", watched)
     query = PROTEIN.decode(queries[1])
-    list(swsearch.search(query, database, engine="cpu", max_hits=5, evalue=1e6))
+    list(swsearch.search(query, database, engine="cpu", max_hits=5, evalue=1e6, **PUBLISHED))
     tables, least = [table for table, _ in asked], [bound for _, bound in asked]
     assert len({id(table) for table in tables}) == 1, "a table is brought to a device once"
     assert len(set(tables[0][1:].tolist())) > 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from swsearch.blocks import Chunk
 from swsearch.engines.base import Candidates
-from swsearch.job.ranking import Ranked, Rating, TopHits, best_by_fit, rank
+from swsearch.job.ranking import Ranked, Rating, TopHits, rank
 
 SCORED = st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 10**6)), unique_by=lambda each: each[1], max_size=40)
 """Few different scores, so that most are ties."""
@@ -153,21 +153,3 @@ def test_only_what_is_allowed_is_kept():
         top = TopHits(np.ones(2, dtype=np.int64), 5, np.array([True, False, True]), rating)
         add(top, [(5, 0), (9, 1), (8, 2)])
         assert listed(top.ranked) == [(8, 2), (5, 0)]
-
-
-class Fitted:
-    """Statistics whose E-value falls by a tenth for each unit of score, and a bound that lets some more through."""
-
-    query_length = 10
-
-    def least_scores(self, evalue, longest, database_residues):
-        return np.full(longest + 1, int(-np.log10(evalue)) - 2)
-
-    def evalues(self, scores, query_length, subject_lengths, database_residues):
-        assert query_length == self.query_length
-        return 10.0 ** -np.asarray(scores, dtype=float)
-
-
-def test_the_evalue_has_the_last_word():
-    scores, lengths = np.array([3, 9, 4, 2, 5], dtype=np.int32), np.full(5, 30)
-    assert best_by_fit(scores, lengths, Fitted(), 1e-4, 150).tolist() == [1, 2, 4]

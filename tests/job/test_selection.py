@@ -14,6 +14,7 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
+from swsearch.job.filters import HitFilters
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
@@ -81,7 +82,14 @@ def test_nothing_does_not_merge():
         merge([])
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "global", "statistics_method": "none"}, {"distribution": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"statistics_method": "published"},
+        {"mode": "global", "statistics_method": "none"},
+        {"statistics_method": "published", "distribution": True},
+    ],
+)
 def test_what_parts_of_a_database_select_merges_into_what_the_whole_selects(options):
     generator = np.random.default_rng(5)
     subjects = [PROTEIN.decode(random_codes(generator, n, 20)) for n in generator.integers(1, 60, 90)]
@@ -108,3 +116,35 @@ def test_what_parts_of_a_database_select_merges_into_what_the_whole_selects(opti
         assert len(expected.candidates)
         assert equal(merge(found), expected)
         assert equal(merge(found[::-1]), expected)
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_parts_merge_before_their_candidates_have_nulls_of_their_own(mode):
+    generator = np.random.default_rng(6)
+    subjects = [PROTEIN.decode(random_codes(generator, n, 20)) for n in generator.integers(1, 60, 90)]
+    queries = read_queries([subjects[5], subjects[40] + subjects[41]], PROTEIN)
+    with Database.from_records(subjects) as database, CpuEngine(1) as engine:
+
+        def job_of(*names):
+            chosen = SearchOptions(Scoring(), mode, max_hits=20, filters=HitFilters(include_ids=names or None))
+            return SearchJob(queries, database, engine, chosen)
+
+        def select(job):
+            return job.select(queries, LoadedDatabase(engine, database, job.plan, job.reader.mask))
+
+        names = [database.identifier(k) for k in range(database.n_subjects)]
+        whole = job_of()
+        parts = [select(job_of(*names[first::3])) for first in range(3)]
+        for query, expected, *found in zip(queries, select(whole), *parts, strict=True):
+            merged = merge(found)
+            assert len(expected.candidates) > max(len(each.candidates) for each in found)
+            assert merged.nulls is None
+            assert equal(merged, expected)
+            assert equal(merge(found[::-1]), expected)
+            results = [whole.result(query, each) for each in (merged, expected)]
+            assert results[0].hits == results[1].hits
+            assert results[0].hits[0].evalue < 1e-6
+            rated = whole._rater.rated(query, merged, whole.reader.scored)
+            assert len(rated.nulls) == len(rated.candidates)
+            with pytest.raises(ValueError, match="no nulls of their own yet"):
+                merge([rated, rated])
