@@ -61,7 +61,9 @@ def test_scores_of_the_other_modes(pyplot, examples, mode):
 
 def test_scores_without_statistics_or_hits(pyplot):
     result = next(
-        swsearch.search("WWWWW", [("a", "AAAA"), ("b", "")], scoring=Scoring(gap_open=3), distribution=True)
+        swsearch.search(
+            "WWWWW", [("a", "AAAA"), ("b", "")], scoring=Scoring(gap_open=3), statistics="none", distribution=True
+        )
     )
     axes = result.plot_scores()
     axes.figure.canvas.draw()

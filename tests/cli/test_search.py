@@ -1,15 +1,20 @@
 """What ``swsearch search`` says beside its results."""
 
+import re
+
+import numpy as np
 import pytest
 
+import swsearch
 from support.command_line import run
 
+AMINO = "ACDEFGHIKLMNPQRSTVWY"
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
 
 @pytest.fixture
 def few(tmp_path):
-    """Some subjects, too few for a fit."""
+    """Two subjects."""
     path = tmp_path / "few.fasta"
     path.write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n")
     return path
@@ -17,12 +22,25 @@ def few(tmp_path):
 
 @pytest.mark.parametrize("options", [["--mode", "global"], ["--statistics", "fitted"], ["--gap-open", "3"]])
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
-def test_why_there_are_no_evalues_is_told_however_quiet(few, options, quiet):
-    done = run("search", few, few, *options, *quiet, "--outfmt", "6 evalue")
-    assert (done.returncode, set(done.stdout.split())) == (0, {"nan"})
-    first, *others = done.stderr.splitlines()
-    assert first.startswith("swsearch: 2 of 2 queries: no E-values: ")
-    assert bool(others) != bool(quiet)
+def test_why_there_are_no_evalues_is_told_however_quiet(tmp_path, few, options, quiet):
+    odd = tmp_path / "odd.fasta"
+    odd.write_text(f">nothing\n>one\n{SEQUENCE}\n")
+    done = run("search", odd, few, *options, *quiet, "--outfmt", "6 qseqid evalue")
+    assert done.returncode == 0
+    evalues = {query: float(evalue) for query, evalue in map(str.split, reversed(done.stdout.splitlines()))}
+    assert evalues["one"] < 1e-9
+    assert str(evalues.get("nothing", "nan")) == "nan"
+    said = done.stderr.splitlines()
+    told = "swsearch: 1 of 2 queries: no E-values: the query has no residues; hits are ranked by score"
+    assert said.count(told) == 1
+    assert (len(said) > 2) != bool(quiet)
+
+
+def test_few_subjects_have_evalues(few):
+    for mode in ("local", "global", "semiglobal"):
+        done = run("search", few, few, "--mode", mode, "--quiet", "--max-hits", "1", "--outfmt", "6 evalue")
+        assert done.stderr == ""
+        assert all(float(evalue) < 1e-9 for evalue in done.stdout.split())
 
 
 def test_where_none_were_asked_for_that_is_told_too(few):
@@ -43,7 +61,39 @@ def test_warnings_are_told_however_quiet(tmp_path, few):
         "swsearch: warning: --min-identity 0.5 is 0.5 %; if 50 % are meant, give 50",
         "swsearch: warning: --min-query-coverage 1 is 1 %; if 100 % are meant, give 100",
         f"swsearch: warning: {odd}: 1 queries have no residues, such as 'nothing'",
+        "swsearch: 1 of 2 queries: no E-values: the query has no residues; hits are ranked by score",
     ]
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_what_composition_explains_is_told_once_for_each_query(tmp_path, quiet):
+    """Published statistics take runs of few kinds of residues for relatives; shuffled they score as much."""
+    generator = np.random.default_rng(15)
+    queries, subjects = tmp_path / "runs.fasta", tmp_path / "others.fasta"
+
+    def rich(n):
+        letters = np.where(
+            generator.random(n) < 0.8, generator.choice(list("EK"), n), generator.choice(list(AMINO), n)
+        )
+        return "".join(letters)
+
+    queries.write_text(f">charged\n{rich(200)}\n>plain\n{SEQUENCE}\n>also\n{rich(150)}\n")
+    subjects.write_text("".join(f">s{k}\n{rich(300)}\n" for k in range(20)) + f">itself\n{SEQUENCE}\n")
+    done = run("search", queries, subjects, *quiet, "--outfmt", "6 qseqid sseqid evalue evalue_published")
+    assert done.returncode == 0
+    told = [line for line in done.stderr.splitlines() if "by published statistics" in line]
+    assert [line.split("'")[1] for line in told] == ["charged", "also"]
+    for line in told:
+        assert re.match(
+            r"swsearch: query '\w+': \d+ subjects? ha(ve|s) E <= 1e-06 by published statistics and ", line
+        )
+        assert "composition explains most of it" in line
+    if quiet:
+        assert done.stderr.splitlines() == told
+    assert "published statistics and" not in run("search", queries, subjects, "--statistics", "published").stderr
+    results = {result.query_id: result for result in swsearch.search(queries, subjects, engine="cpu")}
+    assert [f"swsearch: {results[name].doubt}" for name in ("charged", "also")] == told
+    assert not results["plain"].doubt
 
 
 def test_a_size_of_the_database_as_people_write_it(few):

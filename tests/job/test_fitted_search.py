@@ -192,7 +192,9 @@ def test_dbsize_scales_evalues(examples, sample, found, mode):
 
 def test_only_a_query_without_residues_has_no_evalues_and_the_reason_is_given():
     subjects = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("d", "")]
-    result, other = swsearch.search([("none", ""), "MKVLAAGIVGWW"], subjects, mode="global", evalue=1e-9, engine="cpu")
+    result, other = swsearch.search(
+        [("none", ""), "MKVLAAGIVGWW"], subjects, mode="global", evalue=1e-9, engine="cpu"
+    )
     assert result.statistics is None
     assert result.why_no_statistics == "no E-values: the query has no residues; hits are ranked by score"
     assert [(hit.subject_id, hit.evalue, hit.z_score) for hit in result.hits[:2]] == [
@@ -208,9 +210,7 @@ def test_only_a_query_without_residues_has_no_evalues_and_the_reason_is_given():
 
 def test_fitted_evalues_are_reported_beside_published_ones(examples, sample, found):
     queries = examples / "data" / "queries.fasta"
-    published = swsearch.search(
-        queries, sample, statistics="published", evalue=1e9, max_hits=10_000, engine="cpu"
-    )
+    published = swsearch.search(queries, sample, statistics="published", evalue=1e9, max_hits=10_000, engine="cpu")
     for result in published:
         hits = {hit.subject_index: hit for hit in result.hits}
         beside = found["local"][result.query_id].hits
@@ -259,12 +259,18 @@ def test_local_formats_show_bits_and_both_evalues(examples, sample):
     assert frame["evalue_published"].dtype == "float64"
 
 
-@pytest.mark.parametrize(("mode", "name"), [("global", "Pearson's type III distribution"), ("semiglobal", "Gumbel distribution")])
+@pytest.mark.parametrize(
+    ("mode", "name"), [("global", "Pearson's type III distribution"), ("semiglobal", "Gumbel distribution")]
+)
 def test_every_format_names_the_statistics(examples, sample, mode, name):
     queries = examples / "data" / "queries.fasta"
     results = list(swsearch.search(queries, sample, statistics="fitted", mode=mode, max_hits=3, engine="cpu"))
     commented = text_of(results, "7")
-    assert commented.count(f"# Note: E-values: {name}") == commented.count("# Note: fit: random sequences of the query's length score ") == 5
+    assert (
+        commented.count(f"# Note: E-values: {name}")
+        == commented.count("# Note: fit: random sequences of the query's length score ")
+        == 5
+    )
     assert [len(query) for query in SearchIO.parse(io.StringIO(commented), "blast-tab", comments=True)] == [3] * 5
     pairwise = text_of(results, "0")
     assert pairwise.count(f"Note: E-values: {name}") == 5

@@ -124,12 +124,12 @@ def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
 def test_sorting(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
     heading(driver, "Length").click()
-    lengths = [int(text.replace(",", "")) for text in column(driver, 8)]
+    lengths = [int(text.replace(",", "")) for text in column(driver, 9)]
     assert lengths == sorted((hit.subject_length for hit in found[0].hits), reverse=True)
     (head,) = all_of(driver, "th[aria-sort]")
     assert head.get_attribute("aria-sort") == "descending"
     heading(driver, "Length").click()
-    assert [int(text.replace(",", "")) for text in column(driver, 8)] == lengths[::-1]
+    assert [int(text.replace(",", "")) for text in column(driver, 9)] == lengths[::-1]
     assert one(driver, "th[aria-sort]").get_attribute("aria-sort") == "ascending"
     heading(driver, "E-value").click()
     assert [float(text) for text in column(driver, 5)] == sorted(float(text) for text in column(driver, 5))
@@ -156,13 +156,16 @@ def test_filtering(opened: Any, found: list[Any]) -> None:
     assert not one(driver, ".filters button[title]").is_enabled()
 
 
-@pytest.mark.parametrize("options", [{}, {"query_mask": "tantan", "subject_mask": "tantan", "statistics": "fitted"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"statistics": "published"}, {"query_mask": "tantan", "subject_mask": "tantan", "statistics": "fitted"}],
+)
 def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, options: Any) -> None:
     subjects = examples / "data" / "swissprot_sample.fasta.gz"
     *_, result = swsearch.search(examples / "data" / "queries.fasta", subjects, engine="cpu", **options)
     driver = opened(report("html", result))
     shown = result.hits[0].pair.query_row()
-    assert shown.isupper() != bool(options)
+    assert shown.isupper() == (options["statistics"] == "published")
     for place in (0, len(result.hits) - 1):
         hit = result.hits[place]
         button = all_of(driver, ".open-hit")[place]
@@ -180,7 +183,7 @@ def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, 
         assert (top, middle, bottom) == hit.pair.rows()
         said = one(driver, "tr.detail").text
         assert f"identities {hit.identities}/" in said
-        assert ("by published statistics" in said) == bool(options)
+        assert ("by published statistics" in said) == (options["statistics"] == "fitted")
         assert lines[0].split()[1] == str(hit.pair.query_start + 1)
         assert lines[-3].split()[-1] == str(hit.pair.query_end)
         assert lines[-1].split()[-1] == str(hit.pair.subject_end)

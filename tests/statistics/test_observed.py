@@ -53,7 +53,17 @@ def test_what_is_expected_is_about_what_is_there(database, queries, mode):
         assert np.abs(below - np.cumsum(found.expected)).max() < 0.15 * database.n_subjects
 
 
-@pytest.mark.parametrize("options", [{}, {"scoring": Scoring(gap_open=3)}, {"evalue": 1e-5, "max_hits": 7}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "global"},
+        {"mode": "semiglobal", "sort": "score"},
+        {"statistics": "published"},
+        {"scoring": Scoring(gap_open=3)},
+        {"evalue": 1e-5, "max_hits": 7},
+    ],
+)
 def test_the_hits_are_those_of_a_search_without_it(database, queries, options):
     def run(distribution):
         found = swsearch.search(queries, database, distribution=distribution, **options)
@@ -68,10 +78,10 @@ def test_it_is_kept_only_when_asked_for(database, queries):
 
 
 def test_without_statistics_there_is_no_expectation(database, queries):
-    found = swsearch.search(queries, database, scoring=Scoring(gap_open=2), distribution=True)
+    found = swsearch.search(queries, database, statistics="none", distribution=True)
     for result in found:
-        if result.statistics is None:
-            assert result.distribution.expected is None
+        assert result.statistics is None
+        assert result.distribution.expected is None
         assert result.distribution.n_subjects == database.n_subjects
 
 
