@@ -15,8 +15,8 @@ _TAXONOMY = "a database knows no taxonomy; list identifiers in a file for --incl
 _HEURISTIC = "it is not needed, because every subject is scored exactly and no words are looked for"
 _QUERIES = "the queries are the first argument: swsearch search QUERIES SUBJECTS"
 _SUBJECTS = "the database is the second argument: swsearch search QUERIES SUBJECTS"
+_COMPOSITION = "E-values know the composition of both sequences; --statistics published has those that do not"
 _SENSITIVE = "every subject is scored exactly; --preset sensitive has a matrix that finds more distant relatives"
-_COMPOSITION = "scores are not adjusted for composition; --statistics fitted fits E-values to the query's scores"
 _MASK = "low complexity is masked with --query-mask tantan and --subject-mask tantan, lower case with lower"
 
 _SHARED = {

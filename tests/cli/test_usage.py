@@ -119,7 +119,10 @@ def refusal(ended):
         ("--exhaustive-search", "it is not needed"),
         ("-word_size 3", "it is not needed"),
         ("-seg yes", "--query-mask tantan"),
-        ("-comp_based_stats 0", "scores are not adjusted for composition"),
+        (
+            "-comp_based_stats 0",
+            "E-values know the composition of both sequences; --statistics published",
+        ),
         ("-db x", "the database is the second argument"),
         ("-query x", "the queries are the first argument"),
         ("--fats", "swsearch search has no option --fats; swsearch search --help lists what there is"),

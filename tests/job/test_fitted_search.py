@@ -320,7 +320,7 @@ def ranks(values):
 def test_global_scores_and_z_scores_are_ggsearchs(examples, sample, tmp_path):
     """It looks only at subjects of 80 to 125 % of the query's length, with one mean and variance for all of them.
 
-    So ours differ by what shuffled copies of each subject say, and ours count every subject, theirs a tenth to a fifth.
+    So ours differ by what shuffled copies of each subject say, and count every subject, not a tenth to a fifth.
     """
     theirs = peer_hits("ggsearch36", examples, tmp_path)
     everything = {"mode": "global", "evalue": 1e9, "max_hits": 10_000}

@@ -132,7 +132,7 @@ def test_sorting(opened: Any, found: list[Any]) -> None:
     assert [int(text.replace(",", "")) for text in column(driver, 9)] == lengths[::-1]
     assert one(driver, "th[aria-sort]").get_attribute("aria-sort") == "ascending"
     heading(driver, "E-value").click()
-    assert [float(text) for text in column(driver, 5)] == sorted(float(text) for text in column(driver, 5))
+    assert [float(text) for text in column(driver, 6)] == sorted(float(text) for text in column(driver, 6))
 
 
 def test_filtering(opened: Any, found: list[Any]) -> None:
