@@ -49,6 +49,8 @@ COMMANDS = [
     f"{SEARCH} {FEW} -o hits.arrow",
     f"{SEARCH} --statistics fitted {FEW}",
     f"{SEARCH} --statistics fitted {FEW} --outfmt jsonl --dbsize 1000000",
+    f"{SEARCH} --statistics published {FEW}",
+    f"{SEARCH} --statistics published --max-alignments 4 {FEW} --outfmt 0",
     f"{SEARCH} --statistics none {FEW} --outfmt 0",
     f"{SEARCH} --mode global {FEW} --outfmt 5",
     f"{SEARCH} --mode semiglobal {FEW} --outfmt jsonl",

@@ -31,6 +31,9 @@ from swsearch.job.options import SearchOptions
 MAX_HITS = 10
 """Hits of a query, as in the command."""
 
+SCANNED = SearchOptions(Scoring(), max_hits=MAX_HITS, statistics_method="published")
+"""What scans the database and no more: without scores with random and shuffled sequences, which are the CPU's."""
+
 STREAMED_MEMORY = 100 << 20
 """GPU memory where the database does not fit."""
 
@@ -118,7 +121,7 @@ class Scan:
 
     def __init__(self, engine: Engine, database: Database, queries: Sequence[Query]) -> None:
         self.engine = engine
-        self.job = SearchJob(queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+        self.job = SearchJob(queries, database, engine, SCANNED)
         self._loaded = LoadedDatabase(engine, database, self.job.plan)
 
     def run(self, queries: Sequence[Query]) -> Seconds:
@@ -222,7 +225,7 @@ def load(setup: Setup) -> dict[str, Any]:
             marks = [begun, time.perf_counter()]
             with Database.open(setup.database_path) as database:
                 marks.append(time.perf_counter())
-                job = SearchJob(setup.queries, database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+                job = SearchJob(setup.queries, database, engine, SCANNED)
                 loaded = LoadedDatabase(engine, database, job.plan)
                 marks.append(time.perf_counter())
                 for chunk in loaded:
@@ -335,7 +338,7 @@ def memory(setup: Setup) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, limit in (("resident", None), ("streamed", STREAMED_MEMORY)):
         with setup.engine(limit) as engine:
-            job = SearchJob(setup.queries, setup.database, engine, SearchOptions(Scoring(), max_hits=MAX_HITS))
+            job = SearchJob(setup.queries, setup.database, engine, SCANNED)
             note = job.plan.note
             plan = getattr(engine, "memory_plan", None)
             found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": note}

@@ -50,11 +50,11 @@ def parse(text: str, columns: list[str]) -> Printed:
 
 
 def swsearch_hits(queries: Path, subjects: Path, folder: Path, evalue: float) -> Printed:
-    """Run ``swsearch search`` for every hit up to an E-value."""
+    """Run ``swsearch search`` for every hit up to an E-value by published statistics, which the others print too."""
     output = folder / "swsearch.tsv"
     swsearch(
         "search", queries, subjects, "--outfmt", f"6 std {EXTRA}", "--max-hits", 10**6, "--evalue", evalue,
-        "-o", output, "--quiet",
+        "--statistics", "published", "-o", output, "--quiet",
     )  # fmt: skip
     return parse(output.read_text(), COLUMNS)
 

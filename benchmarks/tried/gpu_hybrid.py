@@ -122,7 +122,7 @@ class Hybrid:
         workload = Workload(database.residue_bytes, database.lengths, [[len(query.codes) for query in queries]])
         self.plan: ChunkPlan = gpu.plan(workload)
         cpu.plan(workload)
-        options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS)
+        options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS, statistics_method="published")
         job = SearchJob(queries, database, gpu, options)
         self._thresholds = Thresholds([job.least.of(len(query.codes)) for query in queries], [None] * len(queries))
         self._groups = {engine: prepare(engine, queries, Recurrence(options.scoring, MODE)) for engine in (gpu, cpu)}

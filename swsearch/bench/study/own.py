@@ -38,7 +38,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
     database = Database.from_records((f"s{n}", PROTEIN.decode(one)) for n, one in enumerate(timer.subjects))
     with GpuEngine(device=device) as engine, database:
         queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
-        # hits above a threshold where that is known beforehand, not fitted after all is scored
+        # hits above a threshold where that is known beforehand; scores with shuffled sequences are not timed
         method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
         job = SearchJob(
             queries, database, engine, SearchOptions(scoring, max_hits=MAX_HITS, statistics_method=method)

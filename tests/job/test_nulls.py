@@ -1,0 +1,152 @@
+"""Nulls of pairs: an E-value follows from the pair and the number of subjects alone."""
+
+import numpy as np
+import pytest
+
+import swsearch
+from support.cases import random_codes
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.inputs import Query
+from swsearch.job import nulls as module
+from swsearch.job.nulls import COPIES_OF_ALL, COPIES_OF_LIKELY, COPIES_OF_NEAR, NullMaker
+from swsearch.job.shuffled import scores_with_copies, shuffled_chunk
+from swsearch.masking import masked_codes
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import MODES, Scoring
+from swsearch.statistics.fitted import Fit
+
+
+def drawn(seed, *lengths):
+    generator = np.random.default_rng(seed)
+    return [PROTEIN.decode(random_codes(generator, n, 20)) for n in lengths]
+
+
+def related(letters, seed, share=0.5):
+    """Change a share of the residues."""
+    generator = np.random.default_rng(seed)
+    codes = PROTEIN.encode(letters).copy()
+    changed = generator.random(len(codes)) < share
+    codes[changed] = random_codes(generator, int(changed.sum()), 20)
+    return PROTEIN.decode(codes)
+
+
+def hits(query, subjects, **options):
+    (result,) = swsearch.search(query, subjects, **{"engine": "cpu", **options})
+    return {hit.subject_id: hit for hit in result.hits}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_subject_alone_has_an_evalue(mode):
+    (query,) = drawn(1, 120)
+    (alone,) = hits(query, [("alone", related(query, 2))], mode=mode).values()
+    assert 0 < alone.evalue < 1e-6
+    (stranger,) = hits(query, [("stranger", drawn(3, 120)[0])], mode=mode).values()
+    assert 0.01 < stranger.evalue <= 1  # of one subject there is at most one such hit
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_pair_has_the_same_evalue_in_every_database_for_its_size(mode):
+    query, *strangers = drawn(4, 90, *range(40, 160, 4))
+    pair = ("pair", related(query, 5, 0.7))
+    relatives = [(f"r{k}", related(query, 10 + k, 0.3)) for k in range(25)]
+    databases = {
+        "alone": [pair],
+        "of strangers": [*((f"s{k}", letters) for k, letters in enumerate(strangers)), pair],
+        "of relatives": [pair, *relatives],
+        "with what is empty": [("none", ""), pair, ("nothing", "")],
+    }
+    evalues = {}
+    for name, records in databases.items():
+        with Database.from_records(records) as database:
+            n_subjects = np.count_nonzero(database.lengths)
+            own = hits(query, database, mode=mode, evalue=1e3)["pair"]
+            scaled = hits(query, database, mode=mode, evalue=1e5, dbsize=50 * database.n_residues)["pair"]
+            evalues[name] = own.evalue / n_subjects
+            assert scaled.evalue == pytest.approx(50 * own.evalue, rel=1e-12)
+            assert (scaled.z_score, scaled.bit_score) == (own.z_score, own.bit_score)
+    assert list(evalues.values()) == pytest.approx([evalues["alone"]] * len(databases), rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", ["Q" * 60, "SP" * 40, "MK" + "QQQPQQQQH" * 12])
+def test_what_is_identical_is_never_lost(query, mode):
+    """Every shuffled copy of a run of one residue is the run itself."""
+    others = [(f"s{k}", letters) for k, letters in enumerate(drawn(6, *[100] * 30))]
+    found = hits(query, [*others, ("itself", query), ("other", query[:-1])], mode=mode, max_hits=1)
+    assert list(found) == ["itself"]
+    assert found["itself"].evalue < 1e-20
+
+
+def test_the_threshold_and_other_candidates_change_no_evalue():
+    query, *strangers = drawn(7, 150, *[150] * 60)
+    subjects = [*strangers, *(related(query, k, 0.8) for k in range(20))]
+    everything = hits(query, subjects, evalue=1e6)
+    assert len(everything) == 80
+    for options in ({}, {"evalue": 1e-3}, {"max_hits": 3}, {"min_score": 40}, {"sort": "score"}, {"threads": 1}):
+        found = hits(query, subjects, **options)
+        assert found
+        assert all(everything[name].evalue == hit.evalue for name, hit in found.items()), options
+
+
+def test_masked_residues_are_shuffled_as_what_they_count_as():
+    query = "MKVLAAGIVGWWHHKDEFRTYPCNQSMKVLAAGIVG"
+    subject = "MKVLAAGIVGWWhhkdefrtypcnqsmkvlAAGIVG"
+    masked = hits(query, [("one", subject)], subject_mask="lower")["one"]
+    codes = masked_codes(PROTEIN.encode(subject.upper()), [(12, 30)])
+    assert masked.evalue == hits(query, [("one", PROTEIN.decode(codes))])["one"].evalue
+    assert masked.evalue > hits(query, [("one", subject)])["one"].evalue
+
+
+def maker(mode="local", threads=2):
+    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
+
+
+def codes_of(*letters):
+    return [PROTEIN.encode(each) for each in letters]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_means_are_those_of_the_copies(mode):
+    query, near, far, none = drawn(8, 70, 80, 90, 64)
+    asked, made = Query("q", "", PROTEIN.encode(query)), maker(mode)
+    (null,) = made.of_queries([asked])
+    subjects = codes_of(near, far, none, query)
+    scores = np.array([60, -500, 30, 370], dtype=np.int64)
+    found = made.of_pairs(asked, null, scores, subjects, 1e-3)
+    profile = made.recurrence.scoring.profile(asked.codes)
+    with CpuEngine(1) as engine:
+        chunk = shuffled_chunk(subjects, range(COPIES_OF_NEAR), 1)
+        every = scores_with_copies(engine, [profile], made.recurrence, chunk)[0].reshape(4, COPIES_OF_NEAR)
+    for row, mean in zip(every, found.means.tolist(), strict=True):
+        assert mean in [row[:n].mean() for n in (COPIES_OF_ALL, COPIES_OF_LIKELY, COPIES_OF_NEAR)]
+    assert found.bounds[:3].tolist() == [1.0] * 3
+    assert found.bounds[3] < 1e-60
+    # a pair that is no hit by a few copies is given up; with a wide limit all copies count
+    assert found.means[1] == every[1, :COPIES_OF_ALL].mean()
+    wide = made.of_pairs(asked, null, scores, subjects, 1.0)
+    assert wide.means[:3] == pytest.approx(every[:3].mean(axis=1))
+
+
+def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypatch):
+    query, *letters = drawn(9, 100, *range(20, 200, 9))
+    asked, subjects = Query("q", "", PROTEIN.encode(query)), codes_of(*letters)
+    scores = np.full(len(subjects), 35, dtype=np.int64)
+
+    def means(threads):
+        made = maker(threads=threads)
+        (null,) = made.of_queries([asked])
+        return null, made.of_pairs(asked, null, scores, subjects, 0.1).means.tolist()
+
+    expected = means(1)
+    assert means(2) == expected
+    monkeypatch.setattr(module, "MOST_RESIDUES", 700)
+    assert means(2) == expected
+
+
+def test_a_query_without_residues_has_no_null():
+    empty, full = Query("e", "", PROTEIN.encode("")), Query("f", "", PROTEIN.encode("MKV"))
+    made = maker().of_queries([empty, full, empty])
+    assert [null is None for null in made] == [True, False, True]
+    assert module._parts([]) == []
