@@ -136,13 +136,7 @@ def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sam
         ):
             everything, threshold = found[mode][result.query_id].hits, evalue or 10
             kept = [hit for hit in everything if hit.evalue <= threshold][:max_hits]
-            assert len(result.hits) <= max_hits
-            assert result.hits == [hit for hit in everything if hit in result.hits]
-            # a few that are near the threshold are given up for what the query's null or the first copies say
-            lost = [hit for hit in kept if hit not in result.hits]
-            assert len(lost) <= len(kept) / 5
-            assert all(hit.evalue > threshold / 10 for hit in lost)
-            assert all(hit.evalue <= threshold for hit in result.hits)
+            assert result.hits == kept
     for result in found[mode].values():
         keys = [(hit.evalue, -hit.score, hit.subject_index) for hit in result.hits]
         assert keys == sorted(keys)
