@@ -305,16 +305,12 @@ def peer_hits(program, examples, folder):
     return hits
 
 
-def ranks(values):
-    return np.argsort(np.argsort(values))
-
-
 @pytest.mark.peer
 @pytest.mark.skipif(shutil.which("ggsearch36") is None, reason="ggsearch36 is not installed")
-def test_global_scores_and_z_scores_are_ggsearchs(examples, sample, tmp_path):
+def test_what_ggsearch_is_sure_of_is_found_in_global_mode(examples, sample, tmp_path):
     """It looks only at subjects of 80 to 125 % of the query's length, with one mean and variance for all of them.
 
-    So ours differ by what shuffled copies of each subject say, and count every subject, not a tenth to a fifth.
+    So only scores are alike, and what is sure; it counts a tenth to a fifth of the subjects, and ours counts all.
     """
     theirs = peer_hits("ggsearch36", examples, tmp_path)
     everything = {"mode": "global", "evalue": 1e9, "max_hits": 10_000}
@@ -324,11 +320,6 @@ def test_global_scores_and_z_scores_are_ggsearchs(examples, sample, tmp_path):
         pairs = [(values, ours[subject]) for (name, subject), values in theirs.items() if name == query]
         assert len(pairs) > 50
         assert [score for (score, *_), _ in pairs] == [hit.score for _, hit in pairs]
-        z_scores = np.array([(z_score, hit.z_score) for (_, z_score, _), hit in pairs])
-        assert np.corrcoef(ranks(z_scores[:, 0]), ranks(z_scores[:, 1]))[0, 1] > 0.5, query
-        # not the relatives, whose z-scores are as large as the deviation is small
-        near = z_scores[z_scores[:, 0] < 5]
-        assert np.abs(near[:, 0] - near[:, 1]).mean() < 1, query
         ratios = [hit.evalue / evalue for (_, _, evalue), hit in pairs if 0.01 < evalue < 50]
         assert 1 < np.median(ratios) < 30, query
         assert all(hit.evalue < 1e-6 for (_, _, evalue), hit in pairs if evalue < 1e-6)
