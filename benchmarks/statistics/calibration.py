@@ -1,14 +1,15 @@
-"""Compare the chance hits that E-values promise with those found, for several scoring systems and all modes.
+"""Compare the chance hits that E-values promise with those found: five classes of queries, all modes, four scorings.
 
-Queries are sequences of Swiss-Prot with their residues shuffled, or reversed: they have no relatives, so that every
-hit is one of chance, and on average there should be E of them per query with an E-value of at most E. Shuffled
-residues are the null that E-values promise; reversed sequences keep runs of few kinds of residues, which resemble
-those of unrelated proteins. For each scoring system its statistics are judged, and in local mode those of maximum
-likelihood beside them (`likely_gumbel.py`).
+Queries are made of proteins of Swiss-Prot so that they have no relatives (`chance_queries.py`): every hit is one of
+chance, and on average there should be E of them per query with an E-value of at most E. swsearch's statistics are
+judged, and beside them other programs with statistics of their own: blastp with its defaults, which adjust for
+composition, and ssearch36, ggsearch36 and glsearch36, all with BLOSUM62 11/1.
 
-Needs: mmseqs2-examples, or any proteins as --subjects; Swiss-Prot; for the plot, matplotlib. Two cores take a
-quarter of an hour; with --keep the scores are kept for the next time.
-Run:   python -m benchmarks.statistics.calibration --queries uniprot_sprot.fasta [--first 1000] [--engine gpu]
+Needs: Swiss-Prot; mmseqs2-examples, or any proteins as --subjects; ncbi-blast+ and fasta3, unless --sources leaves
+them out; for the plot, matplotlib. Two cores take an hour, half of it for the other programs; with --keep each search
+is kept for the next time.
+Run:   python -m benchmarks.statistics.calibration --queries uniprot_sprot.fasta --seed SEED [--first 100]
+           [--long 40] [--sources fitted,published] [--classes short,long] [--modes local] [--engine gpu]
            [--keep FOLDER] [--out benchmarks/results/calibration.txt]
        python -m benchmarks.statistics.calibration --draw benchmarks/results/calibration.json
 --out also writes the counts (.json) and, with matplotlib, the plot (.png) beside the text. --draw only draws the plot
@@ -17,34 +18,39 @@ again, beside the counts.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-import swsearch
-from benchmarks.statistics.calibration_scores import SEED, Scores, System, null_queries, score_all
-from benchmarks.statistics.likely_gumbel import fit_likely
-from benchmarks.support.common import Records, arguments, finish, read, residues, table, version_of
-from swsearch.statistics.fitted import Fit, FitError, fit_scores
-from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.regression import Lengths
+from benchmarks.statistics.chance_queries import CLASSES, draw_classes
+from benchmarks.support.common import Records, arguments, finish, heading, need, read, residues, table
+from benchmarks.support.evalues import FASTA_PROGRAMS, OURS, Searches, System, by_query, kept_in
+from benchmarks.support.timing import say
+from swsearch.errors import SwsearchError
+from swsearch.scoring import Mode, Scoring
 
 LEVELS = tuple(float(f"{10**exponent:.3g}") for exponent in np.arange(-2, 1.01, 0.25))
 SHOWN = (0.01, 0.1, 1.0, 10.0)
-LOWEST = 0.05
-"""Share of the queries, those of the least entropy of composition, that are set aside in the table's last column."""
 
-LongArray = npt.NDArray[np.int64]
-Evalues = Callable[[npt.NDArray[np.int32], int], npt.NDArray[np.float64]]
-"""Of a query's scores with every subject, and its length; `FitError` if there are none."""
+COSTS = (("BLOSUM62", 11, 1), ("BLOSUM45", 10, 3), ("PAM70", 10, 1), ("PFASUM60", 12, 2))
+"""Matrix and gap costs; constants are published for the first three."""
+
+WANTED = (0.2, 1.5), 0.03
+"""What is aimed at: chance hits per query of E <= 1 between these, and of E <= 0.01 at most this."""
+
+MORE = 3
+"""How many times as many queries, of another seed, say whether what is not as wanted stays so."""
+
+SOURCES = (*OURS, "blastp", *FASTA_PROGRAMS.values())
+"""What E-values come from."""
 
 
 @dataclass(frozen=True)
@@ -56,81 +62,89 @@ class Row:
     system : System
         Scoring and mode.
     kind : str
-        Shuffled or reversed.
-    statistics : str
+        Class of the queries.
+    source : str
         Where E-values come from.
     counts : ndarray, shape (n_queries, n_levels), int64
-        Hits at each of `LEVELS`; queries that allowed no fit are missing.
-    ordinary : ndarray, shape (n_queries,), bool
-        Queries that are not among those of the least entropy.
+        Hits at each of `LEVELS`.
     """
 
     system: System
     kind: str
-    statistics: str
-    counts: LongArray
-    ordinary: npt.NDArray[np.bool_]
+    source: str
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        """Mode and scoring."""
+        return f"{self.system.mode} {self.system.costs}"
+
+    def mean(self, level: float) -> float:
+        """Return hits per query at a level."""
+        return float(self.counts[:, LEVELS.index(level)].mean())
+
+    def error(self, level: float) -> float:
+        """Return the standard error of `mean`."""
+        counts = self.counts[:, LEVELS.index(level)]
+        return float(counts.std(ddof=1)) / math.sqrt(len(counts)) if len(counts) > 1 else math.nan
 
     def cells(self) -> list[str]:
         """Return the row of the table."""
-        at = [LEVELS.index(level) for level in SHOWN]
-        means, one = self.counts.mean(axis=0), LEVELS.index(1.0)
-        error = self.counts[:, one].std(ddof=1) / math.sqrt(len(self.counts))
         return [
-            self.system.name, self.kind, self.statistics, f"{len(self.counts):,}", *(f"{means[k]:.3g}" for k in at),
-            f"{error:.2g}", str(self.counts[:, one].max()), f"{self.counts[self.ordinary, one].mean():.3g}",
+            self.name, self.kind, self.source, f"{len(self.counts):,}",
+            *(f"{self.mean(level):.3g}" for level in SHOWN),
+            *(f"{self.error(level):.2g}" for level in (0.01, 1.0)), str(self.counts[:, LEVELS.index(1.0)].max()),
         ]  # fmt: skip
 
+    def summary(self) -> str:
+        """Return the two means that are judged, with their errors."""
+        means = (f"{self.mean(level):.3g} ± {self.error(level):.2g} at {level:g}" for level in (1.0, 0.01))
+        return ", ".join(means)
 
-def entropy(letters: str) -> float:
-    """Return the entropy of a sequence's composition, in bits."""
-    return -sum(n / len(letters) * math.log2(n / len(letters)) for n in Counter(letters).values())
-
-
-def judged_statistics(system: System, lengths: npt.NDArray[np.int32]) -> Iterator[tuple[str, Evalues]]:
-    """Yield the statistics that are judged, by name."""
-    size = int(lengths.sum())
-    published = statistics_for(system.scoring, system.mode)
-    if published is not None:
-        yield "published", lambda scores, length: published.evalues(scores, length, lengths, size)
-    fit = Fit(system.mode, system.scoring.gap_extend, len(lengths), size)
-    by_length = Lengths(lengths)
-    yield (
-        f"fitted, {fit.distribution.name.split(' distribution')[0]}",
-        lambda scores, length: fit_scores(fit, length, by_length, scores).evalues(scores, length, lengths, size),
-    )
-    if system.mode == "local":
-        yield "maximum likelihood", lambda scores, _: fit_likely(scores, lengths).evalues(scores, lengths)
+    def is_as_wanted(self) -> bool:
+        """Whether it is within `WANTED`."""
+        (least, most), rare = WANTED
+        return least <= self.mean(1.0) <= most and self.mean(0.01) <= rare
 
 
-def judge(
-    system: System, kind: str, queries: Records, lengths: npt.NDArray[np.int32], scores: Scores
-) -> Iterator[Row]:
-    """Count the hits of each query with each statistics."""
-    entropies = np.array([entropy(letters) for _, letters in queries])
-    limit = np.quantile(entropies, LOWEST)
-    for name, evalues_of in judged_statistics(system, lengths):
-        counts, ordinary = [], []
-        for (_, letters), row, bits in zip(queries, scores, entropies, strict=True):
-            try:
-                evalues = np.sort(evalues_of(row, len(letters)))
-            except FitError:
-                continue
-            counts.append(np.searchsorted(evalues, LEVELS, side="right"))
-            ordinary.append(bits > limit)
-        yield Row(system, kind, name, np.array(counts), np.array(ordinary))
+def systems(modes: list[Mode]) -> tuple[list[System], list[str]]:
+    """Return what is judged, and what is missing here."""
+    found, missing = [], []
+    for matrix, gap_open, gap_extend in COSTS:
+        try:
+            scoring = Scoring(matrix, gap_open, gap_extend)  # type: ignore[arg-type]
+        except SwsearchError:
+            missing.append(f"{matrix} {gap_open}/{gap_extend}")
+            continue
+        found += [System(scoring, mode) for mode in modes]
+    return sorted(found, key=lambda system: modes.index(system.mode)), missing
 
 
-def as_json(rows: list[Row], what: str, date: str) -> dict[str, Any]:
+def judge(searches: Searches, queries: dict[str, Records], judged: list[System], sources: list[str]) -> Iterator[Row]:
+    """Count the hits of each class, in every mode, with every scoring and each source of E-values."""
+    for system in judged:
+        for kind, records in queries.items():
+            for source in [*system.statistics(), *system.peers()]:
+                if source not in sources:
+                    continue
+                begun = time.perf_counter()
+                evalues = by_query(searches.found(source, records, system), len(records))
+                counts = np.array([np.searchsorted(each, LEVELS, side="right") for each in evalues])
+                row = Row(system, kind, source, counts)
+                say(f"{' '.join(row.cells())}; {time.perf_counter() - begun:.1f} s")
+                yield row
+
+
+def as_json(rows: list[Row], what: str) -> dict[str, Any]:
     """Return what the plot shows, and what it was measured with."""
     lines = [
         {
-            "scoring": row.system.name, "queries": row.kind, "statistics": row.statistics,
+            "mode": row.system.mode, "scoring": row.system.costs, "queries": row.kind, "statistics": row.source,
             "searches": len(row.counts), "hits": row.counts.sum(axis=0).tolist(),
         }
         for row in rows
     ]  # fmt: skip
-    return {"about": {"date": date, "what": what}, "levels": LEVELS, "rows": lines}
+    return {"about": {"what": what}, "levels": LEVELS, "rows": lines}
 
 
 def draw(stored: Path) -> None:
@@ -143,45 +157,85 @@ def draw(stored: Path) -> None:
     save(json.loads(stored.read_text(encoding="utf-8")), stored.with_suffix(".png"))
 
 
-def main() -> None:
+def judge_again(searches: Searches, queries: dict[str, Records], rows: list[Row]) -> list[tuple[Row, Row]]:
+    """Return the fitted rows that are not as wanted, each with what it is for other and more queries."""
+    outside = [row for row in rows if row.source == "fitted" and not row.is_as_wanted()]
+    return [(row, *judge(searches, {row.kind: queries[row.kind]}, [row.system], [row.source])) for row in outside]
+
+
+def report(rows: list[Row], again: list[tuple[Row, Row]], what: str, missing: list[str]) -> list[str]:
+    """Return the text."""
+    (least, most), rare = WANTED
+    columns = ["mode and scoring", "queries", "statistics", "searches", *(f"E <= {level:g}" for level in SHOWN)]
+    lines = [
+        *heading(__file__, ["numpy", "blastp", "ssearch36"]),
+        what,
+        "",
+        *(f"{kind}: {about}." for kind, about in CLASSES.items()),
+        "",
+        "Chance hits per query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be.",
+        "Then the standard errors of the means at 0.01 and 1, and the most that one query had of E <= 1. blastp with",
+        "its defaults (composition adjusted), the programs of the FASTA package with their own statistics, all with",
+        "BLOSUM62 11/1; ggsearch36 compares only subjects of 80 to 125 % of the query's length.",
+        "",
+        *table([*columns, "error at 0.01", "error at 1", "most"], (row.cells() for row in rows)),
+        "",
+        f"Fitted, and outside {least} to {most} at E <= 1, or above {rare} at E <= 0.01: {len(again)} rows. Each",
+        f"again, with {MORE} times as many queries of the next seed:",
+        *(f"  {row.name}, {row.kind}: {row.summary()}; again: {other.summary()}" for row, other in again),
+    ]
+    return lines + [f"Not here, and left out: {name}" for name in missing]
+
+
+def parsed() -> argparse.Namespace:
+    """Read the command line."""
+
+    def names(known: tuple[str, ...]) -> Any:
+        def chosen(text: str) -> list[str]:
+            wanted = text.split(",")
+            if not set(wanted) <= set(known):
+                raise argparse.ArgumentTypeError(f"expected some of {','.join(known)}")
+            return wanted
+
+        return chosen
+
     parser = arguments(__doc__)
-    parser.set_defaults(first=1000)
-    parser.add_argument("--others", type=int, default=1000, help="queries but for the first scoring, %(default)s")
+    parser.set_defaults(first=100)
+    parser.add_argument("--long", type=int, default=40, help="queries of the class long, default %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn, default %(default)s")
+    modes = tuple(get_args(Mode))
+    for option, known in (("--sources", SOURCES), ("--classes", tuple(CLASSES)), ("--modes", modes)):
+        parser.add_argument(option, type=names(known), default=list(known), help=f"some of {','.join(known)}")
     parser.add_argument("--engine", default="cpu", help="what scores, default %(default)s")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where scores are kept, or found")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where each search is kept, or found")
     parser.add_argument("--draw", type=Path, metavar="FILE.json", help="measure nothing: draw these counts again")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parsed()
     if options.draw is not None:
         draw(options.draw)
         return
+    need(*(source for source in options.sources if source not in OURS))
     subjects = [each for each in read(options.subjects) if each[1]]
-    queries = null_queries(read(options.queries), options.first)
-    lengths = np.array([len(letters) for _, letters in subjects], dtype=np.int32)
-    rows: list[Row] = []
-    with swsearch.Database.from_records(subjects) as database:
-        for system, kind, scores in score_all(database, queries, options.others, options.engine, options.keep):
-            rows += judge(system, kind, queries[kind][: len(scores)], lengths, scores)
-    columns = ["scoring", "queries", "statistics", "searches", *(f"E <= {level:g}" for level in SHOWN)]
+    proteins = read(options.queries)
+    queries = draw_classes(proteins, options.first, options.long, options.seed)
+    queries = {kind: records for kind, records in queries.items() if kind in options.classes}
+    others = draw_classes(proteins, MORE * options.first, MORE * options.long, options.seed + 1)
+    judged, missing = systems(options.modes)
+    with kept_in(options.keep) as folder, Searches(subjects, folder, options.engine) as searches:
+        rows = list(judge(searches, queries, judged, options.sources))
+        again = judge_again(searches, others, rows)
     what = (
-        f"{len(subjects):,} subjects, {residues(subjects):,} residues; {options.first:,} queries, "
-        f"{residues(queries['shuffled']):,} residues, {options.others:,} but for the first scoring; seed {SEED}"
+        f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; "
+        f"{options.queries.name}: {options.first:,} queries of each class, "
+        f"{options.long:,} long ones, seed {options.seed}"
     )
-    date = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    lines = [
-        f"benchmarks/statistics/calibration.py, {date}",
-        ", ".join(version_of(name) for name in ("swsearch", "numpy")),
-        f"{options.subjects.name}, {options.queries.name}: {what}",
-        "",
-        "Chance hits per query with an E-value of at most 0.01, 0.1, 1 and 10: that is how many there should be.",
-        "Then, of E <= 1: the standard error of the mean, the most that one query had, and the mean without the",
-        "twentieth of the queries whose composition has the least entropy.",
-        "",
-        *table([*columns, "error", "most", "ordinary"], (row.cells() for row in rows)),
-    ]
-    finish(lines, options.out)
+    finish(report(rows, again, what, missing), options.out)
     if options.out is not None:
         stored = options.out.with_suffix(".json")
-        stored.write_text(json.dumps(as_json(rows, what, date)) + "\n", encoding="utf-8")
+        stored.write_text(json.dumps(as_json(rows, what)) + "\n", encoding="utf-8")
         draw(stored)
 
 

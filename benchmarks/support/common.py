@@ -58,16 +58,19 @@ def arguments(documentation: str, *, files: bool = True) -> argparse.ArgumentPar
     return parser
 
 
-def read(path: Path, first: int | None = None) -> Records:
-    """Read a FASTA file, plain or gzipped, independently of swsearch."""
+def read_titles(path: Path) -> Records:
+    """Read a FASTA file, plain or gzipped, independently of swsearch: whole headers, and residues."""
     from Bio.SeqIO.FastaIO import SimpleFastaParser
 
     if not path.is_file():
         sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
-        parsed = SimpleFastaParser(stream)
-        records = [(title.split(maxsplit=1)[0], letters.upper()) for title, letters in parsed]
-    return records[:first]
+        return [(title, letters.upper()) for title, letters in SimpleFastaParser(stream)]
+
+
+def read(path: Path, first: int | None = None) -> Records:
+    """Read a FASTA file as `read_titles` does, identifiers without descriptions."""
+    return [(title.split(maxsplit=1)[0], letters) for title, letters in read_titles(path)][:first]
 
 
 def write(path: Path, records: Iterable[tuple[str, str]]) -> Path:

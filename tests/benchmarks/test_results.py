@@ -73,7 +73,7 @@ def test_the_plotted_counts_are_those_of_the_calibration_table() -> None:
     at = [stored["levels"].index(level) for level in levels]
     found = [
         [
-            row["scoring"], row["queries"], row["statistics"], f"{row['searches']:,}",
+            f"{row['mode']} {row['scoring']}", row["queries"], row["statistics"], f"{row['searches']:,}",
             *(f"{row['hits'][place] / row['searches']:.3g}" for place in at),
         ]
         for row in stored["rows"]
