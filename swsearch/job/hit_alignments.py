@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from swsearch.alignment import PairAlignment
@@ -54,7 +54,7 @@ class SubjectReader:
 
     def masked(self, subject: int) -> list[tuple[int, int]]:
         """Return the runs that are scored as X, 0-based and half-open."""
-        return self.database.masked(subject, self.mask)
+        return [] if self.mask == "none" else self.database.masked(subject, self.mask)
 
     def scored(self, subject: int) -> ByteArray:
         """Return a subject's codes, shape (length,), uint8, X where they are masked."""
@@ -75,11 +75,14 @@ class HitSequences:
         The query.
     subject : int
         The subject's place in the input.
+    scored : ndarray, shape (n,), uint8, or None
+        Its codes, X where they are masked, if they are at hand; otherwise they are read.
     """
 
     reader: SubjectReader
     query: Query
     subject: int
+    scored: ByteArray | None = field(default=None, repr=False, compare=False)
 
     def __call__(self) -> PairAlignment:
         """Align them on the CPU."""
@@ -89,7 +92,7 @@ class HitSequences:
 
     def codes(self) -> tuple[ByteArray, ByteArray]:
         """Return the query's and the subject's codes, each of shape (n,), uint8, X where they are masked."""
-        return self.query.codes, self.reader.scored(self.subject)
+        return self.query.codes, self.reader.scored(self.subject) if self.scored is None else self.scored
 
     def shown(self, pair: PairAlignment) -> PairAlignment:
         """Give an alignment of these codes the letters that it is shown with, where something is masked."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.alphabet import ByteArray
 from swsearch.inputs import Query
 from swsearch.job.further import Further
 from swsearch.job.hit_alignments import HitSequences, SubjectReader, align_together
@@ -48,9 +49,12 @@ class HitMaker:
     least: LeastScores
     threads: int
 
-    def hits(self, query: Query, selection: Selection) -> list[Hit]:
-        """Return the hits of a query, best first: as many as are asked for, of those that pass the filters."""
-        make, best, nulls = _QueryHits(self, query, selection).make, selection.candidates, selection.nulls
+    def hits(self, query: Query, selection: Selection, seen: Mapping[int, ByteArray]) -> list[Hit]:
+        """Return the hits of a query, best first: as many as are asked for, of those that pass the filters.
+
+        Of subjects that were seen already the codes, as they were scored, are given by place in the input.
+        """
+        make, best, nulls = _QueryHits(self, query, selection, seen).make, selection.candidates, selection.nulls
         if not self.options.filters.needs_alignments:
             return make(best, nulls)
         passed: list[Hit] = []
@@ -68,8 +72,8 @@ class HitMaker:
 class _QueryHits:
     """Makes the hits of one query."""
 
-    def __init__(self, maker: HitMaker, query: Query, selection: Selection) -> None:
-        self._maker, self._query, self._statistics = maker, query, selection.statistics
+    def __init__(self, maker: HitMaker, query: Query, selection: Selection, seen: Mapping[int, ByteArray]) -> None:
+        self._maker, self._query, self._statistics, self._seen = maker, query, selection.statistics, seen
         self._least: npt.NDArray[np.int64] | None = None
         if maker.options.max_alignments > 1:
             self._least = maker.least.of(len(query.codes))
@@ -87,7 +91,7 @@ class _QueryHits:
         self, score: int, subject: int, subject_length: int, numbers: HitNumbers, further: Further | None
     ) -> Hit:
         query, database = self._query, self._maker.reader.database
-        alignment = Later(HitSequences(self._maker.reader, query, subject))
+        alignment = Later(HitSequences(self._maker.reader, query, subject, self._seen.get(subject)))
         return Hit(
             query_id=query.identifier,
             subject_id=database.identifier(subject),

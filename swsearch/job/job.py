@@ -24,6 +24,7 @@ from swsearch.engines.base import (
     Thresholds,
     Workload,
 )
+from swsearch.engines.choice import engine_for_copies
 from swsearch.inputs import Query
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hit_alignments import SubjectReader
@@ -44,6 +45,7 @@ from swsearch.statistics.fitted import Fit, FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import count_scores, distribution_of
+from swsearch.statistics.random_sequences import longest_random
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -152,7 +154,15 @@ class SearchJob:
 
     @cached_property
     def _nulls(self) -> NullMaker | None:
-        return None if self._fit is None else NullMaker(self._fit, self.reader.recurrence, self._threads)
+        if self._fit is None:
+            return None
+        return NullMaker(self._fit, self.reader.recurrence, self._copies_engine, self._threads)
+
+    @cached_property
+    def _copies_engine(self) -> Engine:
+        lengths = [len(query.codes) for query in self.queries]
+        longest = max(int(self.database.lengths.max(initial=0)), longest_random(self.options.mode, lengths))
+        return engine_for_copies(self.engine, self._threads, lengths, longest)
 
     @cached_property
     def _rater(self) -> Rater | None:
@@ -191,8 +201,12 @@ class SearchJob:
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
         with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
-            for group in _groups(self.queries, self._most_queries):
-                yield self.run_group(group, loaded)
+            try:
+                for group in _groups(self.queries, self._most_queries):
+                    yield self.run_group(group, loaded)
+            finally:
+                if "_copies_engine" in self.__dict__:
+                    self._copies_engine.close()
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
@@ -250,12 +264,20 @@ class SearchJob:
             candidates.places.tolist(), chunk.subjects[candidates.places].tolist(), strict=True
         ):
             if subject not in self._seen and self._seen_bytes < SEEN_MEMORY:
-                self._seen[subject] = chunk.subject(place)
-                self._seen_bytes += len(self._seen[subject])
+                self._keep(subject, chunk.subject(place))
+
+    def _keep(self, subject: int, codes: ByteArray) -> None:
+        if self._seen_bytes < SEEN_MEMORY:
+            self._seen[subject] = codes
+            self._seen_bytes += len(codes)
 
     def _read(self, subject: int) -> ByteArray:
         """Return a subject's codes as they were scored."""
-        return self._seen[subject] if subject in self._seen else self.reader.scored(subject)
+        if subject in self._seen:
+            return self._seen[subject]
+        codes = self.reader.scored(subject)
+        self._keep(subject, codes)
+        return codes
 
     def _select_of_all(self, query: Query, null: FittedStatistics | None, row: ScoreArray) -> Selection:
         """Choose from the scores with every subject, in input order, which are counted too."""
@@ -310,7 +332,7 @@ class SearchJob:
             query_id=query.identifier,
             query_description=query.description,
             query_length=len(query.codes),
-            hits=self._maker.hits(query, selection),
+            hits=self._maker.hits(query, selection, self._seen),
             scoring=self.options.scoring,
             mode=self.options.mode,
             statistics=selection.statistics,

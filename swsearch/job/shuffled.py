@@ -19,7 +19,7 @@ from swsearch.recurrence import Recurrence
 from swsearch.scoring import Profile
 from swsearch.statistics.random_sequences import WINDOW
 
-MOST_RESIDUES = 16 << 20
+MOST_RESIDUES = 8 << 20
 """Residues of shuffled copies that are scored at a time."""
 
 

@@ -148,7 +148,7 @@ def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sam
 
 def nulls_of(result, database, queries):
     """Make the nulls of a result's hits anew."""
-    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), 2)
+    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), CpuEngine(2), 2)
     (query,) = [query for query in read_queries(queries) if query.identifier == result.query_id]
     subjects = [database.codes(hit.subject_index) for hit in result.hits]
     return maker.of_pairs(query, result.statistics, np.array([hit.score for hit in result.hits]), subjects, 1.0)

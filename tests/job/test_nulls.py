@@ -100,7 +100,7 @@ def test_masked_residues_are_shuffled_as_what_they_count_as():
 
 
 def maker(mode="local", threads=2):
-    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
+    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), CpuEngine(threads), threads)
 
 
 def codes_of(*letters):
