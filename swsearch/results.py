@@ -62,7 +62,7 @@ class Hit:
     bit_score, evalue : float or None
         None where there are no statistics; in global and semi-global mode there are no bit scores.
     z_score : float or None
-        Standard deviations above the mean score of unrelated subjects of this length, where statistics were fitted.
+        Standard deviations above the mean of what chance gives with this subject, where statistics were fitted.
     evalue_published : float or None
         E-value by published statistics, where `evalue` is by fitted ones and both exist.
     """

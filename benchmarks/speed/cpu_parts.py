@@ -21,10 +21,11 @@ def of_threads(threads: int) -> str:
 
 
 def search(queries: Path, subjects: Path, threads: int) -> str:
-    """Search with swsearch's command, and return its output."""
+    """Search with swsearch's command, published statistics as the peers have, and return its output."""
     return swsearch(
-        "search", queries, subjects, "--max-hits", TOP, "--engine", "cpu", "--threads", threads, "--quiet"
-    )
+        "search", queries, subjects, "--max-hits", TOP, "--engine", "cpu", "--threads", threads, "--quiet",
+        "--statistics", "published",
+    )  # fmt: skip
 
 
 @dataclass

@@ -252,6 +252,7 @@ def command(setup: Setup) -> dict[str, Any]:
         line = [
             sys.executable, "-m", "swsearch", "search", str(setup.queries_path), str(setup.database_path),
             "--engine", setup.engine_name, "--max-hits", str(MAX_HITS), "--outfmt", "6", "-o", str(output),
+            "--statistics", "published",
         ]  # fmt: skip
 
         def run(*more: str) -> tuple[float, str]:

@@ -52,7 +52,8 @@ class HitMaker:
     def hits(self, query: Query, selection: Selection, seen: Mapping[int, ByteArray]) -> list[Hit]:
         """Return the hits of a query, best first: as many as are asked for, of those that pass the filters.
 
-        Of subjects that were seen already the codes, as they were scored, are given by place in the input.
+        Of subjects that were seen already the codes as they were scored, each of shape (length,), are given by place
+        in the input.
         """
         make, best, nulls = _QueryHits(self, query, selection, seen).make, selection.candidates, selection.nulls
         if not self.options.filters.needs_alignments:
