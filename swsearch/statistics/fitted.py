@@ -106,6 +106,9 @@ LIKELY = 0.4
 CERTAIN = 1.0
 """No bound on the probability of a hit by chance; see `PairNulls`."""
 
+DOUBTED = 1e-20
+"""Probability by its null from which an identical subject has its bound instead: no sequence would be lost before."""
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -257,9 +260,9 @@ class PairNulls:
     shuffled : ndarray, shape (n,), float64
         Mean scores of the query with shuffled copies of each subject, matrix units.
     bounds : ndarray, shape (n,), float64
-        Bounds on the probability of a hit by chance: of a subject that is identical to the query, the probability
-        that random residues are; of others, `CERTAIN`. What is identical is a hit even where every shuffled copy
-        is, too, as of a run of one residue.
+        Bounds on the probability of a hit by chance, for those above `DOUBTED`: of a subject that is identical to the
+        query, the probability that random residues are; of others, `CERTAIN`. What is identical is a hit even where
+        every shuffled copy is, too, as of a run of one residue.
     """
 
     statistics: FittedStatistics
@@ -314,7 +317,8 @@ class PairNulls:
         ndarray, shape (n,), float64
         """
         z = (np.asarray(scores, dtype=np.float64) - 0.5 - self.means) / np.sqrt(self.variances)
-        return np.minimum(self.statistics.distribution.survival(z), self.bounds)
+        chance = self.statistics.distribution.survival(z)
+        return np.where(chance > DOUBTED, np.minimum(chance, self.bounds), chance)
 
     def evalues(self, scores: npt.ArrayLike, database_residues: int) -> FloatArray:
         """Compute the expected number of chance hits at least as good; each score, shape (n,), with its null.

@@ -163,6 +163,10 @@ def test_what_is_identical_cannot_be_chance():
     first, second = pairs.evalues([400, 400], 300_000)
     assert first == pytest.approx(1e-87)
     assert second > 100
+    # where its own null leaves no doubt, that says how good it is
+    sure = pairs_of("local", [45.0, 45.0], [100, 100], bounds=[1e-90, 1.0])
+    assert sure.probabilities([300, 300])[0] == sure.probabilities([300, 300])[1] < 1e-20
+    assert sure.probabilities([400, 400])[0] == sure.probabilities([400, 400])[1] > 1e-90
     # another alignment of the same pair is not the identical one
     assert pairs.repeated(0, 1).evalues([400], 300_000)[0] == second
 
