@@ -85,9 +85,28 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
         worst_first = -values if rated is None else rated
         good = worst_first <= np.partition(worst_first, limit - 1)[limit - 1]
         values, places, rated = values[good], places[good], None if rated is None else rated[good]
-    keys = (places, -values) if rated is None else (places, -values, rated)
-    order = np.lexsort(keys)[:limit]
+    order = in_order(values, places, rated)[:limit]
     return Ranked(values[order], places[order], None if rated is None else rated[order])
+
+
+def in_order(scores: IntArray, subjects: IntArray, evalues: FloatArray | None = None) -> IntArray:
+    """Put subjects in order, the best first.
+
+    Parameters
+    ----------
+    scores, subjects : ndarray, shape (n,), int64
+        Matrix units, and places in the input.
+    evalues : ndarray, shape (n,), float64, optional
+        What the order is by; by default scores.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        Their indices.
+    """
+    keys = (subjects, -scores) if evalues is None else (subjects, -scores, evalues)
+    order: IntArray = np.lexsort(keys)
+    return order
 
 
 def merge_ranked(parts: Sequence[Ranked], limit: int) -> Ranked:

@@ -14,7 +14,7 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.inputs import Query
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
-from swsearch.job.ranking import Ranked
+from swsearch.job.ranking import Ranked, in_order
 from swsearch.job.selection import Selection
 from swsearch.statistics.fitted import FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import KarlinAltschul
@@ -113,16 +113,11 @@ class Rater:
     ) -> Selection:
         """Choose from the candidates that have E-values, those first in line."""
         candidates, options = selection.candidates[: len(evalues)], self.options
-        good = np.flatnonzero(evalues <= threshold)
-        first = evalues[good] if options.sort == "evalue" else np.zeros(len(good))
-        order = np.lexsort((candidates.subjects[good], -candidates.scores[good], first))
-        most = len(good) if options.filters.needs_alignments else options.max_hits
-        best = good[order][:most]
-        ranked = Ranked(
-            candidates.scores[best],
-            candidates.subjects[best],
-            evalues[best] if options.sort == "evalue" else None,
-        )
+        rated = evalues if options.sort == "evalue" else None
+        order = in_order(candidates.scores, candidates.subjects, rated)
+        most = len(order) if options.filters.needs_alignments else options.max_hits
+        best = order[evalues[order] <= threshold][:most]
+        ranked = Ranked(candidates.scores[best], candidates.subjects[best], None if rated is None else rated[best])
         doubt = self._doubt(query, candidates, nulls, evalues)
         return replace(selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
 
