@@ -40,7 +40,6 @@ RANGES = {
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
 
-
 GPU_WORTH_ROWS = 5_000
 """Query residues from which shuffled copies are scored on the GPU too: a second engine takes 0.2 s to start."""
 
@@ -71,7 +70,8 @@ def engine_for_copies(engine: Engine, threads: int, query_lengths: Sequence[int]
     Returns
     -------
     Engine
-        On the same GPU, if a GPU searches, there is enough to do and memory is left; else the CPU's.
+        On the same GPU, if a GPU searches without a bound on its memory, there is enough to do and memory is left;
+        else the CPU's.
     """
     from swsearch.engines.cpu.engine import CpuEngine
 
@@ -80,6 +80,8 @@ def engine_for_copies(engine: Engine, threads: int, query_lengths: Sequence[int]
     from swsearch.engines.gpu.engine import GpuEngine
 
     assert isinstance(engine, GpuEngine)
+    if engine._memory_limit is not None:  # what is allowed is the search's, as for alignments
+        return CpuEngine(threads)
     lengths = np.full(COPIES_AT_ONCE, min(longest, COPIES_BYTES // COPIES_AT_ONCE), dtype=np.int32)
     lengths[0] = longest
     rows = max(*query_lengths, ROWS_AT_ONCE)

@@ -205,8 +205,15 @@ class SearchJob:
                 for group in _groups(self.queries, self._most_queries):
                     yield self.run_group(group, loaded)
             finally:
-                if "_copies_engine" in self.__dict__:
-                    self._copies_engine.close()
+                self._close_copies()
+
+    def _close_copies(self) -> None:
+        """Close what scored copies, if there is such an engine; another is made where batches are asked for again."""
+        engine = self.__dict__.pop("_copies_engine", None)
+        if engine is not None:
+            engine.close()
+        for name in ("_nulls", "_rater"):
+            self.__dict__.pop(name, None)
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""

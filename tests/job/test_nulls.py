@@ -7,10 +7,14 @@ import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.engines.choice import engine_for_copies
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.inputs import Query
+from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.inputs import Query, read_queries
 from swsearch.job import nulls as module
+from swsearch.job.job import SearchJob
 from swsearch.job.nulls import ALL_COPIES, FIRST_COPIES, NullMaker
+from swsearch.job.options import SearchOptions
 from swsearch.job.shuffled import scores_with_copies, shuffled_chunk
 from swsearch.masking import masked_codes
 from swsearch.recurrence import Recurrence
@@ -150,3 +154,27 @@ def test_a_query_without_residues_has_no_null():
     made = maker().of_queries([empty, full, empty])
     assert [null is None for null in made] == [True, False, True]
     assert module._parts([]) == []
+
+
+def test_batches_may_be_asked_for_again():
+    with (
+        swsearch.Database.from_records(
+            [("one", "MKVLAWGHKRWDEFGHIKLMNPQRSTVWY"), ("two", "ACDEFGHIKLMNPQRSTVWYAC")]
+        ) as subjects,
+        CpuEngine(1) as engine,
+    ):
+        queries = read_queries([subjects.sequence(0)], PROTEIN)
+        job = SearchJob(queries, subjects, engine, SearchOptions(Scoring()))
+        first, again = (
+            [(hit.subject_id, hit.evalue) for result in job.results() for hit in result.hits] for _ in range(2)
+        )
+    assert first == again != []
+
+
+def test_copies_take_no_memory_of_a_gpu_that_has_a_bound():
+    class Bounded(GpuEngine):
+        def __init__(self):
+            self._memory_limit = 1 << 30
+            self._closed = True
+
+    assert engine_for_copies(Bounded(), 2, [10**6], 300).name == "cpu"
