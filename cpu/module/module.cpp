@@ -1,7 +1,26 @@
 // module: swsearch.engines.cpu._simd, what Python sees. Its callers in swsearch/ check the arguments.
 #include "module/module.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace swsearch {
+
+namespace {
+
+// Threads whose work is not wanted any more; read and written with the GIL held.
+std::vector<unsigned long>& stopped_threads() {
+  static std::vector<unsigned long> threads;
+  return threads;
+}
+
+// Whether this thread is one of them; the GIL must be held.
+bool this_thread_is_stopped() {
+  const auto& threads = stopped_threads();
+  return !threads.empty() && std::find(threads.begin(), threads.end(), PyThread_get_thread_ident()) != threads.end();
+}
+
+}  // namespace
 
 bool all_below(const Buffer& codes, int limit) {
   for (Py_ssize_t k = 0; k < codes.size(); ++k) {
@@ -12,7 +31,11 @@ bool all_below(const Buffer& codes, int limit) {
 
 bool asked_to_stop() {
   const PyGILState_STATE state = PyGILState_Ensure();
-  const bool raised = PyErr_CheckSignals() != 0;
+  bool raised = PyErr_CheckSignals() != 0;
+  if (!raised && this_thread_is_stopped()) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    raised = true;
+  }
   PyGILState_Release(state);
   return raised;
 }
@@ -40,7 +63,27 @@ PyObject* py_instruction_sets(PyObject*, PyObject*) {
   return all;
 }
 
+PyObject* py_stop(PyObject*, PyObject* thread) {
+  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  stopped_threads().push_back(ident);
+  Py_RETURN_NONE;
+}
+
+PyObject* py_go_on(PyObject*, PyObject* thread) {
+  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  auto& threads = stopped_threads();
+  threads.erase(std::remove(threads.begin(), threads.end(), ident), threads.end());
+  Py_RETURN_NONE;
+}
+
+PyObject* py_is_stopped(PyObject*, PyObject*) { return PyBool_FromLong(this_thread_is_stopped()); }
+
 PyMethodDef methods[] = {
+    {"stop", py_stop, METH_O, "Let what a thread computes end with KeyboardInterrupt; see swsearch.job.ahead."},
+    {"go_on", py_go_on, METH_O, "Take `stop` back, where the thread has ended and another may get its number."},
+    {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread."},
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
