@@ -10,7 +10,6 @@ import numpy as np
 
 from swsearch.alignment import Counts, PairAlignment
 from swsearch.alignments import AlignmentTable
-from swsearch.alphabet import ByteArray
 from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes
@@ -40,7 +39,7 @@ class HitList(Sequence[Hit]):
         What alignments are scored with.
     table : HitTable
         The hits.
-    align : callable
+    source : callable
         Aligns one hit, by its row.
     further : callable, optional
         Finds further alignments of a hit, where there may be several.
@@ -51,11 +50,11 @@ class HitList(Sequence[Hit]):
         query: Query,
         scoring: Scoring,
         table: HitTable,
-        align: AlignOne,
+        source: AlignOne,
         further: FindFurther | None = None,
     ) -> None:
         self.query, self.scoring, self.table = query, scoring, table
-        self._align, self._further = align, further
+        self.source, self._further = source, further
         self._hits: list[Hit | None] = [None] * len(table)
         self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
 
@@ -100,19 +99,13 @@ class HitList(Sequence[Hit]):
     def pair(self, row: int) -> PairAlignment:
         """Return the best alignment of a hit; not kept."""
         if self._aligned is None:
-            return self._align(row)
+            return self.source(row)
         table, subjects = self._aligned
         score, query_start, subject_start, *counts = self._ends[row]
-        codes, letters = self._subject(row, subjects)
         return PairAlignment(
-            self.query.codes, codes, self.scoring, score, query_start, subject_start, table.cigar(row),
-            self.query.letters, letters, Counts(*counts),
+            self.query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
+            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts),
         )  # fmt: skip
-
-    def _subject(self, row: int, subjects: SubjectCodes) -> tuple[ByteArray, ByteArray | None]:
-        part = slice(int(subjects.offsets[row]), int(subjects.offsets[row + 1]))
-        is_masked = subjects.masked is not None and bool(subjects.masked[row])
-        return subjects.codes[part], subjects.letters[part] if subjects.letters is not None and is_masked else None
 
     @cached_property
     def _hsps(self) -> HspTable:
