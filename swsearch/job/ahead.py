@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Generator, Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
 from swsearch.processors import has_room_for_threads
@@ -32,7 +32,7 @@ def check_wanted() -> None:
 class Ahead(Generic[T]):
     """The items of an iterator, made in a thread before they are asked for.
 
-    Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it is at, and closes
+    Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
     the iterator. Where no thread can be had, items are made when they are asked for.
 
     Parameters
@@ -103,11 +103,11 @@ class _Shared(Generic[T]):
                 if not self._put(item):
                     break
                 del item
-        except BaseException as caught:  # noqa: BLE001  # it is raised again where items are taken
+        except BaseException as caught:  # it is raised again where items are taken
             error = caught
         try:
             self.items.close()
-        except BaseException as caught:  # noqa: BLE001
+        except BaseException as caught:
             error = error or caught
         with self._changed:
             self._error, self._is_done = error, True
@@ -141,7 +141,7 @@ class _Shared(Generic[T]):
             self._changed.notify_all()
 
 
-_running: weakref.WeakSet[Ahead[object]] = weakref.WeakSet()
+_running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
 
 
 @atexit.register

@@ -99,7 +99,9 @@ def align_lists(lists: Sequence[HitList], threads: int, aligner: PairAligner | N
         ends = np.cumsum([0, *(len(source.subjects) for source in sources)]).tolist()
         scores = np.concatenate([each.table.scores for each in batch])
         of_query = np.repeat(np.arange(len(batch)), np.diff(ends))
-        found = align_pairs(reader, [source.query for source in sources], subjects, of_query, scores, threads, aligner)
+        found = align_pairs(
+            reader, [source.query for source in sources], subjects, of_query, scores, threads, aligner
+        )
         for each, begin, end in zip(batch, ends[:-1], ends[1:], strict=True):
             each.give(found[begin:end], subjects.part(begin, end))
 
@@ -148,7 +150,9 @@ def align_pairs(
     """
     pairs = [
         (queries[k].codes, subjects.codes[a:b])
-        for k, a, b in zip(of_query.tolist(), subjects.offsets[:-1].tolist(), subjects.offsets[1:].tolist(), strict=True)
+        for k, a, b in zip(
+            of_query.tolist(), subjects.offsets[:-1].tolist(), subjects.offsets[1:].tolist(), strict=True
+        )
     ]
     found: list[PairAlignment] = []
     if aligner is not None:

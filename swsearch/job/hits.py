@@ -120,7 +120,10 @@ class HitMaker:
 
     def _numbers(self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray) -> Numbers:
         rows = self.numbers(
-            query, selection.statistics if chosen.nulls is None else chosen.nulls, chosen.ranked.scores.tolist(), lengths
+            query,
+            selection.statistics if chosen.nulls is None else chosen.nulls,
+            chosen.ranked.scores.tolist(),
+            lengths,
         )
         return Numbers(
             known([row.bit_score for row in rows]),
@@ -154,12 +157,12 @@ class HitMaker:
             parts.append(self._passing(query, some, self.options.max_hits - found, place))
             found, place = found + len(parts[-1][0]), place + together
         rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _, _ in parts)])
-        ranked = Ranked(
-            best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows]
-        )
+        ranked = Ranked(best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows])
         aligned = AlignmentTable.concatenate([table for _, table, _ in parts])
         return Chosen(
-            ranked, None if nulls is None else nulls[rows], (aligned, SubjectCodes.joined([each for *_, each in parts]))
+            ranked,
+            None if nulls is None else nulls[rows],
+            (aligned, SubjectCodes.joined([each for *_, each in parts])),
         )
 
     def _passing(

@@ -225,7 +225,7 @@ class SubjectCodes:
         return self.codes[int(self.offsets[row]) : int(self.offsets[row + 1])]
 
     def letters_of(self, row: int) -> ByteArray | None:
-        """Return the letters that a subject is shown with, shape (length,), uint8; None if nothing of it is masked."""
+        """Return the letters that a subject is shown with, shape (length,), uint8; None if none is masked."""
         if self.letters is None or (self.masked is not None and not self.masked[row]):
             return None
         return self.letters[int(self.offsets[row]) : int(self.offsets[row + 1])]
