@@ -83,42 +83,48 @@ class AlignmentTable:
         end = max(begin, end)
         first, last = int(self.run_offsets[begin]), int(self.run_offsets[end])
         return AlignmentTable(
-            *(getattr(self, name)[begin:end] for name in ALIGNMENT_COLUMNS),
-            self.run_offsets[begin : end + 1] - first,
-            self.run_lengths[first:last],
-            self.run_operations[first:last],
+            **{name: getattr(self, name)[begin:end] for name in ALIGNMENT_COLUMNS},
+            run_offsets=self.run_offsets[begin : end + 1] - first,
+            run_lengths=self.run_lengths[first:last],
+            run_operations=self.run_operations[first:last],
         )
 
     def take(self, indices: npt.NDArray[np.integer]) -> AlignmentTable:
         """Return the alignments at some places, shape (n,), in their order, as arrays of their own."""
         offsets, lengths, operations = take_runs(self.run_offsets, self.run_lengths, self.run_operations, indices)
         return AlignmentTable(
-            *(getattr(self, name)[indices] for name in ALIGNMENT_COLUMNS), offsets, lengths, operations
+            **{name: getattr(self, name)[indices] for name in ALIGNMENT_COLUMNS},
+            run_offsets=offsets,
+            run_lengths=lengths,
+            run_operations=operations,
         )
 
     @classmethod
     def concatenate(cls, tables: Sequence[AlignmentTable]) -> AlignmentTable:
         """Return the alignments of all tables, one after the other; of none an empty table."""
-        columns = (
-            np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(table, name) for table in tables)])
-            for name in ALIGNMENT_COLUMNS
-        )
+
+        def joined(name: str) -> IntArray:
+            return np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(table, name) for table in tables)])
+
         counts = [np.zeros(1, dtype=np.int64), *(np.diff(table.run_offsets) for table in tables)]
         return cls(
-            *columns,
-            np.cumsum(np.concatenate(counts)),
-            np.concatenate([np.zeros(0, dtype=np.int64), *(table.run_lengths for table in tables)]),
-            np.concatenate([np.zeros(0, dtype=np.uint8), *(table.run_operations for table in tables)]),
+            **{name: joined(name) for name in ALIGNMENT_COLUMNS},
+            run_offsets=np.cumsum(np.concatenate(counts)),
+            run_lengths=joined("run_lengths"),
+            run_operations=np.concatenate([np.zeros(0, dtype=np.uint8), *(table.run_operations for table in tables)]),
         )
 
     @classmethod
     def of(cls, pairs: Sequence[PairAlignment]) -> AlignmentTable:
         """Return the columns of alignments that were found one by one."""
-        columns = (np.array([getattr(pair, name) for pair in pairs], dtype=np.int64) for name in ALIGNMENT_COLUMNS)
         runs = [run for pair in pairs for run in pair.cigar]
         counts = np.array([0, *(len(pair.cigar) for pair in pairs)], dtype=np.int64)
-        operations = np.frombuffer("".join(op for _, op in runs).encode("ascii"), dtype=np.uint8)
-        return cls(*columns, np.cumsum(counts), np.array([n for n, _ in runs], dtype=np.int64), operations)
+        return cls(
+            **{name: np.array([getattr(pair, name) for pair in pairs], dtype=np.int64) for name in ALIGNMENT_COLUMNS},
+            run_offsets=np.cumsum(counts),
+            run_lengths=np.array([length for length, _ in runs], dtype=np.int64),
+            run_operations=np.frombuffer("".join(op for _, op in runs).encode("ascii"), dtype=np.uint8),
+        )
 
     def cigar(self, place: int) -> Cigar:
         """Return one alignment's CIGAR as `swsearch.alignment.PairAlignment` has it."""

@@ -2,7 +2,10 @@
 #include "module/module.hpp"
 
 #include <algorithm>
+<<<<<<< HEAD
 #include <vector>
+=======
+>>>>>>> bulk
 
 namespace swsearch {
 
@@ -23,8 +26,13 @@ bool this_thread_is_stopped() {
 }  // namespace
 
 bool all_below(const Buffer& codes, int limit) {
-  for (Py_ssize_t k = 0; k < codes.size(); ++k) {
-    if (codes.data()[k] >= limit) return false;
+  // the greatest of some at a time, since a loop with an exit in it takes one code after the other
+  constexpr Py_ssize_t kTogether = 1 << 14;
+  for (Py_ssize_t begin = 0; begin < codes.size(); begin += kTogether) {
+    const Py_ssize_t end = std::min(codes.size(), begin + kTogether);
+    uint8_t greatest = 0;
+    for (Py_ssize_t k = begin; k < end; ++k) greatest = std::max(greatest, codes.data()[k]);
+    if (greatest >= limit) return false;
   }
   return true;
 }
@@ -87,6 +95,10 @@ PyMethodDef methods[] = {
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
+    {"count", py_count, METH_VARARGS, "Count the columns of alignments; see swsearch.engines.cpu.columns."},
+    {"rows", py_rows, METH_VARARGS, "Write alignments as rows of text; see swsearch.engines.cpu.columns."},
+    {"trace_back_operations", py_trace_back_operations, METH_VARARGS,
+     "Write alignments as BLAST's trace-back operations; see swsearch.engines.cpu.columns."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
