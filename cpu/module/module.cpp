@@ -2,10 +2,7 @@
 #include "module/module.hpp"
 
 #include <algorithm>
-<<<<<<< HEAD
 #include <vector>
-=======
->>>>>>> bulk
 
 namespace swsearch {
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
@@ -54,7 +55,7 @@ class HitSource:
         return aligned_alone(self.reader, self.query, codes).shown_as(self.query.letters, letters)
 
 
-def aligned_alone(reader: SubjectReader, query: Query, codes: np.ndarray) -> PairAlignment:
+def aligned_alone(reader: SubjectReader, query: Query, codes: ByteArray) -> PairAlignment:
     """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
     memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query.codes), len(codes)))
     return align_codes(query.codes, codes, reader.recurrence, memory=memory)
@@ -148,21 +149,49 @@ def align_pairs(
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails.
     """
-    pairs = [
-        (queries[k].codes, subjects.codes[a:b])
-        for k, a, b in zip(
-            of_query.tolist(), subjects.offsets[:-1].tolist(), subjects.offsets[1:].tolist(), strict=True
-        )
-    ]
-    found: list[PairAlignment] = []
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
-            found = list(aligner.align_many(pairs, reader.recurrence))
-    if len(found) < len(pairs):
-        many = tracing.find_many(pairs, reader.recurrence, ALIGNMENT_MEMORY, threads, known=scores.tolist())
-        found = [PairAlignment(*pair, reader.recurrence.scoring, *one) for pair, one in zip(pairs, many, strict=True)]
-    letters = [
-        pair.shown_as(queries[k].letters, subjects.letters_of(row))
-        for row, (pair, k) in enumerate(zip(found, of_query.tolist(), strict=True))
+            return _aligned_elsewhere(reader, queries, subjects, of_query, aligner)
+    lengths = np.array([len(query.codes) for query in queries], dtype=np.int64)
+    query_codes = np.concatenate([np.empty(0, dtype=np.uint8), *(query.codes for query in queries)])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
+    table, needed = tracing.align_pools(
+        (query_codes, offsets), (subjects.codes, subjects.offsets), places, reader.recurrence, ALIGNMENT_MEMORY,
+        threads, known=scores, letters=(_letters_of(queries), subjects.letters),
+    )  # fmt: skip
+    alone = np.flatnonzero(needed)
+    if not len(alone):
+        return table
+    found = [
+        aligned_alone(reader, queries[k], subjects.codes_of(row)).shown_as(
+            queries[k].letters, subjects.letters_of(row)
+        )
+        for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
-    return AlignmentTable.of(letters)
+    rows = np.arange(len(table))
+    rows[alone] = len(table) + np.arange(len(alone))
+    return AlignmentTable.concatenate([table, AlignmentTable.of(found)]).take(rows)
+
+
+def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
+    """Return the letters that queries are shown with, one after the other; None where nothing is masked."""
+    if all(query.letters is None for query in queries):
+        return None
+    decode = PROTEIN.decode_table
+    return np.concatenate([decode[query.codes] if query.letters is None else query.letters for query in queries])
+
+
+def _aligned_elsewhere(
+    reader: SubjectReader,
+    queries: Sequence[Query],
+    subjects: SubjectCodes,
+    of_query: IntArray,
+    aligner: PairAligner,
+) -> AlignmentTable:
+    """Let an aligner do what `align_pairs` does."""
+    pairs = [(queries[k].codes, subjects.codes_of(row)) for row, k in enumerate(of_query.tolist())]
+    found = zip(aligner.align_many(pairs, reader.recurrence), of_query.tolist(), strict=True)
+    return AlignmentTable.of(
+        [pair.shown_as(queries[k].letters, subjects.letters_of(row)) for row, (pair, k) in enumerate(found)]
+    )
