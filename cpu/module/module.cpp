@@ -4,10 +4,11 @@
 namespace swsearch {
 
 bool all_below(const Buffer& codes, int limit) {
-  for (Py_ssize_t k = 0; k < codes.size(); ++k) {
-    if (codes.data()[k] >= limit) return false;
-  }
-  return true;
+  // the largest of all rather than the first that is too large: many bytes at a time
+  const uint8_t* const all = codes.data();
+  uint8_t largest = 0;
+  for (Py_ssize_t k = 0; k < codes.size(); ++k) largest = all[k] > largest ? all[k] : largest;
+  return codes.size() == 0 || largest < limit;
 }
 
 bool asked_to_stop() {
@@ -46,6 +47,7 @@ PyMethodDef methods[] = {
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
+    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.job.shuffled."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -24,7 +24,6 @@ from swsearch.engines.base import (
     Thresholds,
     Workload,
 )
-from swsearch.engines.choice import engine_for_copies
 from swsearch.inputs import Query
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hit_alignments import SubjectReader
@@ -36,6 +35,7 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import TopHits, rank
 from swsearch.job.rated import Rater
 from swsearch.job.selection import Selection
+from swsearch.job.shuffled import Joined
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
@@ -45,7 +45,6 @@ from swsearch.statistics.fitted import Fit, FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import count_scores, distribution_of
-from swsearch.statistics.random_sequences import longest_random
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -156,13 +155,7 @@ class SearchJob:
     def _nulls(self) -> NullMaker | None:
         if self._fit is None:
             return None
-        return NullMaker(self._fit, self.reader.recurrence, self._copies_engine, self._threads)
-
-    @cached_property
-    def _copies_engine(self) -> Engine:
-        lengths = [len(query.codes) for query in self.queries]
-        longest = max(int(self.database.lengths.max(initial=0)), longest_random(self.options.mode, lengths))
-        return engine_for_copies(self.engine, self._threads, lengths, longest)
+        return NullMaker(self._fit, self.reader.recurrence, self._threads)
 
     @cached_property
     def _rater(self) -> Rater | None:
@@ -201,23 +194,12 @@ class SearchJob:
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
         with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
-            try:
-                for group in _groups(self.queries, self._most_queries):
-                    yield self.run_group(group, loaded)
-            finally:
-                self._close_copies()
-
-    def _close_copies(self) -> None:
-        """Close what scored copies, if there is such an engine; another is made where batches are asked for again."""
-        engine = self.__dict__.pop("_copies_engine", None)
-        if engine is not None:
-            engine.close()
-        for name in ("_nulls", "_rater"):
-            self.__dict__.pop(name, None)
+            for group in _groups(self.queries, self._most_queries):
+                yield self.run_group(group, loaded)
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
-        selections = self.select(queries, loaded)
+        selections = self._rated(queries, self.select(queries, loaded))
         found = [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
         self._seen.clear()
         self._seen_bytes = 0
@@ -286,6 +268,11 @@ class SearchJob:
         self._keep(subject, codes)
         return codes
 
+    def _read_many(self, subjects: IntArray) -> tuple[ByteArray, IntArray]:
+        """Return subjects' codes as they were scored, one after the other; see `ReadMany`."""
+        joined = Joined.of([self._read(subject) for subject in subjects.tolist()])
+        return joined.codes, joined.offsets
+
     def _select_of_all(self, query: Query, null: FittedStatistics | None, row: ScoreArray) -> Selection:
         """Choose from the scores with every subject, in input order, which are counted too."""
         n = len(query.codes)
@@ -325,11 +312,14 @@ class SearchJob:
 
     # making results
 
+    def _rated(self, queries: Sequence[Query], selections: Sequence[Selection]) -> Sequence[Selection]:
+        """Give candidates nulls of their own, where they are to have some and have none yet."""
+        return selections if self._rater is None else self._rater.rated_group(queries, selections, self._read_many)
+
     def result(self, query: Query, selection: Selection) -> SearchResult:
         """Make the result of a query."""
         database = self.database
-        if self._rater is not None:
-            selection = self._rater.rated(query, selection, self._read)
+        (selection,) = self._rated([query], [selection])
         distribution = None
         if selection.distribution is not None:
             distribution = distribution_of(
