@@ -34,13 +34,16 @@ bool all_below(const Buffer& codes, int limit) {
   return true;
 }
 
+bool must_end() {
+  if (PyErr_CheckSignals() != 0) return true;
+  if (!this_thread_is_stopped()) return false;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return true;
+}
+
 bool asked_to_stop() {
   const PyGILState_STATE state = PyGILState_Ensure();
-  bool raised = PyErr_CheckSignals() != 0;
-  if (!raised && this_thread_is_stopped()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    raised = true;
-  }
+  const bool raised = must_end();
   PyGILState_Release(state);
   return raised;
 }

@@ -119,7 +119,7 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database, self._most_queries)
+        return plan_for(self.engine, self.queries, self.database, self.most_queries)
 
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
@@ -165,7 +165,7 @@ class SearchJob:
         return Scorer(self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls)
 
     @property
-    def _most_queries(self) -> int | None:
+    def most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
         if self.options.distribution:
             each = 8  # two int32: of the engine, and while it counts
@@ -207,7 +207,7 @@ class SearchJob:
 
     def _prepared(self) -> Generator[Prepared]:
         """Make groups of queries ready."""
-        for group in groups_of(self.queries, self._most_queries):
+        for group in groups_of(self.queries, self.most_queries):
             yield self.scorer.prepare(group)
 
     def _scored(self, prepared: Iterable[Prepared], loaded: LoadedDatabase) -> Generator[Scored]:
