@@ -81,7 +81,7 @@ class _QueryHits:
 
     def make(self, best: Ranked, nulls: PairNulls | None) -> list[Hit]:
         """Make hits whose alignments are found when asked for; ``nulls`` are theirs, where they have their own."""
-        lengths = self._maker.reader.database.lengths[best.subjects]
+        lengths = self._maker.reader.database.lengths_of(best.subjects)
         scores = best.scores.tolist()
         numbers = self._numbers(self._statistics if nulls is None else nulls, scores, lengths)
         further = self._further(lengths, nulls)

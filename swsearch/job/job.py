@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk, IntArray
@@ -149,7 +150,7 @@ class SearchJob:
         options, database = self.options, self.database
         if not options.is_fitted:
             return None
-        n_subjects = int(np.count_nonzero(database.lengths))
+        n_subjects = database.length_runs.n_filled
         return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
 
     @cached_property
@@ -161,7 +162,7 @@ class SearchJob:
     @cached_property
     def _copies_engine(self) -> Engine:
         lengths = [len(query.codes) for query in self.queries]
-        longest = max(int(self.database.lengths.max(initial=0)), longest_random(self.options.mode, lengths))
+        longest = max(self.database.length_runs.longest, longest_random(self.options.mode, lengths))
         return engine_for_copies(self.engine, self._threads, lengths, longest)
 
     @cached_property
@@ -289,9 +290,9 @@ class SearchJob:
     def _select_of_all(self, query: Query, null: FittedStatistics | None, row: ScoreArray) -> Selection:
         """Choose from the scores with every subject, in input order, which are counted too."""
         n = len(query.codes)
-        among = self._passing(row, np.flatnonzero(row >= self.least.of(n, null)[self.database.lengths]))
+        among = self._passing(row, np.flatnonzero(row >= self.least.of(n, null)[self._all_lengths]))
         limit, rating = self.options.max_candidates, self.least.rating(n, null)
-        evalues = None if rating is None else rating.evalues(row[among], self.database.lengths[among])
+        evalues = None if rating is None else rating.evalues(row[among], self._all_lengths[among])
         ranked = rank(row[among], among, limit, evalues)
         return Selection(ranked, limit, *self._statistics_of(null), distribution=count_scores(row))
 
@@ -315,8 +316,14 @@ class SearchJob:
         return among if self._allowed is None else among[self._allowed[among]]
 
     @cached_property
+    def _all_lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject's length in input order, where every score is kept too."""
+        lengths: npt.NDArray[np.int32] = self.database.lengths
+        return lengths
+
+    @cached_property
     def _by_length(self) -> Lengths:
-        return Lengths(self.database.lengths)
+        return Lengths.of_runs(self.database.length_runs)
 
     @property
     def _why_none(self) -> str:
@@ -402,7 +409,7 @@ def _groups(queries: Sequence[Query], most: int | None = None) -> Iterator[Seque
 def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
     """Tell an engine what is coming; ``most`` queries are scored together at most."""
     groups = [[len(query.codes) for query in group] for group in _groups(queries, most)]
-    return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
 
 
 def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
