@@ -239,7 +239,7 @@ class Segment:
             last = min(first + OFFSETS_AT_ONCE, self.n_subjects + 1)
             if last < index + 2:
                 first, last = index, index + 2
-            offsets = self.stored[f"{what}_offsets"].read(first, last)
+            offsets = self.stored[f"{what}_offsets"].read(first, last).copy()  # not a part of a piece
             self._near[what] = first, offsets
         start, stop = int(offsets[index - first]), int(offsets[index - first + 1])
         end = self._end(what)

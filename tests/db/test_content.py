@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import swsearch
-from support.db_helpers import LETTERS
+from support.db_helpers import LETTERS, put, wrong
 from support.samples import sample
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, RunLengths, block_columns
@@ -35,26 +34,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file.write(f">name{number} of many\n{letters[:3]}{letters[3:7].lower()}{letters[7:]}\n")
     build_database(folder / "in.fasta", folder / "sound.h5", mask="lower")
     return folder / "sound.h5"
-
-
-def wrong(sound: Path, path: Path, name: str, change: Callable[[Any], Any]) -> Path:
-    """Change one dataset, and make its checksums and the user block right again."""
-    path.write_bytes(sound.read_bytes())
-    with h5py.File(path, "r+") as file:
-        group = file["segments/0"]
-        values = group[name][()]
-        changed = change(values)
-        group[name][...] = values if changed is None else changed
-        group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
-    seal(path, 2)
-    return path
-
-
-def put(place: Any, value: Any) -> Callable[[Any], None]:
-    def change(values: Any) -> None:
-        values[place] = value
-
-    return change
 
 
 def chunks(database: Database) -> None:
