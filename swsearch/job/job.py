@@ -143,7 +143,7 @@ class SearchJob:
         options, database = self.options, self.database
         if not options.is_fitted:
             return None
-        n_subjects = int(np.count_nonzero(database.lengths))
+        n_subjects = database.length_runs.n_filled
         return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
 
     @cached_property
@@ -246,7 +246,7 @@ class SearchJob:
 
     @cached_property
     def _by_length(self) -> Lengths:
-        return Lengths(self.database.lengths)
+        return Lengths.of_runs(self.database.length_runs)
 
     # making results
 
@@ -344,4 +344,4 @@ def _parts(sizes: Sequence[int], most: int) -> Iterator[slice]:
 def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
     """Tell an engine what is coming; ``most`` queries are scored together at most."""
     groups = [[len(query.codes) for query in group] for group in groups_of(queries, most)]
-    return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))

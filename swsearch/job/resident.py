@@ -191,7 +191,7 @@ class ResidentSearch:
         each = max(1, rows // MOST_TOGETHER)
         n_queries = min(MOST_TOGETHER, self.job.most_queries or MOST_TOGETHER)
         groups = [[rows - each * (n_queries - 1)] + [each] * (n_queries - 1)]
-        self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.lengths, groups))
+        self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.length_runs, groups))
         self._planned = rows
         if not self._plan.keep and self._engine.name == "cpu" and self._fits_the_host():
             self._plan = replace(self._plan, keep=True)

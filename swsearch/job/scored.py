@@ -138,8 +138,9 @@ class Scorer:
             check_wanted()
             thresholds = _thresholds(prepared, chunk)
             values = self.engine.score(prepared.group, chunk, progress)
+            lengths = chunk.chunk.lengths
             for place, (top, row) in enumerate(zip(prepared.tops, values, strict=True)):
-                found = thresholds.select(place, chunk.chunk.lengths, row)
+                found = thresholds.select(place, lengths, row)
                 top.add(chunk.chunk, Candidates(found, row[found]))
                 tallies[place].add(row)
             loaded.done(chunk)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import FloatArray, IntArray
+from swsearch.blocks import FloatArray, IntArray, RunLengths
 from swsearch.statistics import functions
 
 
@@ -25,6 +25,14 @@ class Lengths:
         counted[0] = 0
         self.distinct: IntArray = np.flatnonzero(counted)
         self.counts: IntArray = counted[self.distinct]
+
+    @classmethod
+    def of_runs(cls, lengths: RunLengths) -> Lengths:
+        """Take subjects that are sorted by length, the longest first."""
+        made = cls.__new__(cls)
+        filled = lengths.values > 0
+        made.distinct, made.counts = lengths.values[filled][::-1].astype(np.int64), lengths.counts[filled][::-1]
+        return made
 
     @property
     def n(self) -> int:
