@@ -84,20 +84,20 @@ class Panel:
         """Residues of all random sequences, each once."""
         return sum(length * n for length, n in zip(self.lengths, self.sequences, strict=True))
 
-    def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.int64]]:
-        """Part a query's scores by length.
+    def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.integer]]:
+        """Part queries' scores by length.
 
         Parameters
         ----------
-        scores : ndarray, shape (n_scores,), integer
+        scores : ndarray, shape (n_queries, n_scores), integer
             Sequence by sequence in the order of `codes`, copy by copy.
 
         Returns
         -------
-        list of ndarray, shape (n_sequences, COPIES), int64
+        list of ndarray, shape (n_queries, n_sequences, COPIES), integer
         """
-        parts = np.split(np.asarray(scores, dtype=np.int64), COPIES * np.cumsum(self.sequences)[:-1])
-        return [part.reshape(-1, COPIES) for part in parts]
+        parts = np.split(scores, COPIES * np.cumsum(self.sequences)[:-1], axis=1)
+        return [part.reshape(len(scores), -1, COPIES) for part in parts]
 
 
 def panel_for(mode: Mode, query_length: int) -> Panel:
