@@ -137,14 +137,21 @@ def random_codes(seed: int, n: int) -> ByteArray:
     ndarray, shape (n,), uint8
         Codes, the same on every machine.
     """
-    ends = np.cumsum([_FREQUENCIES.get(letter, 0) for letter in PROTEIN.letters])
+    of_number = _code_of_number()
     state = _splitmix(np.array([seed], dtype=np.uint64) + (_SEED << np.uint64(32)))
     with np.errstate(over="ignore"):
         states = state + np.arange(1, n + 1, dtype=np.uint64) * _GOLDEN
-    drawn = ((_mixed(states) >> np.uint64(32)) * np.uint64(ends[-1])) >> np.uint64(32)
-    codes: ByteArray = np.searchsorted(ends, drawn.astype(np.int64), side="right").astype(np.uint8)
+    drawn = ((_mixed(states) >> np.uint64(32)) * np.uint64(len(of_number))) >> np.uint64(32)
+    codes: ByteArray = of_number[drawn.astype(np.int64)]
     codes.flags.writeable = False
     return codes
+
+
+@lru_cache(maxsize=1)
+def _code_of_number() -> ByteArray:
+    """Return the codes, each as often as it occurs in 100,000 residues: a number that is drawn is a place here."""
+    counts = [_FREQUENCIES.get(letter, 0) for letter in PROTEIN.letters]
+    return np.repeat(np.arange(len(counts), dtype=np.uint8), counts)
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
