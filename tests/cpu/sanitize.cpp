@@ -1,9 +1,11 @@
-// sanitize: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize.sh.
+// sanitize: pairs in every kind of pass, and shuffled copies, with several threads, for ThreadSanitizer; see
+// sanitize.sh.
 #include <cstdio>
 #include <random>
 
 #include "isa/kernels.hpp"
 #include "pairs/many.hpp"
+#include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
 
 using namespace swsearch;
@@ -60,6 +62,44 @@ int shuffled_alike() {
   return wrong;
 }
 
+// Scores with copies of sequences of many lengths, none among them; how often several threads find other ones.
+int scored_alike(const int8_t* scores) {
+  constexpr int64_t kQueries = 12, kSequences = 90;
+  constexpr int32_t kCopies = 7;
+  std::mt19937 generator(4);
+  std::vector<uint8_t> codes(4000);
+  for (auto& code : codes) code = generator() % 4;
+  std::vector<int64_t> queries{0}, offsets{0}, pairs;
+  for (int64_t k = 0; k < kQueries; ++k) queries.push_back(queries.back() + (k % 4 == 1 ? 0 : 20 + 30 * k));
+  for (int64_t k = 0; k < kSequences; ++k) offsets.push_back(offsets.back() + (k % 9 == 2 ? 0 : 7 + k % 70));
+  const std::vector<int32_t> longest(kQueries, 300);
+  for (int64_t k = 0; k < 700; ++k) pairs.insert(pairs.end(), {(11 * k) % kQueries, (17 * k) % kSequences});
+  int wrong = 0;
+  for (const Mode mode : {Mode::kLocal, Mode::kGlobal, Mode::kSemiglobal}) {
+    std::vector<int32_t> first;
+    for (const int threads : {1, 2, 7}) {
+      std::vector<int32_t> found(350 * 2 * kCopies, -1);
+      ScoredCopies asked{{scores, 11, 1, mode},
+                         codes.data(), queries.data(), kQueries, longest.data(),
+                         codes.data(), offsets.data(), kSequences,
+                         pairs.data(), 700, 3, kCopies, 20,
+                         8, 32, threads, Way::kChosen, &search_kernels(available_instructions().front()),
+                         found.data(), [] { return false; }};
+      run(asked);
+      if (threads == 1) first = found;
+      wrong += found != first;
+      // asked to stop at once: what was begun ends, and no thread is left
+      asked.asked = [] { return true; };
+      try {
+        run(asked);
+      } catch (const Interrupted&) {
+      }
+    }
+  }
+  std::printf("4,900 scores of shuffled copies in each mode, %d times other than by one thread\n", wrong);
+  return wrong;
+}
+
 int main() {
   constexpr int kRows = 900, kColumns = 1000;
   std::mt19937 generator(1);
@@ -86,6 +126,6 @@ int main() {
     }
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
-  wrong += many_that_differ(scores.data()) + shuffled_alike();
+  wrong += many_that_differ(scores.data()) + shuffled_alike() + scored_alike(scores.data());
   return wrong > 0;
 }
