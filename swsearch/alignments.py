@@ -113,6 +113,15 @@ class AlignmentTable:
             run_operations=np.concatenate([np.zeros(0, dtype=np.uint8), *(table.run_operations for table in tables)]),
         )
 
+    @classmethod
+    def merge(cls, parts: Sequence[tuple[IntArray, AlignmentTable]]) -> AlignmentTable:
+        """Return one table of several, each given with the places, shape (n,), where its alignments are to stand.
+
+        The places are 0 to m - 1, each once.
+        """
+        everything = cls.concatenate([table for _, table in parts])
+        return everything.take(np.argsort(np.concatenate([places for places, _ in parts]), kind="stable"))
+
     def cigar(self, place: int) -> Cigar:
         """Return one alignment's CIGAR as `swsearch.alignment.PairAlignment` has it."""
         place = range(len(self))[place]

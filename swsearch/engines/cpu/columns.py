@@ -15,7 +15,7 @@ from swsearch.alignments import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.pair_base import PoolLetters, SequencePool
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.processors import available_processors
 from swsearch.scoring import Matrix
 
@@ -52,37 +52,6 @@ class RowPools(NamedTuple):
     offsets: IntArray
 
 
-def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
-    """Return where the sequences of pairs lie in their pools.
-
-    Parameters
-    ----------
-    queries, subjects : (ndarray, ndarray)
-        See `SequencePool`.
-    pairs : ndarray, shape (m, 2), int64
-        Which query and which subject, by their places in the pools.
-
-    Returns
-    -------
-    ndarray, shape (m, 4), int64
-        The query's first residue and its length, then the subject's.
-
-    Raises
-    ------
-    ValueError
-        If a pair names a sequence that is not there. The extension refuses offsets that are wrong.
-    """
-    pairs = np.asarray(pairs).reshape(-1, 2)
-    places = np.empty((len(pairs), 4), dtype=np.int64)
-    for side, (_, offsets) in enumerate((queries, subjects)):
-        chosen = pairs[:, side]
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(offsets) - 1):
-            raise ValueError(f"expected places of sequences from 0 to {len(offsets) - 2} in the pairs' column {side}")
-        places[:, 2 * side] = offsets[chosen]
-        places[:, 2 * side + 1] = offsets[chosen + 1] - places[:, 2 * side]
-    return places
-
-
 def count_pools(
     found: FoundPairs,
     queries: SequencePool,
@@ -98,10 +67,14 @@ def count_pools(
     ----------
     found : FoundPairs
         The alignments.
-    queries, subjects, pairs, letters
-        What was aligned, as `swsearch.engines.cpu.tracing.align_pools` takes it.
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
     matrix : Matrix
         What they were scored with.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
     threads : int, optional
         At most this many; by default all processors that this process may use. Few columns take one.
 
@@ -159,6 +132,7 @@ def rows_of(
     Returns
     -------
     RowPools
+        Three arrays of shape (n_columns,) and offsets.
 
     Raises
     ------
@@ -210,7 +184,7 @@ def btops_of(
     letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> list[str]:
-    """Return BLAST's trace-back operations of alignments, one text each; parameters and errors as for `rows_of`."""
+    """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
     return texts(*btop_pool(table, queries, subjects, pairs, matrix, letters, threads))
 
 

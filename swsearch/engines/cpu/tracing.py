@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.columns import FoundPairs, count_pools, places_of
-from swsearch.engines.pair_base import Pair, PoolLetters, SequencePool
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.pair_base import Pair
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -30,6 +32,8 @@ Counted = tuple[int, int, int, Cigar, int, int]
 """As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
+
+Residues = TypeVar("Residues", int, IntArray)
 
 TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
@@ -113,8 +117,8 @@ def score(
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
-def enough_memory(query_length: int, subject_length: int) -> int:
-    """Return bytes in which a pair can be aligned whatever it is like: linear in the lengths."""
+def enough_memory(query_length: Residues, subject_length: Residues) -> Residues:
+    """Return bytes in which pairs can be aligned whatever they are like: linear in the lengths, of any shape."""
     return 150 * (query_length + subject_length) + (1 << 20)
 
 
@@ -261,8 +265,24 @@ def align_pools(
     return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
 
 
+def found_of(traced: Sequence[Traced]) -> FoundPairs:
+    """Return alignments that were found one by one as arrays."""
+    runs = [run for each in traced for run in each[3]]
+    score, query_start, subject_start = (
+        np.array([each[:3] for each in traced], dtype=np.int64).reshape(-1, 3).T.copy()
+    )
+    return FoundPairs(
+        score,
+        query_start,
+        subject_start,
+        np.cumsum([0, *(len(each[3]) for each in traced)], dtype=np.int64),
+        np.array([length for length, _ in runs], dtype=np.int64),
+        np.frombuffer("".join(operation for _, operation in runs).encode("ascii"), dtype=np.uint8),
+    )
+
+
 def check_reaches(places: IntArray, recurrence: Recurrence) -> None:
-    """Do what `check_reach` does for many pairs, ``places`` of `swsearch.engines.cpu.columns.places_of`."""
+    """Do what `check_reach` does for many pairs; ``places`` of `places_of`, shape (m, 4)."""
     if not len(places):
         return
     with contextlib.suppress(InputError):

@@ -13,17 +13,12 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import ALIGNMENT_COLUMNS, texts
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu import columns, extension, tracing
+from swsearch.engines.pools import pool_of
 from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
 DNA = Scoring(dna_matrix(), 4, 1)
-
-
-def pool_of(sequences):
-    """Sequences end to end, and where each begins."""
-    offsets = np.cumsum([0, *map(len, sequences)])
-    return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
 
 
 def expected_rows(table, queries, subjects, pairs, scoring, letters):

@@ -1,0 +1,65 @@
+"""Sequences end to end, as what aligns many pairs takes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+
+SequencePool = tuple[ByteArray, IntArray]
+"""Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
+
+PoolLetters = tuple[ByteArray | None, ByteArray | None]
+"""Letters of the pools of queries and of subjects in ASCII as they are shown, masked ones in lower case: of the shape
+of the codes, uint8, or None where nothing of that side is masked."""
+
+
+def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
+    """Return where the sequences of pairs lie in their pools.
+
+    Parameters
+    ----------
+    queries, subjects : (ndarray, ndarray)
+        See `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+
+    Returns
+    -------
+    ndarray, shape (m, 4), int64
+        The query's first residue and its length, then the subject's.
+
+    Raises
+    ------
+    ValueError
+        If a pair names a sequence that is not there, or that does not lie within its pool.
+    """
+    pairs = np.asarray(pairs).reshape(-1, 2)
+    places = np.empty((len(pairs), 4), dtype=np.int64)
+    for side, (codes, offsets) in enumerate((queries, subjects)):
+        chosen = pairs[:, side]
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(offsets) - 1):
+            raise ValueError(f"expected places of sequences from 0 to {len(offsets) - 2} in the pairs' column {side}")
+        begins, ends = offsets[chosen], offsets[chosen + 1]
+        if len(chosen) and (begins.min() < 0 or (ends < begins).any() or ends.max() > len(codes)):
+            raise ValueError(f"expected offsets that ascend, up to the {len(codes)} residues of their pool")
+        places[:, 2 * side], places[:, 2 * side + 1] = begins, ends - begins
+    return places
+
+
+def pool_of(sequences: list[ByteArray]) -> SequencePool:
+    """Lay sequences, each of shape (n,), uint8, end to end."""
+    offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
+    np.cumsum([len(sequence) for sequence in sequences], out=offsets[1:])
+    return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
+
+
+def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
+    """Return some sequences of a pool, ascending places of shape (n,); those next to each other without a copy."""
+    codes, offsets = pool
+    if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1:
+        some = offsets[chosen[0] : chosen[-1] + 2]
+        return codes[some[0] : some[-1]], some - some[0]
+    parts = zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True)
+    return pool_of([codes[begin:end] for begin, end in parts])
