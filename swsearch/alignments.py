@@ -120,7 +120,8 @@ class AlignmentTable:
         The places are 0 to m - 1, each once.
         """
         everything = cls.concatenate([table for _, table in parts])
-        return everything.take(np.argsort(np.concatenate([places for places, _ in parts]), kind="stable"))
+        order = np.concatenate([np.zeros(0, dtype=np.int64), *(places for places, _ in parts)])
+        return everything.take(np.argsort(order, kind="stable"))
 
     def cigar(self, place: int) -> Cigar:
         """Return one alignment's CIGAR as `swsearch.alignment.PairAlignment` has it."""

@@ -52,6 +52,7 @@ def test_parts_say_what_the_whole_says(cigars, data):
 def test_no_tables_are_an_empty_one():
     empty = AlignmentTable.concatenate([])
     assert len(empty) == 0 and empty.cigar_strings() == [] and len(empty[:]) == 0
+    assert len(AlignmentTable.merge([])) == len(empty.take(np.zeros(0, dtype=np.int64))) == 0
     assert {getattr(empty, name).dtype for name in ALIGNMENT_COLUMNS} == {np.dtype(np.int64)}
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 import numpy as np
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.errors import InputError
 
 SequencePool = tuple[ByteArray, IntArray]
 """Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
@@ -46,6 +50,31 @@ def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) ->
             raise ValueError(f"expected offsets that ascend, up to the {len(codes)} residues of their pool")
         places[:, 2 * side], places[:, 2 * side + 1] = begins, ends - begins
     return places
+
+
+def check_lengths(places: IntArray, check: Callable[[int, int], object]) -> None:
+    """Check the lengths of pairs.
+
+    Parameters
+    ----------
+    places : ndarray, shape (m, 4), int64
+        Of `places_of`.
+    check : callable
+        Takes the lengths of a query and of a subject and raises `InputError` where they are too much; if it does not
+        for two lengths, then neither for shorter ones.
+
+    Raises
+    ------
+    InputError
+        That of the first pair, by lengths, for which ``check`` raises it.
+    """
+    if not len(places):
+        return
+    with contextlib.suppress(InputError):
+        check(int(places[:, 1].max()), int(places[:, 3].max()))
+        return
+    for m, n in np.unique(places[:, [1, 3]], axis=0).tolist():
+        check(m, n)
 
 
 def pool_of(sequences: list[ByteArray]) -> SequencePool:

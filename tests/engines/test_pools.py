@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from swsearch.engines.pools import places_of, pool_of, subset_of
+from swsearch.engines.pools import check_lengths, places_of, pool_of, subset_of
+from swsearch.errors import InputError
 
 SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]
 POOL = pool_of(SEQUENCES)
@@ -41,3 +42,21 @@ def test_offsets_that_are_wrong(offsets):
 def test_sequences_that_are_not_there(pair):
     with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column"):
         places_of(POOL, POOL, np.array([[0, 0], pair]))
+
+
+def test_only_lengths_that_occur_are_too_much():
+    asked = []
+
+    def check(m, n):
+        asked.append((m, n))
+        if m * n > 2:
+            raise InputError(f"{m} by {n}")
+
+    check_lengths(places_of(POOL, POOL, np.array([[0, 1], [1, 3], [2, 3]])), check)
+    assert asked[0] == (3, 2) and sorted(asked[1:]) == [(0, 2), (1, 2), (3, 0)]
+    with pytest.raises(InputError, match="3 by 1"):
+        check_lengths(places_of(POOL, POOL, np.array([[0, 1], [0, 2], [2, 3]])), check)
+    asked.clear()
+    check_lengths(places_of(POOL, POOL, np.array([[2, 3]] * 5)), check)
+    check_lengths(places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)), check)
+    assert asked == [(1, 2)]

@@ -5,6 +5,7 @@ All of it is as `swsearch.alignment.PairAlignment` has it, for all alignments at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.processors import available_processors
+from swsearch.reference import Cigar
 from swsearch.scoring import Matrix
 
 ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
@@ -33,6 +35,20 @@ class FoundPairs:
     run_offsets: IntArray
     run_lengths: IntArray
     run_operations: ByteArray
+
+    @classmethod
+    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> FoundPairs:
+        """Lay out alignments that were found one by one: score, starts in query and subject, and CIGAR of each."""
+        runs = [run for each in traced for run in each[3]]
+        score, query_start, subject_start = (np.array([each[k] for each in traced], dtype=np.int64) for k in range(3))
+        return cls(
+            score,
+            query_start,
+            subject_start,
+            np.cumsum([0, *(len(each[3]) for each in traced)], dtype=np.int64),
+            np.array([length for length, _ in runs], dtype=np.int64),
+            np.frombuffer("".join(operation for _, operation in runs).encode("ascii"), dtype=np.uint8),
+        )
 
 
 class RowPools(NamedTuple):

@@ -12,7 +12,7 @@ from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension, tracing
-from swsearch.engines.cpu.columns import count_pools
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.processors import available_processors
@@ -141,7 +141,7 @@ class CpuPairAligner(PairAligner):
             for a, m, b, n in places[large].tolist()
         ]
         counted = count_pools(
-            tracing.found_of(traced),
+            FoundPairs.of(traced),
             queries,
             subjects,
             pairs[large],

@@ -6,7 +6,6 @@ In similar pairs it leaves out the tiles that no alignment as good as one alread
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -19,7 +18,7 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of
+from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -250,7 +249,7 @@ def align_pools(
         If places, offsets or letters are not within or beside the pools.
     """
     places = places_of(queries, subjects, pairs)
-    check_reaches(places, recurrence)
+    check_lengths(places, lambda m, n: check_reach(m, n, recurrence))
     given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, 0, BEAM, path=True)
     codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
@@ -263,33 +262,6 @@ def align_pools(
     aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
     matrix = recurrence.scoring.matrix
     return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
-
-
-def found_of(traced: Sequence[Traced]) -> FoundPairs:
-    """Return alignments that were found one by one as arrays."""
-    runs = [run for each in traced for run in each[3]]
-    score, query_start, subject_start = (
-        np.array([each[:3] for each in traced], dtype=np.int64).reshape(-1, 3).T.copy()
-    )
-    return FoundPairs(
-        score,
-        query_start,
-        subject_start,
-        np.cumsum([0, *(len(each[3]) for each in traced)], dtype=np.int64),
-        np.array([length for length, _ in runs], dtype=np.int64),
-        np.frombuffer("".join(operation for _, operation in runs).encode("ascii"), dtype=np.uint8),
-    )
-
-
-def check_reaches(places: IntArray, recurrence: Recurrence) -> None:
-    """Do what `check_reach` does for many pairs; ``places`` of `places_of`, shape (m, 4)."""
-    if not len(places):
-        return
-    with contextlib.suppress(InputError):
-        check_reach(int(places[:, 1].max()), int(places[:, 3].max()), recurrence)
-        return
-    for m, n in np.unique(places[:, [1, 3]], axis=0).tolist():
-        check_reach(m, n, recurrence)
 
 
 def _settings(
