@@ -205,20 +205,21 @@ def test_runs_that_do_not_fit_are_asked_for_again(make_aligner, monkeypatch):
 @pytest.mark.parametrize("mode", ["local", pytest.param("global", marks=pytest.mark.exhaustive)])
 def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
     monkeypatch.setattr(short_pairs, "RUN_SHARE", 1)
-    monkeypatch.setattr(aligner_module, "BATCH_BYTES", 300)
+    monkeypatch.setattr(aligner_module, "BATCH_BYTES", 250)
     monkeypatch.setattr(aligner_module, "SHORT_BYTES", 40_000)
     generator = np.random.default_rng(5)
-    both = [related(generator, length, 20) for length in (40, 60, 60, 90)]
+    both = [related(generator, length, 20) for length in (20, 30, 30, 45)]
     queries = pool_of([np.zeros(0, dtype=np.uint8), *(query for query, _ in both)])
-    subjects = pool_of([*(subject for _, subject in both), random_codes(generator, 400), queries[0][:0]])
-    pairs = np.array([(q, s) for s in (3, 0, 4, 1, 2, 5) for q in (2, 4, 0, 1, 3)])
-    recurrence, letters = Recurrence(Scoring(), mode), (None, shown_letters(subjects[0], [(20, 50)]))
-    subjects = masked_codes(subjects[0], [(20, 50)]), subjects[1]
+    subjects = pool_of([*(subject for _, subject in both), random_codes(generator, 300), queries[0][:0]])
+    places = [(2, 3), (4, 0), (0, 1), (1, 4), (3, 5), (2, 2), (2, 3), (4, 1), (0, 5), (1, 0)]
+    pairs = np.array(places)
+    recurrence, letters = Recurrence(Scoring(), mode), (None, shown_letters(subjects[0], [(10, 30)]))
+    subjects = masked_codes(subjects[0], [(10, 30)]), subjects[1]
     with CpuPairAligner(threads=1) as cpu:
         expected = cpu.align_pools(queries, subjects, pairs, recurrence, letters=letters)
     with make_aligner() as aligner:
         found = aligner.align_pools(queries, subjects, pairs, recurrence, letters=letters)
-        assert aligner.usage.launches > 5
+        assert aligner.usage.launches > 3
         alone = aligner.align_pools(queries, subjects, pairs[:1], recurrence, letters=letters)
         assert len(aligner.align_pools(queries, subjects, pairs[:0], recurrence)) == 0
         with pytest.raises(ValueError, match="expected places of sequences"):
