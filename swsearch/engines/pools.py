@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swsearch.alphabet import ByteArray
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.errors import InputError
+from swsearch.masking import MASKED
 
 SequencePool = tuple[ByteArray, IntArray]
 """Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
@@ -92,3 +93,43 @@ def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
         return codes[some[0] : some[-1]], some - some[0]
     parts = zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True)
     return pool_of([codes[begin:end] for begin, end in parts])
+
+
+def mask_pool(pool: SequencePool, runs: tuple[IntArray, IntArray, IntArray]) -> tuple[SequencePool, ByteArray | None]:
+    """Mask stretches of a pool of proteins, as `swsearch.masking` masks one sequence.
+
+    Parameters
+    ----------
+    pool : (ndarray, ndarray)
+        Codes as they are stored, and offsets; see `SequencePool`.
+    runs : (ndarray, ndarray, ndarray)
+        Where each sequence's stretches begin in the other two, shape (n + 1,), and where each stretch begins and
+        ends in its sequence, 0-based and half-open, each of shape (n_runs,); int64. They do not overlap.
+
+    Returns
+    -------
+    pool : (ndarray, ndarray)
+        Codes as they are scored, X in the stretches; the given pool itself where there are none.
+    letters : ndarray, shape (n_residues,), uint8, or None
+        As `PoolLetters` has them.
+
+    Raises
+    ------
+    ValueError
+        If a stretch does not lie within its sequence.
+    """
+    codes, offsets = pool
+    run_offsets, starts, ends = runs
+    if not len(starts):
+        return pool, None
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(run_offsets))
+    begins, limits = offsets[sequence] + starts, offsets[sequence + 1]
+    lengths = ends - starts
+    if (starts < 0).any() or (lengths < 0).any() or (begins + lengths > limits).any():
+        raise ValueError("expected stretches within their sequences")
+    before = np.cumsum(lengths) - lengths
+    places = np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))
+    scored, letters = codes.copy(), PROTEIN.decode_table[codes]
+    scored[places] = MASKED
+    letters[places] |= 0x20  # ASCII: lower case; a '*' has it set already
+    return (scored, offsets), letters

@@ -5,8 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from swsearch.engines.pools import check_lengths, places_of, pool_of, subset_of
+from swsearch.engines.pools import check_lengths, mask_pool, places_of, pool_of, subset_of
 from swsearch.errors import InputError
+from swsearch.masking import masked_codes, shown_letters
 
 SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]
 POOL = pool_of(SEQUENCES)
@@ -60,3 +61,25 @@ def test_only_lengths_that_occur_are_too_much():
     check_lengths(places_of(POOL, POOL, np.array([[2, 3]] * 5)), check)
     check_lengths(places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)), check)
     assert asked == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "runs", [[[], [], [], [], []], [[(0, 3)], [], [(0, 0)], [(1, 2)], []], [[(0, 1), (2, 3)]] + [[]] * 4]
+)
+def test_masked_pools_are_masked_sequences(runs):
+    flat = np.array([run for some in runs for run in some], dtype=np.int64).reshape(-1, 2)
+    given = np.cumsum([0, *map(len, runs)]), flat[:, 0], flat[:, 1]
+    (codes, offsets), letters = mask_pool(POOL, given)
+    each = list(zip(SEQUENCES, runs, strict=True))
+    assert offsets is POOL[1] and codes.tolist() == pool_of([masked_codes(*one) for one in each])[0].tolist()
+    if any(runs):
+        assert letters.tolist() == pool_of([shown_letters(*one) for one in each])[0].tolist()
+        assert POOL[0].tolist() == [1, 2, 3, 4, 5, 6]
+    else:
+        assert letters is None
+
+
+@pytest.mark.parametrize("run", [(0, 4), (-1, 2), (2, 1), (3, 4), (0, 2**62)])
+def test_stretches_that_are_not_there(run):
+    with pytest.raises(ValueError, match="expected stretches within their sequences"):
+        mask_pool(POOL, (np.array([0, 1, 1, 1, 1, 1]), np.array(run[:1]), np.array(run[1:])))
