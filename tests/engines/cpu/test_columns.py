@@ -216,6 +216,29 @@ def test_what_columns_cannot_be_given(wrong):
             call()
 
 
+@pytest.mark.parametrize("bad", [0, 9, 10, 11, 12, 39])
+def test_codes_are_looked_at_where_a_pair_names_them(bad):
+    codes = CODES.copy()
+    codes[bad] = 32
+    pool, fine = (codes, np.array([0, 10, 12, 40])), (CODES, POOL[1])
+    one = np.array([1, 1])
+    found = columns.FoundPairs(one, 0 * one, 0 * one, np.arange(3), one, FOUND.run_operations[[0, 0]])
+    recurrence = Recurrence(Scoring(), "local")
+    # fewer residues than the pool has, and as many or more
+    for places, named in (([0, 0], range(10)), ([0, 1], range(12)), ([2, 2], range(40))):
+        for side, pools in enumerate(((pool, fine), (fine, pool))):
+            pairs = np.zeros((2, 2), dtype=np.int64)
+            pairs[:, side] = places
+            if bad in named:
+                with pytest.raises(ValueError, match="expected codes below 32"):
+                    columns.count_pools(found, *pools, pairs, Scoring().matrix)
+                with pytest.raises(ValueError, match="expected codes below 32"):
+                    tracing.align_pools(*pools, pairs, recurrence)
+            else:
+                assert columns.count_pools(found, *pools, pairs, Scoring().matrix).identities.tolist() == [1, 1]
+                assert tracing.align_pools(*pools, pairs, recurrence)[1].tolist() == [0, 0]
+
+
 def test_what_takes_the_result_must_have_its_size():
     common = columns._common(FOUND, POOL, POOL, TWO, Scoring().matrix, None, 1)
     module, row = extension.load(), np.zeros(50, dtype=np.uint8)
