@@ -7,7 +7,7 @@ row when somebody asks for one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -187,9 +187,10 @@ class HspTable:
     def of(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""
         shown = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
+        scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
         return cls(
             np.array([row for row, _ in shown], dtype=np.int64),
-            AlignmentTable.of([hsp.pair for _, hsp in shown]),
+            replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
             Numbers.of([hsp for _, hsp in shown]),
         )
 
