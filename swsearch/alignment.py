@@ -68,6 +68,12 @@ class PairAlignment:
             self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar, counts=None
         )
 
+    def shown_as(self, query_letters: ByteArray | None, subject_letters: ByteArray | None) -> PairAlignment:
+        """Return the same alignment with the letters that it is shown with, where something is masked."""
+        if query_letters is None and subject_letters is None:
+            return self
+        return replace(self, query_letters=query_letters, subject_letters=subject_letters, counts=None)
+
     @cached_property
     def query_end(self) -> int:
         """One past the last aligned query residue."""

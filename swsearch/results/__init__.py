@@ -3,6 +3,6 @@
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList
 from swsearch.results.result import SearchResult
-from swsearch.results.table import Headers, HitTable, HspTable, Numbers
+from swsearch.results.table import Headers, HitTable, HspTable, Numbers, SubjectCodes
 
-__all__ = ["Headers", "Hit", "HitList", "HitTable", "Hsp", "HspTable", "Numbers", "SearchResult"]
+__all__ = ["Headers", "Hit", "HitList", "HitTable", "Hsp", "HspTable", "Numbers", "SearchResult", "SubjectCodes"]

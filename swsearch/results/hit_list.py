@@ -10,7 +10,6 @@ import numpy as np
 
 from swsearch.alignment import Counts, PairAlignment
 from swsearch.alignments import AlignmentTable
-from swsearch.alphabet import ByteArray
 from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes
@@ -40,7 +39,7 @@ class HitList(Sequence[Hit]):
         What alignments are scored with.
     table : HitTable
         The hits.
-    align : callable
+    source : callable
         Aligns one hit, by its row.
     further : callable, optional
         Finds further alignments of a hit, where there may be several.
@@ -51,18 +50,18 @@ class HitList(Sequence[Hit]):
         query: Query,
         scoring: Scoring,
         table: HitTable,
-        align: AlignOne,
+        source: AlignOne,
         further: FindFurther | None = None,
     ) -> None:
         self.query, self.scoring, self.table = query, scoring, table
-        self._align, self._further = align, further
-        self._hits: list[Hit | None] = [None] * len(table)
-        self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
-
-    @property
-    def may_have_several(self) -> bool:
+        self.source: Any = source
+        """Let go of when all alignments are known, and with it the database."""
+        self.may_have_several = further is not None
         """Whether hits may have more than one alignment."""
-        return self._further is not None
+        self._further = further
+        self._hits: dict[int, Hit] = {}
+        self._alone: dict[int, PairAlignment] = {}
+        self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
 
     # alignments
 
@@ -75,6 +74,7 @@ class HitList(Sequence[Hit]):
         """Hand in the best alignment of every hit, in their order, and the subjects that they are of."""
         if self._aligned is None:
             self._aligned = alignments, subjects
+            self.source = None
 
     @property
     def alignments(self) -> AlignmentTable | None:
@@ -98,21 +98,23 @@ class HitList(Sequence[Hit]):
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def pair(self, row: int) -> PairAlignment:
-        """Return the best alignment of a hit; not kept."""
+        """Return the best alignment of a hit."""
         if self._aligned is None:
-            return self._align(row)
+            return self._alone_pair(row)
         table, subjects = self._aligned
         score, query_start, subject_start, *counts = self._ends[row]
-        codes, letters = self._subject(row, subjects)
         return PairAlignment(
-            self.query.codes, codes, self.scoring, score, query_start, subject_start, table.cigar(row),
-            self.query.letters, letters, Counts(*counts),
+            self.query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
+            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts),
         )  # fmt: skip
 
-    def _subject(self, row: int, subjects: SubjectCodes) -> tuple[ByteArray, ByteArray | None]:
-        part = slice(int(subjects.offsets[row]), int(subjects.offsets[row + 1]))
-        is_masked = subjects.masked is not None and bool(subjects.masked[row])
-        return subjects.codes[part], subjects.letters[part] if subjects.letters is not None and is_masked else None
+    def _alone_pair(self, row: int) -> PairAlignment:
+        source = self.source  # before looking for the alignment: another thread lets go of it when all are there
+        if row not in self._alone:
+            self._alone[row] = source(row)
+            if len(self._alone) == len(self.table):
+                self.source = None
+        return self._alone[row]
 
     @cached_property
     def _hsps(self) -> HspTable:
@@ -122,7 +124,7 @@ class HitList(Sequence[Hit]):
     @property
     def hsps(self) -> HspTable:
         """All alignments that are reported; found now where they are not known."""
-        if self._aligned is not None and self._further is None:
+        if self._aligned is not None and not self.may_have_several:
             return self._hsps
         return HspTable.of(self)
 
@@ -158,9 +160,11 @@ class HitList(Sequence[Hit]):
         return list, (list(self),)
 
     def _hit(self, row: int) -> Hit:
-        hit = self._hits[row]
+        hit = self._hits.get(row)
         if hit is None:
-            hit = self._hits[row] = self._made(row)
+            hit = self._hits.setdefault(row, self._made(row))
+            if len(self._hits) == len(self.table):
+                self._further = None
         return hit
 
     @cached_property
@@ -176,12 +180,12 @@ class HitList(Sequence[Hit]):
         )  # fmt: skip
 
     def _made(self, row: int) -> Hit:
-        query = self.query
+        query, further = self.query, self._further
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
         alignment: Later[PairAlignment] = Later(RowPair(self, row))
         return Hit(
             query.identifier, identifier, description, subject, len(query.codes), length, score, bits, evalue,
-            alignment, z_score, published, None if self._further is None else self._further(row, alignment),
+            alignment, z_score, published, None if further is None else further(row, alignment),
         )  # fmt: skip
 
 

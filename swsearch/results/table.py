@@ -99,6 +99,11 @@ class Headers:
         made.__dict__["texts"] = list(texts)
         return made
 
+    def part(self, begin: int, end: int) -> Headers:
+        """Return some that stand together."""
+        first, last = int(self._offsets[begin]), int(self._offsets[end])
+        return Headers(self._pool[first:last], self._offsets[begin : end + 1] - first)
+
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
         """Identifier and description of each."""
@@ -215,3 +220,46 @@ class SubjectCodes:
     letters: ByteArray | None
     offsets: IntArray
     masked: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+
+    def codes_of(self, row: int) -> ByteArray:
+        """Return a subject's codes as they are scored, shape (length,), uint8."""
+        return self.codes[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def letters_of(self, row: int) -> ByteArray | None:
+        """Return the letters that a subject is shown with, shape (length,), uint8; None if none is masked."""
+        if self.letters is None or (self.masked is not None and not self.masked[row]):
+            return None
+        return self.letters[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def part(self, begin: int, end: int) -> SubjectCodes:
+        """Return some that stand together, in memory of their own."""
+        residues = slice(int(self.offsets[begin]), int(self.offsets[end]))
+        letters = None if self.letters is None else self.letters[residues].copy()
+        masked = None if self.masked is None else self.masked[begin:end].copy()
+        return SubjectCodes(
+            self.codes[residues].copy(), letters, self.offsets[begin : end + 1] - residues.start, masked
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[SubjectCodes]) -> SubjectCodes:
+        """Return the subjects of several, one after the other."""
+        no_codes: ByteArray = np.empty(0, dtype=np.uint8)
+        lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(each.offsets) for each in parts)])
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        codes = np.concatenate([no_codes, *(each.codes for each in parts)])
+        if all(each.letters is None for each in parts):
+            return cls(codes, None, offsets)
+        masked = [
+            np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.masked is None else each.masked for each in parts
+        ]
+        letters = [each.codes if each.letters is None else each.letters for each in parts]  # where nothing is masked
+        return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
+
+    def take(self, rows: IntArray) -> SubjectCodes:
+        """Return some in another order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
+        letters = None if self.letters is None else self.letters[places]
+        masked = None if self.masked is None else self.masked[rows]
+        return SubjectCodes(self.codes[places], letters, offsets, masked)

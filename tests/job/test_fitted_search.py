@@ -18,7 +18,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.job import job
+from swsearch.job import ahead, job
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
 from swsearch.recurrence import Recurrence
@@ -109,7 +109,8 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     assert run(threads=2) == expected
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(job, "SEEN_MEMORY", 0)
+    monkeypatch.setattr(job, "HITS_TOGETHER", 1)
+    monkeypatch.setattr(ahead, "has_room_for_threads", lambda: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert run(threads=2) == expected
