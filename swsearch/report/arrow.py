@@ -72,7 +72,8 @@ def _same_text(text: str, at: Place) -> list[str]:
 
 
 def _of_hits(values: IntArray, at: Place) -> IntArray:
-    return values[at.of.hit_of_line]
+    found: IntArray = values[at.of.hit_of_line]
+    return found
 
 
 def _texts_of_hits(texts: list[str], at: Place) -> list[str]:

@@ -142,6 +142,8 @@ def _hits(portion: AlignedPortion) -> str:
 
 
 def _definition(titles: list[str]) -> str:
+    if len(titles) == 1:
+        return titles[0].partition(" ")[2].strip()
     (_, first), *others = headers.entries_of(titles)
     return first + "".join([f" >{name} {title}".rstrip() for name, title in others])
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from swsearch.alignment import btop_of_rows
 from swsearch.blocks import IntArray
 from swsearch.errors import OptionError
 from swsearch.report import blast_terms, headers, numbers
@@ -121,7 +120,7 @@ def _percentages(portion: AlignedPortion, parts: IntArray, decimals: int) -> lis
 
 
 def _btops(portion: AlignedPortion) -> list[str]:
-    return [btop_of_rows(top, bottom) or headers.MISSING for top, _, bottom in portion.rows]
+    return [btop or headers.MISSING for btop in portion.btops]
 
 
 def _known_columns() -> list[Column]:

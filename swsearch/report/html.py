@@ -194,10 +194,10 @@ def _hsp_data(portion: AlignedPortion) -> list[str]:
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
-    queries = portion.queries
-    if any(letters != portion.query for letters in queries):
-        columns["query"] = json_text.plain(queries)
-        absent["query"] = np.array([letters == portion.query for letters in queries])
+    query, queries = portion.query, portion.queries
+    is_same = np.array([letters == query for letters in queries])
+    if not is_same.all():
+        columns["query"], absent["query"] = json_text.plain(queries), is_same
     return json_text.objects(columns, absent)
 
 

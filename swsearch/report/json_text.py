@@ -59,7 +59,7 @@ def objects(
     absent : dict of str to ndarray, shape (n,), bool, optional
         Which rows do not have a key.
     """
-    pieces = {key: f",{string(key)}:%s" for key in columns}
+    pieces = {key: f",{string(key).replace('%', '%%')}:%s" for key in columns}
     values = dict(columns)
     for key, missing in (absent or {}).items():
         if missing.all():

@@ -107,7 +107,7 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
     if result.statistics is None:
         yield f"{'':{width}}Score"
         yield f"{'Best sequences:':{width}}(Raw)"
-    elif result.hits[0].bit_score is None:
+    elif np.isnan(result.table.numbers.bit_scores[0]):
         yield f"{'':{width}}Score     E"
         yield f"{'Sequences producing significant alignments:':{width}}(Raw)  Value"
     else:

@@ -212,6 +212,11 @@ class AlignedPortion(Portion):
         return self._letters.rows(self._lines)
 
     @property
+    def btops(self) -> list[str]:
+        """BLAST's trace-back operations of each line."""
+        return self._letters.btops(self._lines)
+
+    @property
     def query(self) -> str:
         """The whole query as the result's first alignment shows it."""
         return self._letters.query

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from swsearch.alignments import AlignmentTable
-from swsearch.alphabet import ByteArray
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.fasta import header_text
 from swsearch.results.hit import Hit, Hsp
@@ -252,7 +252,7 @@ class SubjectCodes:
         masked = [
             np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.masked is None else each.masked for each in parts
         ]
-        letters = [each.codes if each.letters is None else each.letters for each in parts]  # where nothing is masked
+        letters = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in parts]
         return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
 
     def take(self, rows: IntArray) -> SubjectCodes:

@@ -79,7 +79,8 @@ def as_columns(result: SearchResult) -> SearchResult:
     codes = pairs[0].query if pairs else np.zeros(result.query_length, dtype=np.uint8)
     letters = pairs[0].query_letters if pairs else None
     query = Query(result.query_id, result.query_description, codes, (), letters)
-    hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row])
+    further = (lambda row, _: result.hits[row]._further) if result.may_have_several else None
+    hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row], further)
     empty = np.zeros(0, dtype=np.uint8)
     masked = np.array([pair.subject_letters is not None for pair in pairs], dtype=np.bool_)
     subjects = SubjectCodes(
