@@ -161,25 +161,29 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
 def _hit_data(portion: AlignedPortion) -> list[str]:
     """Return the hits of a portion."""
     known = portion.hit_numbers
+    bits, evalues = json_text.floats(known.bit_scores), json_text.floats(known.evalues)
+    of_alignments = (bits, evalues) if portion.is_single else None
     columns: dict[str, Sequence[str | int]] = {
         "id": json_text.strings(portion.names),
         "titles": json_text.lists(map(json_text.strings, portion.titles)),
         "length": portion.subject_lengths.tolist(),
         "score": portion.hit_scores.tolist(),
-        "bits": json_text.floats(known.bit_scores),
-        "evalue": json_text.floats(known.evalues),
+        "bits": bits,
+        "evalue": evalues,
         "z": json_text.floats(known.z_scores),
-        "hsps": json_text.lists(portion.by_hit(_hsp_data(portion))),
+        "hsps": json_text.lists(portion.by_hit(_hsp_data(portion, of_alignments))),
     }
     return json_text.objects(columns)
 
 
-def _hsp_data(portion: AlignedPortion) -> list[str]:
+def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] | None) -> list[str]:
     """Return alignments without what the page can work out: rows and middle line follow from these.
 
-    Masked residues are in lower case; a page shows them so and scores them as X.
+    Masked residues are in lower case; a page shows them so and scores them as X. Bit scores and E-values are given
+    where they are those of the hits.
     """
     found, known = portion.alignments, portion.numbers
+    bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
     columns: dict[str, Sequence[str | int]] = {
         "q": found.query_start.tolist(),
         "s": found.subject_start.tolist(),
@@ -188,8 +192,8 @@ def _hsp_data(portion: AlignedPortion) -> list[str]:
         "identities": found.identities.tolist(),
         "positives": found.positives.tolist(),
         "score": found.score.tolist(),
-        "bits": json_text.floats(known.bit_scores),
-        "evalue": json_text.floats(known.evalues),
+        "bits": bits,
+        "evalue": evalues,
     }
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():

@@ -36,8 +36,11 @@ def plain(texts: Iterable[str]) -> list[str]:
 
 def floats(values: FloatArray) -> list[str]:
     """Return numbers, shape (n,), as JSON; null for NaN and infinity."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return ["null"] * len(values)
     found = list(map(repr, values.tolist()))
-    for place in np.flatnonzero(~np.isfinite(values)).tolist():
+    for place in np.flatnonzero(~finite).tolist():
         found[place] = "null"
     return found
 

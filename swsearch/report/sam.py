@@ -67,6 +67,7 @@ class SamWriter(Writer):
         read = _NOT_IN_READ.sub("_", headers.identifier(result.query_id))[:_READ_NAME_LENGTH]
         flag = 0
         for portion in aligned_portions(result):
+            lines = []
             query = portion.query.upper().replace("*", "X")
             references = portion.of_lines(self._references_of(portion))
             for aligned, reference, tags in zip(
@@ -77,8 +78,9 @@ class SamWriter(Writer):
                     line = sam_lines.mapped_line(aligned, read, reference, flag, letters, *tags)
                 else:
                     line = sam_lines.unmapped_line(read, flag, letters, f"AS:i:{aligned.score}")
-                self._lines.write(line)
+                lines.append(line)
                 flag = sam_lines.SECONDARY
+            self._lines.write("".join(lines))
 
     def end(self) -> None:
         """Write the header, and what was kept."""
