@@ -98,6 +98,7 @@ PyMethodDef methods[] = {
      "Write alignments as BLAST's trace-back operations; see swsearch.engines.cpu.columns."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
+    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.job.shuffled."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

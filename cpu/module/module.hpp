@@ -91,5 +91,6 @@ PyObject* py_search(PyObject*, PyObject* arguments);
 
 // module_shuffle.cpp
 PyObject* py_shuffle(PyObject*, PyObject* arguments);
+PyObject* py_score_shuffled(PyObject*, PyObject* arguments);
 
 }  // namespace swsearch

@@ -23,8 +23,7 @@ from swsearch.job.selection import Selection
 from swsearch.job.subjects import SubjectReader
 from swsearch.later import Later
 from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
-from swsearch.results.table import known
-from swsearch.statistics.choice import HitNumbers, numbers_of
+from swsearch.statistics.choice import HitNumbers, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
@@ -119,18 +118,13 @@ class HitMaker:
         return made
 
     def _numbers(self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray) -> Numbers:
-        rows = self.numbers(
-            query,
-            selection.statistics if chosen.nulls is None else chosen.nulls,
-            chosen.ranked.scores.tolist(),
-            lengths,
-        )
-        return Numbers(
-            known([row.bit_score for row in rows]),
-            known([row.evalue for row in rows]),
-            known([row.z_score for row in rows]),
-            known([row.evalue_published for row in rows]),
-        )
+        least = self.least
+        statistics = selection.statistics if chosen.nulls is None else chosen.nulls
+        found = numbers_as_arrays(
+            statistics, least.published, chosen.ranked.scores, len(query.codes), lengths, least.effective_residues,
+            chosen.ranked.evalues,
+        )  # fmt: skip
+        return Numbers(found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
 
     def numbers(
         self,

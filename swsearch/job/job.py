@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swsearch.alphabet import ByteArray
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
-from swsearch.engines.choice import engine_for_copies
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead
@@ -38,7 +36,6 @@ from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import distribution_of
-from swsearch.statistics.random_sequences import longest_random
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -153,13 +150,7 @@ class SearchJob:
     def _nulls(self) -> NullMaker | None:
         if self._fit is None:
             return None
-        return NullMaker(self._fit, self.reader.recurrence, self._copies_engine, self._threads)
-
-    @cached_property
-    def _copies_engine(self) -> Engine:
-        lengths = [len(query.codes) for query in self.queries]
-        longest = max(int(self.database.lengths.max(initial=0)), longest_random(self.options.mode, lengths))
-        return engine_for_copies(self.engine, self._threads, lengths, longest)
+        return NullMaker(self._fit, self.reader.recurrence, self._threads)
 
     @cached_property
     def _rater(self) -> Rater | None:
@@ -213,15 +204,6 @@ class SearchJob:
             finally:
                 for stage in stages:  # the first one first: those after it wait for it
                     stage.close()
-                self._close_copies()
-
-    def _close_copies(self) -> None:
-        """Close what scored copies, if there is such an engine; another is made where batches are asked for again."""
-        engine = self.__dict__.pop("_copies_engine", None)
-        if engine is not None:
-            engine.close()
-        for name in ("_nulls", "_rater", "scorer"):
-            self.__dict__.pop(name, None)
 
     def _prepared(self) -> Generator[Prepared]:
         """Make groups of queries ready."""
@@ -258,14 +240,9 @@ class SearchJob:
 
     def rated(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
         """Hold candidates against nulls of their own, where statistics are fitted: what is left are hits."""
-        rater = self._rater
-        if rater is None:
+        if self._rater is None:
             return list(selections)
-
-        def read(subject: int) -> ByteArray:
-            return self.reader.one(subject)[0]
-
-        return [rater.rated(query, each, read) for query, each in zip(queries, selections, strict=True)]
+        return self._rater.rated_group(queries, selections, self.reader.scored)
 
     @cached_property
     def _by_length(self) -> Lengths:

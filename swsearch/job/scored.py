@@ -29,7 +29,7 @@ from swsearch.recurrence import Recurrence
 from swsearch.statistics.choice import why_none
 from swsearch.statistics.fitted import FittedStatistics
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.observed import ScoreCounts, count_scores
+from swsearch.statistics.observed import ScoreCounts, ScoreTally
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Scorer:
 
     def _count(self, prepared: Prepared, loaded: LoadedDatabase, progress: Progress | None) -> list[ScoreCounts]:
         """Score every subject, keep the best, and count how many have which score."""
-        counts: list[ScoreCounts] = [count_scores([]) for _ in prepared.queries]
+        tallies = [ScoreTally() for _ in prepared.queries]
         for chunk in loaded:
             check_wanted()
             thresholds = _thresholds(prepared, chunk)
@@ -133,9 +133,9 @@ class Scorer:
             for place, (top, row) in enumerate(zip(prepared.tops, values, strict=True)):
                 found = thresholds.select(place, chunk.chunk.lengths, row)
                 top.add(chunk.chunk, Candidates(found, row[found]))
-                counts[place] += count_scores(row)
+                tallies[place].add(row)
             loaded.done(chunk)
-        return counts
+        return [tally.counts() for tally in tallies]
 
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
