@@ -137,7 +137,7 @@ class ResidentSearch:
             while requests := self._next():
                 try:
                     found = self._scored([request.prepared for request in requests])
-                except BaseException as error:  # noqa: BLE001  # it is raised again in each call
+                except BaseException as error:  # it is raised again in each call
                     for request in requests:
                         request.selections.set_exception(error)
                     continue
