@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from swsearch.engines.base import ChunkPlan, Engine, Workload
@@ -183,7 +184,7 @@ class ResidentSearch:
         ends = [0]
         for each in prepared:
             ends.append(ends[-1] + len(each.queries))
-        return [found[begin:end] for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [found[begin:end] for begin, end in pairwise(ends)]
 
     def _make_room(self, rows: int) -> None:
         """Let the engine plan for queries of so many residues together."""
