@@ -102,6 +102,7 @@ def search(
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
@@ -163,6 +164,10 @@ def search(
         Bytes of the GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
         Called with the number of cells just finished.
+    checkpoint : path, optional
+        A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
+        from there after it was ended or killed, with the same results. One of other queries, subjects, options or
+        version is refused.
 
     Returns
     -------
@@ -210,11 +215,14 @@ def search(
     )
     check_flag("distribution", distribution)
     _check_callable(progress)
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    folder = checkpoint_folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
-    return SearchResults(
+    results = SearchResults(
         read,
         subjects,
         options,
@@ -224,6 +232,9 @@ def search(
         threads=threads,
         origin=Origin(path_of(queries)),
     )
+    if folder is not None:
+        results.keep_in(folder)
+    return results
 
 
 def score(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,7 @@ from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.job.checkpoint import Checkpoint
 
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
@@ -109,6 +111,25 @@ class SearchJob:
         self._seen: dict[int, ByteArray] = {}
         self._seen_bytes = 0
         self._allowed = allowed_subjects(database, options.filters)
+        self.checkpoint: Checkpoint | None = None
+        self.restored: Progress | None = None
+        """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
+
+        Raises
+        ------
+        InputError
+            If the folder is in use, or of another search; the message names all that differs.
+        OutputError
+            If it cannot be written.
+        """
+        from swsearch.job.checkpoint import Checkpoint
+        from swsearch.job.manifest import manifest
+
+        asked = manifest(self.queries, self.database, self.reader.mask, self.options)
+        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, self.database.n_subjects)
 
     @cached_property
     def asked(self) -> Asked:
@@ -200,10 +221,13 @@ class SearchJob:
 
     def batches(self) -> Iterator[list[SearchResult]]:
         """Yield the results of each group of queries that is scored together."""
-        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
+        loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
+        with closing(loaded), self.checkpoint or nullcontext():
+            first = 0
             try:
                 for group in _groups(self.queries, self._most_queries):
-                    yield self.run_group(group, loaded)
+                    yield self.run_group(group, loaded, first)
+                    first += len(group)
             finally:
                 self._close_copies()
 
@@ -215,15 +239,33 @@ class SearchJob:
         for name in ("_nulls", "_rater"):
             self.__dict__.pop(name, None)
 
-    def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
-        """Return the results of some of the queries, scored together; `plan` made the loaded database."""
-        selections = self.select(queries, loaded)
+    def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase, first: int = 0) -> list[SearchResult]:
+        """Return the results of some of the queries, scored together; `plan` made the loaded database.
+
+        The first of them is at place ``first``, counted from 0.
+        """
+        selections = self.selections(queries, loaded, first)
         found = [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
         self._seen.clear()
         self._seen_bytes = 0
         return found
 
     # selecting
+
+    def selections(self, queries: Sequence[Query], loaded: LoadedDatabase, first: int) -> list[Selection]:
+        """Return what is reported for some of the queries: from the checkpoint, or scored, rated and kept there."""
+        kept = None if self.checkpoint is None else self.checkpoint.load(first, len(queries))
+        if kept is not None:
+            if (count := self.restored or self.progress) is not None:
+                count(sum(len(query.codes) for query in queries) * self.database.n_residues)
+            return kept
+        found = self.select(queries, loaded)
+        if self._rater is not None:
+            rate = self._rater.rated
+            found = [rate(query, each, self._read) for query, each in zip(queries, found, strict=True)]
+        if self.checkpoint is not None:
+            self.checkpoint.save(first, found)
+        return found
 
     def select(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
         """Score some of the queries together, and return what may be reported for each."""
@@ -328,7 +370,8 @@ class SearchJob:
     def result(self, query: Query, selection: Selection) -> SearchResult:
         """Make the result of a query."""
         database = self.database
-        if self._rater is not None:
+        is_rated = selection.nulls is not None or not isinstance(selection.statistics, FittedStatistics)
+        if not is_rated and self._rater is not None:
             selection = self._rater.rated(query, selection, self._read)
         distribution = None
         if selection.distribution is not None:
