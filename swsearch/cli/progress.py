@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from swsearch.cli.console import PROGRESS_AFTER, say
 
-Kind = Literal["auto", "bar", "lines", "json", "none"]
+ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
 
 FIRST_LINE = 10.0
 """Seconds before the first line, and from one to the next at first."""
@@ -176,7 +176,7 @@ class Objects(Display):
         say(state.json("failed" if failed else "end"))
 
 
-def display_of(kind: Kind, quiet: bool = False) -> Display:
+def display_of(kind: ProgressKind, quiet: bool = False) -> Display:
     """Return what shows how far a search is.
 
     Parameters

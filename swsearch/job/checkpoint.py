@@ -245,13 +245,16 @@ def checkpoint_folder(given: object) -> Path | None:
     Raises
     ------
     OptionError
-        If it is no path.
+        If it is no path, or that of a file.
     """
     if given is None:
         return None
-    if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
+    name = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else ""
+    if not name or "\0" in name:
         raise OptionError("checkpoint", given, "the name of a folder")
-    return Path(os.fsdecode(given))
+    if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
+        raise OptionError("checkpoint", name, "a folder, and this is a file")
+    return Path(name)
 
 
 def _name(begin: int, end: int) -> str:

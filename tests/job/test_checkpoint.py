@@ -398,7 +398,13 @@ def test_a_folder_that_could_not_be_begun_can_be(tmp_path):
     assert (tmp_path / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("given", [3, "", b"", ["folder"], True])
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "kept").touch()
+    with pytest.raises(OptionError, match=r"checkpoint: got .*kept', expected a folder, and this is a file"):
+        swsearch.search(["MKV"], ["MKV"], checkpoint=tmp_path / "kept", engine="cpu")
+
+
+@pytest.mark.parametrize("given", [3, "", b"", ["folder"], True, "a\0b"])
 def test_what_names_no_folder_is_refused(given):
     with pytest.raises(OptionError, match=r"checkpoint: got .* expected the name of a folder"):
         swsearch.search(["MKV"], ["MKV"], checkpoint=given, engine="cpu")
