@@ -21,6 +21,7 @@ import hashlib
 import json
 import os
 import re
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,6 +50,7 @@ class Checkpoint:
     """A folder with the selections of the queries that are done.
 
     A context manager: the folder is locked from when this is made to the end of the block, and again in a later one.
+    One thread may load while another saves.
 
     Parameters
     ----------
@@ -77,8 +79,9 @@ class Checkpoint:
         self._lock = -1
         self._mode = 0o666 & ~umask()  # asked for once: it is a setting of all threads
         self._last: tuple[str, list[Selection]] | None = None
+        self._guard = threading.Lock()
         try:
-            with _errors(folder):
+            with _errors(folder, "opened"):
                 folder.mkdir(parents=True, exist_ok=True)
                 self._take_lock()
                 remove_abandoned(folder)
@@ -116,12 +119,14 @@ class Checkpoint:
         found: list[Selection] = []
         while len(found) < count:
             at = first + len(found)
-            held = next((each for each in self._kept if each[0] <= at < each[1]), None)
+            with self._guard:
+                held = next((each for each in self._kept if each[0] <= at < each[1]), None)
             if held is None:
                 return None
             some = self._read(held)
             if some is None:
-                del self._kept[held]
+                with self._guard:
+                    del self._kept[held]
                 continue
             found += some[at - held[0] : first + count - held[0]]
         if self._wants_distribution and any(each.distribution is None for each in found):
@@ -146,13 +151,14 @@ class Checkpoint:
         held = first, first + len(selections)
         name = _name(*held)
         data = packed(selections)
-        with _errors(self.folder):
+        with _errors(self.folder, "written"):
             _write(self.folder / name, _seal(name, self._digest, data) + data, self._mode)
-        self._kept[held] = name
+        with self._guard:
+            self._kept[held] = name
 
     def __enter__(self) -> Checkpoint:
         if self._lock < 0:
-            with _errors(self.folder):
+            with _errors(self.folder, "opened"):
                 self._take_lock()
         return self
 
@@ -301,12 +307,12 @@ def _write(path: Path, data: bytes, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def _errors(folder: Path) -> Iterator[None]:
+def _errors(folder: Path, what: str) -> Iterator[None]:
     """Turn errors of the operating system into ours."""
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"checkpoint: {folder} cannot be written: {error.strerror or error}; what it holds is sound, and the "
-            "same command goes on from there when it can be"
+            f"checkpoint: {folder} cannot be {what}: {error.strerror or error}; what it holds is sound: make room or "
+            "set its permissions, and give the same command again"
         ) from error

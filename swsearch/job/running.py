@@ -175,6 +175,9 @@ class SearchResults:
         self._found.close()
         self._waiting.clear()
         self._search.close()
+        opened = self._search.opened
+        if opened is not None and opened.checkpoint is not None:
+            opened.checkpoint.close()
 
     def __enter__(self) -> SearchResults:
         return self

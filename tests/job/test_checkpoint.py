@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -321,9 +322,9 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds files, such as 'thesis.tex', and no manifest.json"):
         opened(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "lock"}
-    with pytest.raises(OutputError, match=r"thesis.tex cannot be written: File exists"):
+    with pytest.raises(OutputError, match=r"thesis.tex cannot be opened: File exists"):
         opened(tmp_path / "thesis.tex")
-    with pytest.raises(OutputError, match="cannot be written: Not a directory"):
+    with pytest.raises(OutputError, match="cannot be opened: Not a directory"):
         opened(tmp_path / "thesis.tex" / "folder")
 
 
@@ -336,6 +337,30 @@ def test_one_search_at_a_time(tmp_path):
         pass
     with first, pytest.raises(InputError, match="in use"):
         opened(tmp_path)
+
+
+def test_a_search_that_was_closed_lets_others_use_the_folder(tmp_path, database, cpu):
+    first = swsearch.search(["MKV"], database, engine=cpu, checkpoint=tmp_path)
+    assert first.run.max_hits == 500
+    second = swsearch.search(["MKV"], database, engine=cpu, checkpoint=tmp_path)
+    with pytest.raises(InputError, match="in use"):
+        next(second)
+    first.close()
+    assert len(list(swsearch.search(["MKV"], database, engine=cpu, checkpoint=tmp_path))) == 1
+
+
+def test_one_thread_loads_while_another_saves(tmp_path):
+    with opened(tmp_path) as kept:
+        saving = threading.Thread(target=lambda: [kept.save(n, [some(n)]) for n in range(5)])
+        saving.start()
+        for n in range(5):
+            found = None
+            while found is None:
+                alive = saving.is_alive()
+                found = kept.load(n, 1)
+                assert alive or found is not None
+            assert scores_of(found) == [[n]]
+        saving.join()
 
 
 def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
