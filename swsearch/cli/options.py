@@ -205,7 +205,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, n
 ProgressOption = Annotated[
     ProgressName,
     typer.Option(
-        help="How stderr tells how far the search is: a bar, lines from time to time, or objects of JSON, one per "
+        help="How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per "
         "line; auto is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
         rich_help_panel=OUTPUT,
     ),

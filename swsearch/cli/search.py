@@ -181,7 +181,8 @@ def search_command(
     """Search SUBJECTS for the best exact matches of each query."""
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
-    from swsearch.cli.progress import SearchProgress, display_of
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import SearchProgress
     from swsearch.engines import create_engine
     from swsearch.inputs import check_two_inputs
     from swsearch.job.checkpoint import checkpoint_folder

@@ -1,15 +1,13 @@
 """How far a search is, as people, logs and programs are told; the time is that of a clock in the test."""
 
-import io
 import json
-import sys
 import threading
 
 import pytest
 
 from support.command_line import fails, run
-from swsearch.cli import progress
-from swsearch.cli.progress import Bar, Display, Lines, Objects, SearchProgress, clock_time, display_of
+from swsearch.cli.displays import Lines, Objects
+from swsearch.cli.progress import ReadingProgress, SearchProgress
 
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
@@ -22,11 +20,6 @@ class Clock:
 
     def __call__(self):
         return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 @pytest.fixture
@@ -48,38 +41,6 @@ class Said:
 @pytest.fixture
 def stderr(capsys):
     return Said(capsys)
-
-
-@pytest.mark.parametrize(
-    ("kind", "terminal", "quiet", "expected"),
-    [
-        ("auto", True, False, Bar),
-        ("auto", False, False, Lines),
-        ("auto", True, True, Display),
-        ("auto", False, True, Display),
-        ("bar", False, False, Bar),
-        ("lines", True, False, Lines),
-        ("lines", True, True, Lines),
-        ("json", False, True, Objects),
-        ("none", True, False, Display),
-    ],
-)
-def test_what_is_shown_where(monkeypatch, kind, terminal, quiet, expected):
-    monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
-    assert type(display_of(kind, quiet)) is expected
-
-
-def test_a_closed_stderr_is_no_terminal(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    assert type(display_of("json")) is Display
-    stream = io.StringIO()
-    stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    with SearchProgress(display_of("auto"), 10, 1, Clock()) as done:
-        done._clock.now += 60
-        done.advance(5)
-    with SearchProgress(display_of("json"), 10, 1, Clock()) as done:
-        done.advance(5)
 
 
 def test_lines_say_all_that_a_log_needs(stderr, clock):
@@ -166,6 +127,28 @@ def test_a_search_without_cells_is_shown_too(stderr, clock, display):
     assert stderr.getvalue()
 
 
+def test_what_is_read_is_told_in_bytes(stderr, clock):
+    for display in (Lines(), Objects()):
+        with ReadingProgress(display, "building", clock) as done:
+            clock.now += 10
+            done.move_to(25_000_000, 100_000_000)
+    first, second = stderr.getvalue().split("\n", 1)
+    assert first == "swsearch: building: 25.0 of 100.0 MB read (25.0 %), 0:00:10 so far, 0:00:30 left"
+    begin, read, end = map(json.loads, second.splitlines())
+    assert begin == {"event": "begin", "bytes_read": 0, "bytes": None, "seconds": 0.0, "seconds_left": None}
+    assert read == {
+        "event": "progress", "bytes_read": 25_000_000, "bytes": 100_000_000, "seconds": 10.0, "seconds_left": 30.0
+    }  # fmt: skip
+    assert end == read | {"event": "end"}
+
+
+def test_of_a_pipe_nobody_knows_how_much_there_is(stderr, clock):
+    with ReadingProgress(Lines(), "appending", clock) as done:
+        clock.now += 10
+        done.move_to(1_234_500_000)
+    assert stderr.getvalue() == "swsearch: appending: 1,234.5 MB read, 0:00:10 so far\n"
+
+
 def test_any_thread_may_tell(stderr, clock):
     with SearchProgress(Objects(), 8000, 8, clock) as done:
 
@@ -181,34 +164,6 @@ def test_any_thread_may_tell(stderr, clock):
             thread.join()
     last = json.loads(stderr.getvalue().splitlines()[-1])
     assert (last["cells_done"], last["queries_done"]) == (8000, 8)
-
-
-def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    display = display_of("auto")
-    with SearchProgress(display, 4000, 1234, clock) as done:
-        done.advance(1000)
-        assert display._bar is None
-        clock.now += progress.PROGRESS_AFTER
-        done.advance(1000)
-        done.written(17)
-        task = display._bar.tasks[0]
-        assert (task.completed, task.total) == (2000, 4000)
-        assert task.fields == {"done": "17/1,234 queries", "left": "0:00:02 left"}
-    assert display._bar.live.is_started is False
-
-
-def test_a_bar_can_be_forced(stderr, clock):
-    with SearchProgress(display_of("bar"), 4000, 5, clock) as done:
-        clock.now += 60
-        done.advance(1000)
-    assert "0/5 queries" in stderr.getvalue()
-
-
-def test_times_are_those_of_a_clock():
-    times = [clock_time(seconds) for seconds in (0, 59.4, 59.6, 3600, 36_000 + 61)]
-    assert times == ["0:00:00", "0:00:59", "0:01:00", "1:00:00", "10:01:01"]
 
 
 @pytest.fixture
@@ -246,3 +201,11 @@ def test_a_checkpoint_of_the_command_line(tmp_path, few):
     assert first.stdout.count("\n") == 4
     assert "kept: 2 of 2 queries are done and not searched again" in again.stderr
     fails(run(*words, "--max-hits", "1"), 1, "kept is of another search: max_hits was 500, is 1; give what it was")
+
+
+def test_a_build_tells_of_it_too(tmp_path, few):
+    done = run("db", "build", few, "-o", tmp_path / "few.h5", "-q", "--progress", "json")
+    assert done.returncode == 0
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [each["event"] for each in found] == ["begin", "end"]
+    assert found[-1]["bytes_read"] == found[-1]["bytes"] == few.stat().st_size
