@@ -74,6 +74,13 @@ def _checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     return scoring
 
 
+def _folder(checkpoint: object) -> Path:
+    """Return the folder that an argument names."""
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    return checkpoint_folder(checkpoint)
+
+
 def search(
     queries: Sequences,
     subjects: Any,
@@ -215,9 +222,7 @@ def search(
     )
     check_flag("distribution", distribution)
     _check_callable(progress)
-    from swsearch.job.checkpoint import checkpoint_folder
-
-    folder = checkpoint_folder(checkpoint)
+    folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)

@@ -185,7 +185,6 @@ def search_command(
     from swsearch.cli.progress import SearchProgress
     from swsearch.engines import create_engine
     from swsearch.inputs import check_two_inputs
-    from swsearch.job.checkpoint import checkpoint_folder
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
@@ -206,7 +205,7 @@ def search_command(
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
-    folder = checkpoint_folder(checkpoint)
+    folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     found = _read(queries, options)
@@ -235,6 +234,12 @@ def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_e
 
     chosen = PRESET_MATRICES[preset.value] if matrix is None else matrix
     return Scoring(load_matrix(chosen, PROTEIN), gap_open, gap_extend)
+
+
+def _folder(checkpoint: str) -> Path:
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    return checkpoint_folder(checkpoint)
 
 
 def _read(path: str, options: SearchOptions) -> list[Query]:

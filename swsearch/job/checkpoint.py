@@ -245,16 +245,14 @@ class Checkpoint:
         return found
 
 
-def checkpoint_folder(given: object) -> Path | None:
-    """Return the folder that an argument names; None if it names none.
+def checkpoint_folder(given: object) -> Path:
+    """Return the folder that an argument names.
 
     Raises
     ------
     OptionError
         If it is no path, or that of a file.
     """
-    if given is None:
-        return None
     name = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else ""
     if not name or "\0" in name:
         raise OptionError("checkpoint", given, "the name of a folder")
