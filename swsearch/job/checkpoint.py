@@ -6,8 +6,9 @@ A folder holds::
     queries-000000001-000000142         the selections of these queries, counted from 1; see `swsearch.job.kept`
     lock                                empty; locked by the process that uses the folder
 
-What is kept of a query is its selection, once its candidates have their nulls: which subjects, with which scores and
-E-values. Alignments are made again. Every file is complete or not there, begins with the checksum of all the rest,
+What is kept of a query is its selection: which subjects, with which scores and E-values. A group is kept when it was
+scored, and in place of that once more when its candidates have nulls of their own; `swsearch.job.job` goes on from
+either. Alignments are made again. Every file is complete or not there, begins with the checksum of all the rest,
 and belongs to one manifest; one that is damaged is told of and not used. A file says which queries it is of, so that
 it can be used whatever the groups are.
 """
@@ -141,7 +142,7 @@ class Checkpoint:
         first : int
             Place of the first query, counted from 0.
         selections : sequence of Selection
-            One for each, at least one; candidates have their nulls.
+            One for each, at least one.
 
         Raises
         ------
