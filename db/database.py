@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.db import bulk
 from swsearch.db.build import (
     BUILD_MEMORY,
@@ -80,8 +80,11 @@ class Database:
     """A protein database.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
-    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name, its lengths and
-    its counts; all else raises `DatabaseError`.
+    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name and its counts;
+    all else raises `DatabaseError`.
+
+    It keeps 4 bytes for each subject in memory, from when residues are first read; all else is read when it is asked
+    for.
 
     Parameters
     ----------
@@ -100,11 +103,9 @@ class Database:
         """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
         self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
-        self.lengths: npt.NDArray[np.int32] = np.empty(self.n_subjects, dtype=np.int32)
-        for segment in self._segments:
-            self.lengths[segment.first + segment.order] = segment.lengths
-        self.lengths.setflags(write=False)
-        self.n_residues = int(self.lengths.sum(dtype=np.int64))
+        self.length_runs = RunLengths.counted([segment.lengths for segment in self._segments])
+        """How many subjects have each length, the longest first: `RunLengths` of all subjects, sorted."""
+        self.n_residues = self.length_runs.n_residues
         self.residue_bytes = sum(int(segment.block_offsets[-1]) * LANES for segment in self._segments)
         """Bytes of the interleaved residues, padding included."""
 
@@ -245,6 +246,18 @@ class Database:
         layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
         attributes = root_attributes(layout.mask) | total_attributes([segment.attributes])
         return cls(source, Contents(attributes, layout.mask, [segment]))
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject's length, shape (n_subjects,), int32, in input order; made anew whenever it is asked for.
+
+        A loop over subjects asks once, or for those it needs (`lengths_of`).
+        """
+        lengths = np.empty(self.n_subjects, dtype=np.int32)
+        for segment in self._segments:
+            lengths[segment.first : segment.first + segment.n_subjects] = segment.input_lengths()
+        lengths.setflags(write=False)
+        return lengths
 
     def check_open(self) -> None:
         """Raise `DatabaseError` if the database was closed."""
@@ -465,18 +478,18 @@ class Database:
             **{name: self._attributes.get(name) for name in names},
             "n_subjects": self.n_subjects,
             "n_residues": self.n_residues,
-            "n_empty": int(np.count_nonzero(self.lengths == 0)),
+            "n_empty": self.n_subjects - self.length_runs.n_filled,
             "mask": self.mask,
             "n_masked": self._n_masked("lower"),
             **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
-            "longest": int(self.lengths.max()),
-            "shortest": int(self.lengths.min()),
+            "longest": int(self.length_runs.values[0]),
+            "shortest": int(self.length_runs.values[-1]),
             "n_segments": len(self._segments),
             "n_bytes": self._source.n_bytes if on_disk else None,
             "segments": [
                 {
                     "n_subjects": segment.n_subjects,
-                    "n_residues": int(segment.lengths.sum(dtype=np.int64)),
+                    "n_residues": segment.lengths.n_residues,
                     "n_blocks": len(segment.block_offsets) - 1,
                     "n_columns": int(segment.block_offsets[-1]),
                     "created": str(segment.attributes.get("created")),

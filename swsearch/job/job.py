@@ -140,7 +140,7 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database, self._most_queries)
+        return plan_for(self.engine, self.queries, self.database, self.most_queries)
 
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
@@ -164,7 +164,7 @@ class SearchJob:
         options, database = self.options, self.database
         if not options.is_fitted:
             return None
-        n_subjects = int(np.count_nonzero(database.lengths))
+        n_subjects = database.length_runs.n_filled
         return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
 
     @cached_property
@@ -186,7 +186,7 @@ class SearchJob:
         return Scorer(self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls)
 
     @property
-    def _most_queries(self) -> int | None:
+    def most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
         if self.options.distribution:
             each = 8  # two int32: of the engine, and while it counts
@@ -230,7 +230,7 @@ class SearchJob:
     def _prepared(self) -> Generator[Prepared | Scored]:
         """Make groups of queries ready, but for those that the checkpoint has."""
         first = 0
-        for group in groups_of(self.queries, self._most_queries):
+        for group in groups_of(self.queries, self.most_queries):
             kept = None if self.checkpoint is None else self.checkpoint.load(first, len(group))
             yield self.scorer.prepare(group) if kept is None else (group, kept)
             first += len(group)
@@ -291,7 +291,7 @@ class SearchJob:
 
     @cached_property
     def _by_length(self) -> Lengths:
-        return Lengths(self.database.lengths)
+        return Lengths.of_runs(self.database.length_runs)
 
     # making results
 
@@ -389,4 +389,4 @@ def _parts(sizes: Sequence[int], most: int) -> Iterator[slice]:
 def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
     """Tell an engine what is coming; ``most`` queries are scored together at most."""
     groups = [[len(query.codes) for query in group] for group in groups_of(queries, most)]
-    return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
