@@ -33,6 +33,7 @@ from swsearch.db.build import (
 from swsearch.db.contents import Contents, planned, read_contents
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
+from swsearch.db.identity import identity_of
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.source import FileSource, MemorySource, Source
@@ -95,6 +96,7 @@ class Database:
 
     def __init__(self, source: Source, contents: Contents) -> None:
         self.name = source.name
+        self._contents = contents
         self._attributes, segments = contents.attributes, load_segments(source, contents)
         self._opened: tuple[Source, list[Segment]] | None = (source, segments)
         self.mask: Mask = contents.mask
@@ -462,6 +464,10 @@ class Database:
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
         return [source for segment in self._segments for source in segment.sources()]
+
+    def identity(self) -> str:
+        """Return what tells its content from that of others, hexadecimal; name and age do not matter."""
+        return identity_of(self._source, self._contents)
 
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""

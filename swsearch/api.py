@@ -78,6 +78,13 @@ def _checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     return scoring
 
 
+def _folder(checkpoint: object) -> Path:
+    """Return the folder that an argument names."""
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    return checkpoint_folder(checkpoint)
+
+
 class SearchKeywords(TypedDict, total=False):
     """What `search` and `Searcher` may be asked for; see `search`."""
 
@@ -144,6 +151,7 @@ def search(
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
@@ -205,6 +213,10 @@ def search(
         Bytes of the GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
         Called with the number of cells just finished.
+    checkpoint : path, optional
+        A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
+        from there after it was ended or killed, with the same results. One of other queries, subjects, options or
+        version is refused.
 
     Returns
     -------
@@ -247,11 +259,12 @@ def search(
         allow_dna=allow_dna,
     )
     _check_callable(progress)
+    folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
-    return SearchResults(
+    results = SearchResults(
         read,
         subjects,
         options,
@@ -261,6 +274,9 @@ def search(
         threads=threads,
         origin=Origin(path_of(queries)),
     )
+    if folder is not None:
+        results.keep_in(folder)
+    return results
 
 
 class Searcher:
