@@ -31,7 +31,8 @@ from swsearch.db.format import (
 )
 from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout, Sink
-from swsearch.db.spool import MIB, Spool
+from swsearch.db.numbers import MIB
+from swsearch.db.spool import Spool
 from swsearch.errors import OptionError, OutputError, check_flag
 from swsearch.masking import Mask, check_mask
 from swsearch.output_files import TemporaryFile, umask
@@ -379,6 +380,6 @@ def build_database(
     check_mask("mask", mask)
     check_flag("overwrite", overwrite)
     path = check_output(output, names, overwrite)
-    with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
+    with output_errors(path), Spool(path.parent) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna)
         fill(temporary, Layout(spool, memory, mask))

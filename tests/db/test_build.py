@@ -16,16 +16,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.db_helpers import HBA, HBB, LETTERS
 from support.processes import started
-from support.samples import random_cases
 from swsearch.blocks import LANES, interleave
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.layout import Layout
-from swsearch.db.spool import Spool, regroup, temporary
+from swsearch.db.spool import Spool
 from swsearch.errors import (
     DatabaseDamageError,
     DatabaseError,
@@ -85,34 +82,12 @@ def test_smallest_memory(tmp_path: Path, source: Path) -> None:
             build_database(source, tmp_path / "other.h5", memory=memory)  # type: ignore[arg-type]
 
 
-def test_records_that_do_not_fit_the_memory(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsearch.db.spool.SUBJECT_BYTES", 40_000)
-    with pytest.raises(MemoryLimitError, match="1,000 records take more than half of the 64 MiB"):
-        build_database(source, tmp_path / "out.h5", memory=64 * MIB)
-    assert not leftovers(tmp_path)
-
-
 def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
     (tmp_path / "in.fasta").write_text("".join(f">c{i}\n{'M' * MIB}\n" for i in range(12)))
     with pytest.raises(MemoryLimitError, match=r"12,582,912 residues together; allow at least \d+ MiB"):
         build_database(tmp_path / "in.fasta", tmp_path / "out.h5", memory=64 * MIB)
     build_database(tmp_path / "in.fasta", tmp_path / "out.h5", memory=80 * MIB)
     verify_database(tmp_path / "out.h5")
-
-
-@random_cases(60)
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), min_size=1, max_size=50), st.integers(1, 60))
-def test_regroup(subjects: list[tuple[int, int]], piece_bytes: int) -> None:
-    subjects.append((1, 3))
-    parts = [bytes([i % 256]) * n for i, (n, _) in enumerate(subjects)]
-    lengths = np.array([n for n, _ in subjects], dtype=np.int64)
-    groups = np.array([group for _, group in subjects], dtype=np.int32)
-    with temporary(None) as spool, temporary(None) as out:
-        spool.write(b"".join(parts))
-        regroup(spool, lengths, groups, out, piece_bytes)
-        out.seek(0)
-        chosen = sorted(range(len(subjects)), key=lambda i: subjects[i][1])
-        assert out.read() == b"".join(parts[i] for i in chosen)
 
 
 def test_layout_is_that_of_blocks(tmp_path: Path, source: Path) -> None:
@@ -349,7 +324,7 @@ def test_an_append_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 
 def test_a_spool_has_no_name_that_a_killed_process_could_leave(tmp_path: Path) -> None:
-    with Spool(tmp_path, 64 << 20) as spool:
+    with Spool(tmp_path) as spool:
         for file in (spool.codes, spool.headers):
             file.write(bytes(5 << 20))
             file.flush()
