@@ -18,6 +18,7 @@ from swsearch.db.build import (
     replacement,
 )
 from swsearch.db.contents import SegmentContents, read_contents
+from swsearch.db.disk import DiskWatch
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import BYTES_PER_CHECKSUM
 from swsearch.db.layout import DatasetWriter, Layout, Sink
@@ -95,7 +96,8 @@ def append_database(
         Spool(resolved.parent) as spool,
         replacement(resolved) as temporary,
     ):
-        read_inputs(spool, names, memory, progress, allow_dna)
+        disk = DiskWatch(resolved, memory, resolved.stat().st_size)
+        read_inputs(spool, names, memory, progress, allow_dna, disk)
         source = _open(resolved)
         held.callback(source.close)  # after the renaming, until which its turn lasts
         verify_source(source, content=False)  # a copy would hide the damage

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray, block_columns

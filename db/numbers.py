@@ -92,7 +92,7 @@ class RunFile:
         return len(self._owners)
 
     def add(self, owners: IntArray, starts: IntArray, ends: IntArray) -> None:
-        """Take runs: their records, ascending over all calls, and where they start and end there, each of shape (n,)."""
+        """Take runs: their records, ascending over all calls, and where they start and end there; each shape (n,)."""
         if len(owners):
             self._owners.write(owners)
             self.starts.write(starts)

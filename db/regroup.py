@@ -21,7 +21,7 @@ from swsearch.db.classes import LengthClasses, offsets_of
 from swsearch.db.numbers import MIB, NumberFile, temporary
 from swsearch.errors import MemoryLimitError
 
-SUBJECT_BYTES = 48
+SUBJECT_BYTES = 56
 """Working memory for each subject of a group: its place, its length, and the arrays of the sort."""
 
 _LONGEST_FIRST = np.uint64(2**32 - 1)
