@@ -210,6 +210,7 @@ class Layout:
             chosen = sorted_places(group.lengths)
             order.write(group.places[chosen].astype(DATASET_TYPES["order"], copy=False))
             _write_blocks(group, chosen, residues)
+            del group, chosen  # before the next is read
         residues.close()
         order.close()
 
