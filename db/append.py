@@ -25,7 +25,7 @@ from swsearch.db.layout import DatasetWriter, Layout, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored import StoredArray
-from swsearch.db.streamed import check_numbers
+from swsearch.db.streamed import check_content
 from swsearch.db.verify import verify_source
 from swsearch.errors import OutputError, check_flag
 
@@ -102,7 +102,7 @@ def append_database(
         held.callback(source.close)  # after the renaming, until which its turn lasts
         verify_source(source, content=False)  # a copy would hide the damage
         contents = read_contents(source)
-        check_numbers(source, contents)
+        check_content(source, contents)
         layout = Layout(spool, memory, contents.mask)
         earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
         root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}

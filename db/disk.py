@@ -13,10 +13,10 @@ from swsearch.db.inputs import plain_size
 from swsearch.db.spool import Spool
 from swsearch.errors import OutputError
 
-WINDOW_BYTES = 1 << 16
+WINDOW_BYTES = 1 << 14
 """Bytes of each part of a file that is looked at."""
 
-WINDOWS = 16
+WINDOWS = 64
 """Parts of a large file that are looked at, evenly over it: a file may be sorted by length."""
 
 MOST_PER_BYTE = 16
@@ -156,12 +156,12 @@ class DiskWatch:
 
 def estimate(name: str, size: int) -> Amount:
     """Estimate what a FASTA file holds from parts of it."""
-    n_windows = min(max(size // (WINDOWS * WINDOW_BYTES), 1), WINDOWS)
+    n_windows = min(-(-size // WINDOW_BYTES), WINDOWS)
     seen = records = residues = header_bytes = 0
     try:
         with Path(name).open("rb", buffering=0) as file:
             for window in range(n_windows):
-                file.seek(size * window // n_windows)
+                file.seek(max(size * (2 * window + 1) // (2 * n_windows) - WINDOW_BYTES // 2, 0))
                 data = np.frombuffer(file.read(WINDOW_BYTES), dtype=np.uint8)
                 ends = np.flatnonzero((data == 10) | (data == 13))
                 begins = np.append(0, ends + 1)  # the first line may be cut; so may the last
@@ -170,7 +170,7 @@ def estimate(name: str, size: int) -> Amount:
                 inside = begins < len(data)
                 headers[inside] = data[begins[inside]] == ord(">")
                 records += int(headers.sum())
-                header_bytes += int(lengths[headers].sum())
+                header_bytes += int((lengths[headers] - 1).sum())
                 residues += int(lengths[~headers].sum())
                 seen += len(data)
     except OSError:  # the reader will say so

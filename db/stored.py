@@ -383,12 +383,12 @@ class Segment:
             sources = json.loads(self.stored["sources"].all().tobytes())
         except (ValueError, RecursionError) as error:
             raise self._wrong("sources are no JSON") from error
-        if not isinstance(sources, list) or not all(_is_source(each) for each in sources):
+        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
             raise self._wrong("sources are no list of files")
         return sources
 
 
-def _is_source(value: Any) -> bool:
+def is_source(value: Any) -> bool:
     """Say whether something read from JSON describes a file."""
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         return False
