@@ -17,7 +17,7 @@ MOST_PENDING = 1 << 16
 
 
 def counted(values: npt.NDArray[np.integer]) -> tuple[IntArray, IntArray]:
-    """Return the different values among some, ascending, and how often each occurs; both int64.
+    """Return the different values among some, ascending, and how often each occurs; all of shape (n,), int64.
 
     By sorting: ``numpy.unique`` hashes, which takes ten times as long.
     """

@@ -22,7 +22,7 @@ WINDOWS = 64
 MOST_PER_BYTE = 16
 """Bytes of disk that a byte of FASTA can take, with room to spare: records of one letter and one residue take 14."""
 
-SURE = 0.9
+ENOUGH_OF_NEED = 0.9
 """Share of what is needed that must be free: parts of a file stand for the whole of it, and a small database takes
 less, because nothing is written once more."""
 
@@ -145,7 +145,7 @@ class DiskWatch:
             return None
 
     def _check(self, need: int, written: int, free: int, what: str) -> None:
-        if need * SURE - written > free:
+        if need * ENOUGH_OF_NEED - written > free:
             remedy = "set TMPDIR to another folder" if self._output is None else "choose another folder"
             shown = self._folder if self._output is None else self._output
             raise OutputError(

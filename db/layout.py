@@ -19,7 +19,7 @@ from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray, block_columns
 from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
 from swsearch.db.numbers import AT_ONCE, MIB, RunFile, running_sums
-from swsearch.db.regroup import Group, Groups, group_bounds, pieces, rows_at, sorted_places, whole_group
+from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
 from swsearch.db.spool import Spool
 from swsearch.masking import Mask, tantan
 
@@ -214,7 +214,7 @@ class Layout:
         residues.close()
         order.close()
 
-    def _each_group(self) -> Iterator[Group]:
+    def _each_group(self) -> Iterator[SubjectGroup]:
         """Read the subjects, as many at a time as fit the budget."""
         spool, classes = self._spool, self._classes
         if self._groups is None:
@@ -231,7 +231,7 @@ class Layout:
 
     @property
     def _piece_bytes(self) -> int:
-        return min(8 * MIB, self._group_bytes)
+        return min(8 * MIB, self._group_bytes // 4)
 
 
 def _lengths(classes: LengthClasses) -> Iterator[IntArray]:
@@ -247,7 +247,7 @@ def _columns(classes: LengthClasses) -> Iterator[IntArray]:
         yield -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
-def _write_blocks(group: Group, chosen: IntArray, writer: DatasetWriter) -> None:
+def _write_blocks(group: SubjectGroup, chosen: IntArray, writer: DatasetWriter) -> None:
     """Interleave and write the blocks of a group whose subjects come in the order ``chosen``."""
     lengths = group.lengths[chosen].astype(np.int64)
     starts = (np.cumsum(group.lengths, dtype=np.int64) - group.lengths)[chosen]

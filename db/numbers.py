@@ -15,12 +15,15 @@ from swsearch.blocks import IntArray
 MIB = 1 << 20
 
 AT_ONCE = 1 << 18
-"""Numbers that are read at once: 1 or 2 MiB."""
+"""Numbers that are read at once: 1 or 2 MiB. A multiple of the 64 subjects of a block."""
+
+IN_MEMORY = 4 * MIB
+"""Size up to which a temporary file is none, but memory."""
 
 
 def temporary(folder: Path | None) -> IO[bytes]:
-    """Open an anonymous file that touches the disk (in ``folder``) only when it outgrows 4 MiB."""
-    return tempfile.SpooledTemporaryFile(max_size=4 * MIB, dir=None if folder is None else str(folder))
+    """Open an anonymous file that touches the disk (in ``folder``) only when it outgrows `IN_MEMORY`."""
+    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=None if folder is None else str(folder))
 
 
 class NumberFile:
@@ -53,7 +56,7 @@ class NumberFile:
         return np.frombuffer(self._file.read((stop - start) * self._dtype.itemsize), dtype=self._dtype)
 
     def pieces(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield all numbers, `AT_ONCE` at a time."""
+        """Yield all numbers, `AT_ONCE` at a time; shape (n,)."""
         for start in range(0, self._n, AT_ONCE):
             yield self.read(start, min(start + AT_ONCE, self._n))
 
@@ -63,7 +66,7 @@ class NumberFile:
 
 
 def running_sums(pieces: Iterator[npt.NDArray[np.integer[Any]]]) -> Iterator[IntArray]:
-    """Turn lengths into offsets, both in pieces: 0, then the running sum, int64."""
+    """Turn lengths into offsets, both in pieces of shape (n,): 0, then the running sum, int64."""
     total = 0
     yield np.zeros(1, dtype=np.int64)
     for piece in pieces:
@@ -100,7 +103,7 @@ class RunFile:
             self.n_masked += int((ends - starts).sum())
 
     def counts(self, n_subjects: int) -> Iterator[IntArray]:
-        """Yield how many runs each record has, `AT_ONCE` records at a time."""
+        """Yield how many runs each record has, `AT_ONCE` records at a time; shape (n_records,), int64."""
         at = 0
         for first in range(0, n_subjects, AT_ONCE):
             last = min(first + AT_ONCE, n_subjects)

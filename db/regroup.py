@@ -119,7 +119,7 @@ def group_bounds(classes: LengthClasses, most_residues: int) -> list[int]:
     return bounds
 
 
-class Group(NamedTuple):
+class SubjectGroup(NamedTuple):
     """The subjects of a group, those of one length in input order."""
 
     places: IntArray
@@ -177,13 +177,13 @@ class Groups:
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
-    def read(self, group: int) -> Group:
+    def read(self, group: int) -> SubjectGroup:
         """Read a group."""
         begin, end = self._bounds[group : group + 2].tolist()
         at = self._classes.residues_before(begin)
         n = self._classes.residues_before(end) - at
         residues = read_residues(self._codes, at, n, int(self._classes.values[0]))
-        return Group(self._places.read(begin, end), self._lengths.read(begin, end), residues)
+        return SubjectGroup(self._places.read(begin, end), self._lengths.read(begin, end), residues)
 
     def close(self) -> None:
         """Close the temporary files, which removes them."""
@@ -206,7 +206,7 @@ def _gathered(piece: Piece, chosen: IntArray, firsts: list[int]) -> ByteArray:
 
 
 def read_residues(codes: IO[bytes], at: int, n_residues: int, longest: int) -> ByteArray:
-    """Read residues into an array that has as many more bytes as the longest subject, rounded up to whole columns."""
+    """Read residues, shape (n_residues + longest + 8,), uint8: after the last come zeros, a whole row of the longest."""
     residues = np.empty(n_residues + longest + 8, dtype=np.uint8)
     codes.seek(at)
     done = 0
@@ -218,7 +218,7 @@ def read_residues(codes: IO[bytes], at: int, n_residues: int, longest: int) -> B
     return residues
 
 
-def whole_group(codes: IO[bytes], lengths: NumberFile, n_residues: int, longest: int) -> Group:
+def whole_group(codes: IO[bytes], lengths: NumberFile, n_residues: int, longest: int) -> SubjectGroup:
     """Make one group of all subjects, which stand in input order as it is."""
     every = np.concatenate(list(lengths.pieces()))
-    return Group(np.arange(len(every)), every, read_residues(codes, 0, n_residues, longest))
+    return SubjectGroup(np.arange(len(every)), every, read_residues(codes, 0, n_residues, longest))

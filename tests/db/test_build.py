@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pytest
 
 from support.db_helpers import HBA, HBB, LETTERS
 from support.processes import started
+from support.samples import sample
 from swsearch.blocks import LANES, interleave
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.layout import Layout
@@ -59,15 +61,20 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.endswith(".tmp") or path.name == "out.h5")
 
 
-def test_a_small_budget_makes_the_same_bytes(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_database(source, tmp_path / "large.h5")
+def starve(monkeypatch: pytest.MonkeyPatch, most_residues: int = 27_000) -> None:
+    """Let subjects be sorted in many groups; the longest block of ``source`` has 25,000 residues."""
     planned = Layout.__init__
 
     def starved(self: Layout, spool: Spool, memory: int, mask: Mask = "none") -> None:
         planned(self, spool, memory, mask)
-        self._group_bytes = 27_000  # the longest block has 25,000 residues
+        self._group_bytes = most_residues
 
     monkeypatch.setattr(Layout, "__init__", starved)
+
+
+def test_a_small_budget_makes_the_same_bytes(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_database(source, tmp_path / "large.h5")
+    starve(monkeypatch)
     monkeypatch.setattr("swsearch.db.layout.WINDOW_COLUMNS", 72)
     monkeypatch.setattr("swsearch.db.build.BUFFER_BYTES", 1000)
     build_database(source, tmp_path / "small.h5")
@@ -88,6 +95,65 @@ def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
         build_database(tmp_path / "in.fasta", tmp_path / "out.h5", memory=64 * MIB)
     build_database(tmp_path / "in.fasta", tmp_path / "out.h5", memory=80 * MIB)
     verify_database(tmp_path / "out.h5")
+
+
+def peak_of_a_build(inputs: Path, output: Path) -> int:
+    """Return the most memory that Python and numpy hold during a build, in bytes."""
+    tracemalloc.start()
+    try:
+        build_database(inputs, output, memory=64 * MIB)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+KINDS_OF_RECORDS = {
+    "one length": lambda pick: ">r\n" + "M" * 30,
+    "any length": lambda pick: ">r\n" + "M" * pick.randint(1, 60),
+    "masked": lambda pick: ">r and more\nMmMmMMMMMMMMMMMmmmMMMMMMMMMMMM",
+    "nearly all empty": lambda pick: ">r" + "\nMV" * (pick.random() < 0.01),
+}
+
+
+@pytest.mark.parametrize("kind", sample(KINDS_OF_RECORDS, lambda kind: kind == "any length"))
+def test_memory_does_not_grow_with_the_records(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all pieces small, 20,000 records more take no more: a byte for each of them would be seen."""
+    monkeypatch.setattr("swsearch.db.build.BUFFER_BYTES", 1 << 15)
+    monkeypatch.setattr("swsearch.db.numbers.IN_MEMORY", 1 << 12)
+    monkeypatch.setattr("swsearch.db.layout.MIB", 1 << 14)
+    monkeypatch.setattr("swsearch.db.layout.WINDOW_COLUMNS", 1 << 10)
+    for module in ("numbers", "layout"):
+        monkeypatch.setattr(f"swsearch.db.{module}.AT_ONCE", 1 << 10)
+    starve(monkeypatch, 200_000)
+    pick = random.Random(1)
+    some = "".join(KINDS_OF_RECORDS[kind](pick) + "\n" for _ in range(1000))
+    peaks = []
+    for times in (1, 25, 45):  # what is imported or made once counts for none
+        (tmp_path / "in.fasta").write_text(some * times)
+        peaks.append(peak_of_a_build(tmp_path / "in.fasta", tmp_path / "out.h5"))
+    assert peaks[2] < peaks[1] + 15_000, peaks
+
+
+@pytest.mark.exhaustive
+def test_a_million_records_within_the_smallest_memory(tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text((f">r\n{HBA[:30]}\n>rr\n{HBB[:20].lower()}\n") * 1_000_000)
+    assert peak_of_a_build(tmp_path / "in.fasta", tmp_path / "out.h5") < 64 * MIB
+    verify_database(tmp_path / "out.h5")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("at", ["regroup.Groups.fill", "regroup.Groups.read", "layout.DatasetWriter.close"])
+def test_what_ends_while_subjects_are_sorted_leaves_nothing(
+    tmp_path: Path, source: Path, at: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> None:
+        raise error
+
+    starve(monkeypatch)
+    monkeypatch.setattr(f"swsearch.db.{at}", ended)
+    with pytest.raises(OutputError if isinstance(error, OSError) else KeyboardInterrupt):
+        build_database(source, tmp_path / "out.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.fasta"]
 
 
 def test_layout_is_that_of_blocks(tmp_path: Path, source: Path) -> None:
