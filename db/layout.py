@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import PAD, ByteArray
-from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray, block_columns
+from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
 from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
 from swsearch.db.numbers import AT_ONCE, MIB, RunFile, running_sums
@@ -208,7 +209,9 @@ class Layout:
         residues, order = DatasetWriter(sink, "residues"), DatasetWriter(sink, "order")
         for group in self._each_group():
             chosen = sorted_places(group.lengths)
-            order.write(group.places[chosen].astype(DATASET_TYPES["order"], copy=False))
+            for first in range(0, len(chosen), AT_ONCE):
+                places = group.places[chosen[first : first + AT_ONCE]]
+                order.write(places.astype(DATASET_TYPES["order"], copy=False))
             _write_blocks(group, chosen, residues)
             del group, chosen  # before the next is read
         residues.close()
@@ -217,17 +220,18 @@ class Layout:
     def _each_group(self) -> Iterator[SubjectGroup]:
         """Read the subjects, as many at a time as fit the budget."""
         spool, classes = self._spool, self._classes
+        spare = min(int(classes.values[0]) + COLUMN_MULTIPLE, WINDOW_COLUMNS)  # what is read at once from any place
         if self._groups is None:
             bounds = group_bounds(classes, self._group_bytes)
             if len(bounds) == 2:
-                yield whole_group(spool.codes, spool.lengths, classes.n_residues, int(classes.values[0]))
+                yield whole_group(spool.codes, spool.lengths, classes.n_residues, spare)
                 return
             self._groups = spool.hold(Groups(spool.folder, classes, bounds, self._piece_bytes))
             self._groups.fill(spool.codes, spool.lengths)
             spool.codes.close()  # the disk has room for two of them, not for three
             spool.lengths.close()
         for number in range(len(self._groups)):
-            yield self._groups.read(number)
+            yield self._groups.read(number, spare)
 
     @property
     def _piece_bytes(self) -> int:
@@ -240,28 +244,35 @@ def _lengths(classes: LengthClasses) -> Iterator[IntArray]:
         yield classes.lengths(np.arange(first, min(first + AT_ONCE, classes.n_subjects)))
 
 
+def _whole_columns(longest: npt.NDArray[np.integer]) -> IntArray:
+    """Turn the lengths of the longest subjects of blocks into the blocks' numbers of columns."""
+    columns: IntArray = -(-longest.astype(np.int64) // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+    return columns
+
+
 def _columns(classes: LengthClasses) -> Iterator[IntArray]:
     """Yield the numbers of columns of all blocks."""
     for first in range(0, classes.n_subjects, AT_ONCE * LANES):
         longest = classes.lengths(np.arange(first, min(first + AT_ONCE * LANES, classes.n_subjects), LANES))
-        yield -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+        yield _whole_columns(longest)
 
 
 def _write_blocks(group: SubjectGroup, chosen: IntArray, writer: DatasetWriter) -> None:
     """Interleave and write the blocks of a group whose subjects come in the order ``chosen``."""
-    lengths = group.lengths[chosen].astype(np.int64)
-    starts = (np.cumsum(group.lengths, dtype=np.int64) - group.lengths)[chosen]
-    columns = block_columns(lengths)
+    starts = np.cumsum(group.lengths, dtype=np.int64)
+    starts -= group.lengths
+    columns = _whole_columns(group.lengths[chosen[::LANES]])
     firsts = np.flatnonzero(np.diff(columns, prepend=-1))
     # blocks of as many columns are one array
     for first, last in zip(firsts.tolist(), [*firsts[1:].tolist(), len(columns)], strict=True):
         n_columns = int(columns[first])
         step = max(WINDOW_COLUMNS // max(n_columns, 1), 1)
         for block in range(first, last, step):
-            lanes = slice(block * LANES, min(block + step, last) * LANES)
+            lanes = chosen[block * LANES : min(block + step, last) * LANES]
+            begins, lengths = starts[lanes], group.lengths[lanes].astype(np.int64)
             for column in range(0, n_columns, WINDOW_COLUMNS):
                 width = min(WINDOW_COLUMNS, n_columns - column)
-                writer.write(_interleaved(group.residues, starts[lanes] + column, lengths[lanes] - column, width))
+                writer.write(_interleaved(group.residues, begins + column, lengths - column, width))
 
 
 def _interleaved(residues: ByteArray, starts: IntArray, lengths: IntArray, width: int) -> ByteArray:

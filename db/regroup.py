@@ -21,8 +21,8 @@ from swsearch.db.classes import LengthClasses, offsets_of
 from swsearch.db.numbers import MIB, NumberFile, temporary
 from swsearch.errors import MemoryLimitError
 
-SUBJECT_BYTES = 56
-"""Working memory for each subject of a group: its place, its length, and the arrays of the sort."""
+SUBJECT_BYTES = 32
+"""Working memory for each subject of a group: its place (8), its length (4), and two arrays of the sort (16)."""
 
 _LONGEST_FIRST = np.uint64(2**32 - 1)
 
@@ -67,7 +67,9 @@ def pieces(codes: IO[bytes], lengths: NumberFile, piece_bytes: int) -> Iterator[
 def sorted_places(lengths: npt.NDArray[np.int32]) -> IntArray:
     """Sort subjects by descending length, those of one length as they stand: return places, both of shape (n,)."""
     # one number of 64 bits each: numpy sorts these many times as fast as it sorts pairs or keeps ties in order
-    keys = (_LONGEST_FIRST - lengths.astype(np.uint64)) << np.uint64(32)
+    keys = lengths.astype(np.uint64)
+    np.subtract(_LONGEST_FIRST, keys, out=keys)
+    keys <<= np.uint64(32)
     keys |= np.arange(len(lengths), dtype=np.uint64)
     keys.sort()
     keys &= _LONGEST_FIRST
@@ -127,7 +129,7 @@ class SubjectGroup(NamedTuple):
     lengths: npt.NDArray[np.int32]
     """Their lengths, shape (n,)."""
     residues: ByteArray
-    """Their codes, one after the other, and then as many other bytes as the longest of all has and 8 more."""
+    """Their codes, one after the other, and then as many zeros as were asked for."""
 
 
 class Groups:
@@ -177,12 +179,12 @@ class Groups:
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
-    def read(self, group: int) -> SubjectGroup:
-        """Read a group."""
+    def read(self, group: int, spare: int) -> SubjectGroup:
+        """Read a group, and append so many zeros to its residues."""
         begin, end = self._bounds[group : group + 2].tolist()
         at = self._classes.residues_before(begin)
         n = self._classes.residues_before(end) - at
-        residues = read_residues(self._codes, at, n, int(self._classes.values[0]))
+        residues = read_residues(self._codes, at, n, spare)
         return SubjectGroup(self._places.read(begin, end), self._lengths.read(begin, end), residues)
 
     def close(self) -> None:
@@ -205,9 +207,9 @@ def _gathered(piece: Piece, chosen: IntArray, firsts: list[int]) -> ByteArray:
     return gathered
 
 
-def read_residues(codes: IO[bytes], at: int, n_residues: int, longest: int) -> ByteArray:
-    """Read residues, shape (n_residues + longest + 8,), uint8: after the last come zeros, a whole row of the longest."""
-    residues = np.empty(n_residues + longest + 8, dtype=np.uint8)
+def read_residues(codes: IO[bytes], at: int, n_residues: int, spare: int) -> ByteArray:
+    """Read residues and append zeros: shape (n_residues + spare,), uint8."""
+    residues = np.empty(n_residues + spare, dtype=np.uint8)
     codes.seek(at)
     done = 0
     while done < n_residues:
@@ -218,7 +220,7 @@ def read_residues(codes: IO[bytes], at: int, n_residues: int, longest: int) -> B
     return residues
 
 
-def whole_group(codes: IO[bytes], lengths: NumberFile, n_residues: int, longest: int) -> SubjectGroup:
-    """Make one group of all subjects, which stand in input order as it is."""
+def whole_group(codes: IO[bytes], lengths: NumberFile, n_residues: int, spare: int) -> SubjectGroup:
+    """Make one group of all subjects, which stand in input order as it is; as `Groups.read` does."""
     every = np.concatenate(list(lengths.pieces()))
-    return SubjectGroup(np.arange(len(every)), every, read_residues(codes, 0, n_residues, longest))
+    return SubjectGroup(np.arange(len(every)), every, read_residues(codes, 0, n_residues, spare))

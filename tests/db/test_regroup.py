@@ -62,9 +62,10 @@ def test_groups(
         assert all(len(each.residues) <= piece_bytes or len(each.lengths) == 1 for each in read)
         groups = Groups(None, classes, bounds, piece_bytes)
         groups.fill(codes, stored)
-        whole = whole_group(codes, stored, classes.n_residues, int(classes.values[0]))
+        whole = whole_group(codes, stored, classes.n_residues, 5)
         order: list[int] = []
-        for group in [*(groups.read(number) for number in range(len(groups))), whole]:
+        for group in [*(groups.read(number, 5) for number in range(len(groups))), whole]:
+            assert group.residues[-5:].tolist() == [0] * 5
             starts = np.cumsum(group.lengths) - group.lengths
             for at, place, n in zip(starts.tolist(), group.places.tolist(), group.lengths.tolist(), strict=True):
                 assert n == lengths[place] and (group.residues[at : at + n] == records[place]).all()
