@@ -26,6 +26,11 @@ def temporary(folder: Path | None) -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=None if folder is None else str(folder))
 
 
+def temporary_on_disk(folder: Path | None) -> IO[bytes]:
+    """Open an anonymous file to be written in any order: in memory it would be as long as its last byte says."""
+    return tempfile.TemporaryFile(dir=None if folder is None else str(folder))
+
+
 class NumberFile:
     """Numbers of one type in an anonymous file.
 
@@ -35,10 +40,13 @@ class NumberFile:
         Where the file goes; the system's place if None.
     dtype : str
         Their type, as numpy names it.
+    on_disk : bool, optional
+        Whether they come in any order.
     """
 
-    def __init__(self, folder: Path | None, dtype: str) -> None:
-        self._file, self._dtype, self._n = temporary(folder), np.dtype(dtype), 0
+    def __init__(self, folder: Path | None, dtype: str, on_disk: bool = False) -> None:
+        self._file = temporary_on_disk(folder) if on_disk else temporary(folder)
+        self._dtype, self._n = np.dtype(dtype), 0
 
     def __len__(self) -> int:
         return self._n

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, IntArray
 from swsearch.db.classes import LengthClasses, offsets_of
-from swsearch.db.numbers import MIB, NumberFile, temporary
+from swsearch.db.numbers import MIB, NumberFile, temporary_on_disk
 from swsearch.errors import MemoryLimitError
 
 SUBJECT_BYTES = 32
@@ -149,8 +149,8 @@ class Groups:
 
     def __init__(self, folder: Path | None, classes: LengthClasses, bounds: list[int], piece_bytes: int) -> None:
         self._classes, self._bounds, self._piece_bytes = classes, np.array(bounds), piece_bytes
-        self._codes = temporary(folder)
-        self._places, self._lengths = NumberFile(folder, "<i8"), NumberFile(folder, "<i4")
+        self._codes = temporary_on_disk(folder)
+        self._places, self._lengths = NumberFile(folder, "<i8", on_disk=True), NumberFile(folder, "<i4", on_disk=True)
 
     def fill(self, codes: IO[bytes], lengths: NumberFile) -> None:
         """Take all subjects, as they stand in input order: one pass."""

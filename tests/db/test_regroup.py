@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
@@ -71,5 +73,25 @@ def test_groups(
                 assert n == lengths[place] and (group.residues[at : at + n] == records[place]).all()
             order += group.places[sorted_places(group.lengths)].tolist()
         assert order == expected * 2
+        groups.close()
+        stored.close()
+
+
+def test_what_comes_first_and_goes_to_the_end_takes_no_memory() -> None:
+    """A file in memory would be filled with zeros up to it."""
+    lengths = np.array([1] * 64 + [100_000] * 64)
+    counts = LengthCounts()
+    counts.add(lengths)
+    with temporary(None) as codes:
+        codes.write(bytes(int(lengths.sum())))
+        stored = NumberFile(None, "<i4")
+        stored.write(lengths)
+        tracemalloc.start()
+        try:
+            groups = Groups(None, counts.classes(), [0, 64, 128], 200_000)
+            groups.fill(codes, stored)
+            assert tracemalloc.get_traced_memory()[1] < 2_000_000
+        finally:
+            tracemalloc.stop()
         groups.close()
         stored.close()
