@@ -24,7 +24,7 @@ from swsearch.db.format import BYTES_PER_CHECKSUM
 from swsearch.db.layout import DatasetWriter, Layout, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
-from swsearch.db.stored import StoredArray
+from swsearch.db.stored_array import StoredArray
 from swsearch.db.streamed import check_content
 from swsearch.db.verify import verify_source
 from swsearch.errors import OutputError, check_flag

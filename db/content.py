@@ -48,6 +48,28 @@ def offsets_problem(offsets: Any, end: int, what: str, least: int = 0) -> str:
     return "" if fine else f"{what} offsets do not fit the {what}s"
 
 
+def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: str, least: int = 0) -> str:
+    """Check pairs of neighbours among offsets that go from 0 to ``end`` in steps of at least ``least``.
+
+    Parameters
+    ----------
+    rows, offsets : ndarray, shape (2 * n_pairs,), int64
+        Where they stand, of 0 to ``n``: both of a pair, then those of the next; and their values.
+    n, end : int
+        The place of the last offset, and its value.
+    what : str
+        What they are called.
+    least : int, optional
+        Least difference of neighbours.
+    """
+    fine = not offsets[rows == 0].any() and bool((offsets[rows == n] == end).all())
+    # compared, not subtracted: a difference of two int64 may wrap
+    fine = fine and bool((offsets >= 0).all() and (offsets <= end).all())
+    starts, stops = offsets[::2], offsets[1::2]
+    fine = fine and bool((stops > starts).all() if least else (stops >= starts).all())
+    return "" if fine else f"{what} offsets do not fit the {what}s"
+
+
 def runs_problem(offsets: IntArray, starts: Any, ends: Any, lengths: npt.NDArray[np.integer]) -> str:
     """Check masked runs: ascending, apart and inside their subjects, whose lengths stand in input order.
 
@@ -101,6 +123,31 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
         if ((residues[offsets[blocks] + columns] == PAD) == inside).any():
             return "residues or padding do not fit the lengths"
     return ""
+
+
+def headers_problem(pool: ByteArray, begins: IntArray, counts: IntArray) -> int | None:
+    """Return the first of some header lines that `header_problem` finds something wrong with.
+
+    Parameters
+    ----------
+    pool : ndarray, shape (n_bytes,), uint8
+        Holds them.
+    begins, counts : ndarray, shape (n,), int64
+        Where each begins, and its bytes, at least one.
+    """
+    if not len(begins):
+        return None
+    text = pool.data
+    # most begin with their identifier, and hold no control characters
+    odd = pool[begins] <= ord(" ")
+    low = np.flatnonzero(pool < ord(" "))
+    if len(low):
+        order = np.argsort(begins, kind="stable")
+        odd[order[np.searchsorted(begins[order], low, side="right") - 1]] = True
+    for place in np.flatnonzero(odd).tolist():
+        if header_problem(bytes(text[begins[place] : begins[place] + counts[place]])):
+            return int(place)
+    return None
 
 
 def header_problem(header: bytes) -> str:

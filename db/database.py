@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.blocks import LANES, Chunk
+from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.db import bulk
 from swsearch.db.build import (
     BUILD_MEMORY,
     Inputs,
@@ -39,6 +40,9 @@ from swsearch.db.spool import Spool
 from swsearch.db.stored import Segment
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
 from swsearch.masking import MASKS, Mask, check_mask
+
+Ordinals = Sequence[int] | npt.NDArray[np.integer]
+"""Subjects by their places in the input."""
 
 MOST_BYTES = 1 << 62
 """Most bytes of a chunk that can be asked for."""
@@ -322,6 +326,84 @@ class Database:
         check_choice("mask", mask, MASKS)
         segment, place = self._locate(index)
         return segment.masked(place, mask)
+
+    def lengths_of(self, subjects: Ordinals) -> npt.NDArray[np.int32]:
+        """Return the lengths of many subjects.
+
+        Parameters
+        ----------
+        subjects : sequence of int or ndarray, shape (n,), any integer type
+            Ordinals, in any order; repeats are allowed. So it is with all methods that end in ``_of``.
+
+        Returns
+        -------
+        ndarray, shape (n,), int32
+            Residues of each.
+
+        Raises
+        ------
+        IndexError
+            If there is no such subject.
+        DatabaseError
+            If the bytes are not those that were written.
+        """
+        return bulk.lengths_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+
+    def codes_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
+        """Return the residue codes of many subjects, nothing masked, each part of the file read once.
+
+        Parameters
+        ----------
+        subjects : sequence of int or ndarray, shape (n,), any integer type
+            As for `lengths_of`, which raises the same errors.
+
+        Returns
+        -------
+        pool : ndarray, shape (sum of lengths,), uint8
+            The subjects' codes one after the other, in the order of ``subjects``.
+        offsets : ndarray, shape (n + 1,), int64
+            Subject i is ``pool[offsets[i]:offsets[i + 1]]``.
+        """
+        return bulk.codes_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+
+    def headers_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
+        """Return the header lines of many subjects, without ``>``, each part of the file read once.
+
+        Parameters
+        ----------
+        subjects : sequence of int or ndarray, shape (n,), any integer type
+            As for `lengths_of`, which raises the same errors.
+
+        Returns
+        -------
+        pool : ndarray, shape (n_bytes,), uint8
+            The header lines one after the other, in the order of ``subjects``.
+        offsets : ndarray, shape (n + 1,), int64
+            Header i is ``pool[offsets[i]:offsets[i + 1]]``.
+        """
+        return bulk.headers_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+
+    def masked_of(
+        self, subjects: Ordinals, mask: Mask
+    ) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return what a mask covers of many subjects.
+
+        Parameters
+        ----------
+        subjects : sequence of int or ndarray, shape (n,), any integer type
+            As for `lengths_of`, which raises the same errors.
+        mask : {"none", "lower", "tantan"}
+            The mask.
+
+        Returns
+        -------
+        offsets : ndarray, shape (n + 1,), int64
+            Runs ``offsets[i]`` to ``offsets[i + 1]`` (excluded) are those of subject i.
+        starts, ends : ndarray, shape (n_runs,), int32
+            Residues of each run: 0-based, the end excluded; ascending within a subject.
+        """
+        check_choice("mask", mask, MASKS)
+        return bulk.masked_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""

@@ -21,8 +21,8 @@ from swsearch.db.classes import LengthClasses, offsets_of
 from swsearch.db.numbers import MIB, NumberFile, temporary_on_disk
 from swsearch.errors import MemoryLimitError
 
-SUBJECT_BYTES = 32
-"""Working memory for each subject of a group: its place (8), its length (4), and two arrays of the sort (16)."""
+SUBJECT_BYTES = 40
+"""Working memory for each subject of a group: its place (8), its length (4), and three arrays of the sort (24)."""
 
 _LONGEST_FIRST = np.uint64(2**32 - 1)
 

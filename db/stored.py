@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from array import array
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,20 +13,22 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.db.classes import offsets_of
 from swsearch.db.content import (
     N_LETTERS,
     header_problem,
+    headers_problem,
     offsets_problem,
     order_problem,
     ranges,
     residues_problem,
     runs_problem,
+    some_offsets_problem,
 )
 from swsearch.db.contents import SegmentContents
 from swsearch.db.fasta import header_text, split_header
-from swsearch.db.format import BYTES_PER_CHECKSUM, n_checksums
-from swsearch.db.hdf5_structure import StoredDataset
 from swsearch.db.source import Source
+from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseDamageError
 from swsearch.masking import MASKED, Mask
 
@@ -39,125 +40,6 @@ MASK_COUNTS = {"lower": "n_masked", "tantan": "n_tantan"}
 
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
-
-STEP = 1 << 13
-"""Bytes after which the running checksum of a piece is kept, so that a few rows can be checked alone; the rows of a
-subject of 350 residues are 22 KiB. It divides `BYTES_PER_CHECKSUM`."""
-
-STEPS_PER_PIECE = BYTES_PER_CHECKSUM // STEP
-
-
-class StoredArray:
-    """One dataset and its checksums.
-
-    Parameters
-    ----------
-    source : Source
-        The database's bytes.
-    dataset, sums : StoredDataset
-        The dataset and its checksums, of the types and shapes that were written.
-    """
-
-    def __init__(self, source: Source, dataset: StoredDataset, sums: StoredDataset) -> None:
-        self._source, self._dataset = source, dataset
-        self.name, self.shape, self.n_bytes = dataset.name, dataset.shape, dataset.n_bytes
-        self._dtype = np.dtype(dataset.dtype)
-        self.row = int(np.prod(self.shape[1:], dtype=np.int64)) * self._dtype.itemsize
-        self._sums: list[int] = [] if source.trusted else self._bytes(sums.offset, sums.n_bytes).view("<u4").tolist()
-        self._checked = bytearray(len(self._sums))
-        self._running = array("I", bytes(4 * -(-self.n_bytes // STEP)) if not source.trusted else b"")
-
-    def _bytes(self, at: int, n_bytes: int) -> ByteArray:
-        """Read bytes of the file."""
-        found = np.empty(n_bytes, dtype=np.uint8)
-        if n_bytes:
-            self._source.read_into(found, at)
-        return found
-
-    def _rows(self, data: ByteArray) -> npt.NDArray[Any]:
-        """Take whole rows for what they are."""
-        return data.view(self._dtype).reshape(-1, *self.shape[1:])
-
-    def pieces(self, start: int, stop: int, *, broken: list[int] | None = None) -> npt.NDArray[Any]:
-        """Read and check the pieces that hold rows ``start`` to ``stop``; return all of their rows.
-
-        The type is the dataset's; the shape is (n_rows,), or (n_rows, 64) for residues.
-        """
-        first, last = start * self.row // BYTES_PER_CHECKSUM, n_checksums(stop * self.row)
-        begin, end = first * BYTES_PER_CHECKSUM, min(last * BYTES_PER_CHECKSUM, self.n_bytes)
-        data = self._bytes(self._dataset.offset + begin, end - begin)
-        view = data.data
-        for piece in range(first, last) if not self._source.trusted else ():
-            at = (piece - first) * BYTES_PER_CHECKSUM
-            if self._check(piece, view[at : at + BYTES_PER_CHECKSUM]):
-                self._checked[piece] = True
-            elif broken is None:
-                raise self._source.damage([self.place(piece)], known=bool(self._checked[piece]))
-            else:
-                broken.append(piece)
-        return self._rows(data)
-
-    def _check(self, piece: int, data: memoryview) -> bool:
-        """Say whether a piece is what was written; keep its running checksum."""
-        if self._checked[piece]:
-            return zlib.crc32(data) == self._sums[piece]
-        running = array("I")
-        value = 0
-        for at in range(0, len(data), STEP):
-            value = zlib.crc32(data[at : at + STEP], value)
-            running.append(value)
-        begin = piece * STEPS_PER_PIECE
-        self._running[begin : begin + len(running)] = running
-        return value == self._sums[piece]
-
-    def place(self, piece: int) -> str:
-        """Name a piece in a message."""
-        start = piece * BYTES_PER_CHECKSUM
-        return f"{self.name} bytes {start} to {min(start + BYTES_PER_CHECKSUM, self.n_bytes)}: checksum differs"
-
-    def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read rows and check them now; shape and type as of `pieces`."""
-        if start >= stop:
-            return np.empty((0, *self.shape[1:]), dtype=self._dtype)
-        if self._source.trusted:
-            return self._rows(self._bytes(self._dataset.offset + start * self.row, (stop - start) * self.row))
-        rows = self.pieces(start, stop)
-        begin = start * self.row // BYTES_PER_CHECKSUM * BYTES_PER_CHECKSUM // self.row
-        return rows[start - begin : stop - begin]
-
-    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Read a few rows and check them; shape and type as of `pieces`.
-
-        A piece is read whole when it is first met, and then only the steps that hold the rows: the file may have
-        been written to since.
-        """
-        begin, end = start * self.row, stop * self.row
-        pieces = range(begin // BYTES_PER_CHECKSUM, n_checksums(end))
-        if start >= stop or self._source.trusted or not all(self._checked[pieces.start : pieces.stop]):
-            return self.load(start, stop)
-        at, after = begin // STEP * STEP, min(-(-end // STEP) * STEP, self.n_bytes)
-        data = self._source.read(self._dataset.offset + at, after - at)
-        view, place = memoryview(data), at
-        while place < after:  # piece by piece, hardly ever more than one
-            stop = min((place // BYTES_PER_CHECKSUM + 1) * BYTES_PER_CHECKSUM, after)
-            before = self._running[place // STEP - 1] if place % BYTES_PER_CHECKSUM else 0
-            if zlib.crc32(view[place - at : stop - at], before) != self._running[-(-stop // STEP) - 1]:
-                raise self._source.damage([self.place(place // BYTES_PER_CHECKSUM)], known=True)
-            place = stop
-        rows: npt.NDArray[Any] = np.frombuffer(data, self._dtype, (end - begin) // self._dtype.itemsize, begin - at)
-        return rows.reshape(-1, *self.shape[1:])
-
-    def all(self) -> npt.NDArray[Any]:
-        """Read and check everything; shape and type are the dataset's."""
-        return self.load(0, self.shape[0])
-
-    def problems(self) -> tuple[int, list[str]]:
-        """Check everything, a few pieces at a time; return how many and a message for each broken one."""
-        broken: list[int] = []
-        step = 8 * BYTES_PER_CHECKSUM // self.row if self.row else 1
-        for start in range(0, self.shape[0], step):
-            self.pieces(start, min(start + step, self.shape[0]), broken=broken)
-        return len(self._sums), [self.place(piece) for piece in broken]
 
 
 class Segment:
@@ -311,6 +193,80 @@ class Segment:
         if not self._seen[rank // LANES] and len(codes) and codes.max() >= N_LETTERS:
             raise self._wrong(f"subject {self.first + index}: residues are no letters")
         return codes
+
+    # many at once: subjects are given by their places in the segment, shape (n,), int64, repeats allowed
+
+    def lengths_of(self, places: IntArray) -> npt.NDArray[np.int32]:
+        """Return the lengths of subjects, shape (n,), int32."""
+        lengths: npt.NDArray[np.int32] = self.lengths[self.lazy("ranks")[places]]
+        return lengths
+
+    def bounds_of(self, what: str, places: IntArray) -> tuple[IntArray, IntArray]:
+        """Return where the headers or masked runs of subjects begin and end: two of shape (n,), int64.
+
+        Parameters
+        ----------
+        what : {"header", "mask", "tantan"}
+            How the name of the offsets begins.
+        places : ndarray, shape (n,), int64
+            The subjects.
+        """
+        order = np.argsort(places, kind="stable")
+        rows = (places[order][:, None] + np.arange(2)).reshape(-1)
+        found = self.stored[f"{what}_offsets"].take(rows)
+        end = self.stored["headers" if what == "header" else f"{what}_starts"].shape[0]
+        if problem := some_offsets_problem(rows, found, self.n_subjects, end, what, least=int(what == "header")):
+            raise self._wrong(problem)
+        bounds = np.empty((len(places), 2), dtype=np.int64)
+        bounds[order] = found.reshape(-1, 2)
+        return bounds[:, 0], bounds[:, 1]
+
+    def copy_codes(self, places: IntArray, to: IntArray, pool: ByteArray) -> None:
+        """Write the codes of subjects into a pool, shape (n_bytes,), uint8, at ``to``, shape (n,), int64."""
+        ranks = self.lazy("ranks")[places]
+        lengths = self.lengths[ranks].astype(np.int64)
+        self.stored["residues"].copy(self.block_offsets[ranks // LANES], lengths, to, pool, column=ranks % LANES)
+        if self._seen[ranks // LANES].all():
+            return
+        for place, start, length in zip(places.tolist(), to.tolist(), lengths.tolist(), strict=True):
+            if length and pool[start : start + length].max() >= N_LETTERS:
+                raise self._wrong(f"subject {self.first + place}: residues are no letters")
+
+    def copy_headers(
+        self, places: IntArray, begins: IntArray, counts: IntArray, to: IntArray, pool: ByteArray
+    ) -> None:
+        """Write header lines into ``pool``, shape (n_bytes,), uint8.
+
+        Parameters
+        ----------
+        places : ndarray, shape (n,), int64
+            The subjects.
+        begins, counts : ndarray, shape (n,), int64
+            Where their header lines begin, as of `bounds_of`, and their bytes.
+        to : ndarray, shape (n,), int64
+            Where each goes.
+        pool : ndarray, shape (n_bytes,), uint8
+            Written: the header lines.
+        """
+        self.stored["headers"].copy(begins, counts, to, pool)
+        first = headers_problem(pool, to, counts)
+        if first is not None:
+            start, stop = int(to[first]), int(to[first] + counts[first])
+            problem = header_problem(pool[start:stop].tobytes())
+            raise self._wrong(f"subject {self.first + int(places[first])}: {problem}")
+
+    def runs_of(self, places: IntArray, mask: str) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the runs of subjects that a mask covers: how many each has, shape (n,), where they start and end."""
+        first, last = self.bounds_of(RUNS[mask], places)
+        counts = last - first
+        rows = ranges(first, counts)
+        order = np.argsort(rows, kind="stable")
+        starts, ends = (np.empty(len(rows), dtype=np.int32) for _ in range(2))
+        for part, values in (("starts", starts), ("ends", ends)):
+            values[order] = self.stored[f"{RUNS[mask]}_{part}"].take(rows[order])
+        if problem := runs_problem(offsets_of(counts), starts, ends, self.lengths_of(places)):
+            raise self._wrong(problem)
+        return counts, starts, ends
 
     def n_masked(self, mask: Mask) -> int:
         """Count the residues that a mask covers."""

@@ -19,7 +19,8 @@ from swsearch.db.contents import Contents, SegmentContents
 from swsearch.db.fasta import split_header
 from swsearch.db.numbers import AT_ONCE
 from swsearch.db.source import Source
-from swsearch.db.stored import MASK_COUNTS, RUNS, StoredArray, is_source
+from swsearch.db.stored import MASK_COUNTS, RUNS, is_source
+from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseDamageError
 
 BYTES_AT_ONCE = 8 << 20

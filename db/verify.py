@@ -13,7 +13,8 @@ from swsearch.db.database import load_segments
 from swsearch.db.fasta import split_header
 from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock
 from swsearch.db.source import FileSource
-from swsearch.db.stored import RUNS, Segment, StoredArray
+from swsearch.db.stored import RUNS, Segment
+from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseDamageError
 from swsearch.masking import Mask
 

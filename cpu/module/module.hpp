@@ -81,10 +81,16 @@ PyObject* py_align(PyObject*, PyObject* arguments);
 PyObject* py_align_many(PyObject*, PyObject* arguments);
 PyObject* py_align_further(PyObject*, PyObject* arguments);
 
+// module_columns.cpp
+PyObject* py_count(PyObject*, PyObject* arguments);
+PyObject* py_rows(PyObject*, PyObject* arguments);
+PyObject* py_trace_back_operations(PyObject*, PyObject* arguments);
+
 // module_search.cpp
 PyObject* py_search(PyObject*, PyObject* arguments);
 
 // module_shuffle.cpp
 PyObject* py_shuffle(PyObject*, PyObject* arguments);
+PyObject* py_score_shuffled(PyObject*, PyObject* arguments);
 
 }  // namespace swsearch

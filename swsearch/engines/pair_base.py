@@ -9,12 +9,20 @@ from typing import TypeVar
 
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
 from swsearch.recurrence import Recurrence
 
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
 Pair = tuple[ByteArray, ByteArray]
 """Codes of a query and a subject, each of shape (n,), uint8."""
+
+SequencePool = tuple[ByteArray, IntArray]
+"""Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
+
+PoolLetters = tuple[ByteArray | None, ByteArray | None]
+"""Letters of the pools of queries and of subjects in ASCII as they are shown, masked ones in lower case: of the shape
+of the codes, uint8, or None where nothing of that side is masked."""
 
 
 class PairAligner(ABC):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
-from swsearch.blocks import FloatArray, IntArray
+from swsearch.blocks import FloatArray
 from swsearch.inputs import Query
-from swsearch.job.nulls import NullMaker
+from swsearch.job.nulls import NullMaker, PairsAsked, ReadMany
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import Ranked, in_order
 from swsearch.job.selection import Selection
@@ -53,73 +51,87 @@ class Rater:
     residues: int
     published: KarlinAltschul | None
 
-    def rated(self, query: Query, selection: Selection, read: Callable[[int], ByteArray]) -> Selection:
-        """Return the hits among a query's candidates.
+    def rated_group(
+        self, queries: Sequence[Query], selections: Sequence[Selection], read: ReadMany
+    ) -> list[Selection]:
+        """Return the hits among the candidates of some queries.
+
+        All of them are worked on together, in rounds, until each has enough.
 
         Parameters
         ----------
-        query : Query
-            The query.
-        selection : Selection
-            Of it; what has no null, or whose candidates have theirs, stays as it is.
+        queries : sequence of Query
+            The queries.
+        selections : sequence of Selection
+            Of each; what has no null, or whose candidates have theirs, stays as it is.
         read : callable
-            Returns the codes of a subject as it was scored, shape (length,), uint8, by its place in the input.
+            Returns the codes of subjects as they were scored, by their places in the input; see `ReadMany`.
 
         Returns
         -------
-        Selection
-            Its candidates are hits: within the threshold by their own nulls, in order, no more than are asked for.
+        list of Selection
+            Candidates are hits: within the threshold by their own nulls, in order, no more than are asked for.
         """
-        null, threshold = selection.statistics, self.options.threshold
-        assert threshold is not None
-        if not isinstance(null, FittedStatistics) or selection.nulls is not None:
-            return selection
-        candidates = selection.candidates
-        at_once = min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
-        found: list[PairNulls] = []
-        evalues = np.empty(0)
-        for begin in range(0, len(candidates), at_once):
-            part = candidates[begin : begin + at_once]
-            nulls = self._nulls(query, null, part, read)
-            found.append(nulls)
-            evalues = np.concatenate([evalues, nulls.evalues(part.scores, self.residues)])
-            if self._is_enough(evalues, threshold, candidates[begin + at_once :]):
-                break
-        if not found:
-            return replace(selection, nulls=_joined(null, found))
-        return self._kept(query, selection, _joined(null, found), evalues, threshold)
+        found = list(selections)
+        rating = [
+            _Rating(query, selection, selection.statistics, place)
+            for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
+            if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
+        ]
+        open_ones = [each for each in rating if len(each.selection.candidates)]
+        while open_ones:
+            parts = [each.next_part(self._at_once) for each in open_ones]
+            asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
+            nulls = self.maker.of_pairs(asked, read)
+            for each, part, of_part in zip(open_ones, parts, nulls, strict=True):
+                each.add(of_part, of_part.evalues(part.scores, self.residues))
+            open_ones = [each for each in open_ones if not self._is_enough(each)]
+        for each in rating:
+            found[each.place] = self._kept(each)
+        return found
 
-    def _nulls(
-        self, query: Query, null: FittedStatistics, part: Ranked, read: Callable[[int], ByteArray]
-    ) -> PairNulls:
+    @property
+    def _at_once(self) -> int:
+        return min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
+
+    @property
+    def _threshold(self) -> float:
         assert self.options.threshold is not None
-        limit = self.options.threshold / max(null.fit.subjects(self.residues), 1e-300)
-        subjects = [read(subject) for subject in part.subjects.tolist()]
-        return self.maker.of_pairs(query, null, part.scores, subjects, limit)
+        return self.options.threshold
 
-    def _is_enough(self, evalues: FloatArray, threshold: float, others: Ranked) -> bool:
+    def _asked(self, rating: _Rating, part: Ranked) -> PairsAsked:
+        null = rating.statistics
+        limit = self._threshold / max(null.fit.subjects(self.residues), 1e-300)
+        lengths = self.database.lengths_of(part.subjects).astype(np.int64)
+        return PairsAsked(rating.query, null, part.subjects, part.scores, lengths, limit)
+
+    def _is_enough(self, rating: _Rating) -> bool:
         """Say whether none of the other candidates can be among the hits: an own null makes no E-value smaller."""
-        most = self.options.max_hits
-        if self.options.filters.needs_alignments or not len(others):
+        evalues, most = rating.evalues, self.options.max_hits
+        others = rating.selection.candidates[len(evalues) :]
+        if not len(others):
+            return True
+        if self.options.filters.needs_alignments:
             return False
         if self.options.sort == "score":
-            return int(np.count_nonzero(evalues <= threshold)) >= most
+            return int(np.count_nonzero(evalues <= self._threshold)) >= most
         if len(evalues) < most or others.evalues is None:
             return False
         return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
 
-    def _kept(
-        self, query: Query, selection: Selection, nulls: PairNulls, evalues: FloatArray, threshold: float
-    ) -> Selection:
+    def _kept(self, rating: _Rating) -> Selection:
         """Choose from the candidates that have E-values, those first in line."""
-        candidates, options = selection.candidates[: len(evalues)], self.options
+        evalues, nulls, options = rating.evalues, rating.nulls, self.options
+        candidates = rating.selection.candidates[: len(evalues)]
+        if not len(candidates):
+            return replace(rating.selection, nulls=nulls)
         rated = evalues if options.sort == "evalue" else None
         order = in_order(candidates.scores, candidates.subjects, rated)
         most = len(order) if options.filters.needs_alignments else options.max_hits
-        best = order[evalues[order] <= threshold][:most]
+        best = order[evalues[order] <= self._threshold][:most]
         ranked = Ranked(candidates.scores[best], candidates.subjects[best], None if rated is None else rated[best])
-        doubt = self._doubt(query, candidates, nulls, evalues)
-        return replace(selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
+        doubt = self._doubt(rating.query, candidates, nulls, evalues)
+        return replace(rating.selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
 
     def _doubt(self, query: Query, candidates: Ranked, nulls: PairNulls, evalues: FloatArray) -> str:
         """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
@@ -139,9 +151,24 @@ class Rater:
         )
 
 
-def _joined(statistics: FittedStatistics, parts: list[PairNulls]) -> PairNulls:
-    """Put nulls of one query one after the other."""
-    lengths: IntArray = np.concatenate([np.empty(0, dtype=np.int64), *(part.lengths for part in parts)])
-    shuffled: FloatArray = np.concatenate([np.empty(0), *(part.shuffled for part in parts)])
-    bounds: npt.NDArray[np.float64] = np.concatenate([np.empty(0), *(part.bounds for part in parts)])
-    return PairNulls(statistics, lengths, shuffled, bounds)
+class _Rating:
+    """A query whose candidates get their nulls, the best first; ``place`` is the query's among the others."""
+
+    def __init__(self, query: Query, selection: Selection, statistics: FittedStatistics, place: int) -> None:
+        self.query, self.selection, self.statistics, self.place = query, selection, statistics, place
+        self.evalues: FloatArray = np.empty(0)
+        self._found: list[PairNulls] = []
+
+    def next_part(self, n: int) -> Ranked:
+        """Return the next n candidates."""
+        return self.selection.candidates[len(self.evalues) : len(self.evalues) + n]
+
+    def add(self, nulls: PairNulls, evalues: FloatArray) -> None:
+        """Take over the nulls and E-values, shape (n,), of these."""
+        self._found.append(nulls)
+        self.evalues = np.concatenate([self.evalues, evalues])
+
+    @property
+    def nulls(self) -> PairNulls:
+        """All nulls so far."""
+        return PairNulls.joined(self.statistics, self._found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.processors import threads_that_help
+from swsearch.results import HitList
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _Search:
         self.opened: SearchJob | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
+        self.aligned = False
 
     def job(self) -> SearchJob:
         """Return the job, opened when it is first asked for."""
@@ -39,12 +41,13 @@ class _Search:
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
-        """Yield the results of queries that were scored together; close what was made for the search in the end."""
+        """Yield results, some at a time; close what was made for the search in the end."""
         try:
-            for batch in self.job().batches():
-                self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                self.doubts += [result.doubt for result in batch if result.doubt]
-                yield batch
+            with closing(self.job().batches(self.aligned)) as batches:
+                for batch in batches:
+                    self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
+                    self.doubts += [result.doubt for result in batch if result.doubt]
+                    yield batch
         finally:
             self.close()
 
@@ -132,15 +135,13 @@ class SearchResults:
         Parameters
         ----------
         aligned : bool
-            Whether to align the hits, all of a batch together; this is always done where hits may have further
-            alignments.
+            Whether to align the hits, many together; this is always done where hits may have further alignments.
         """
-        threads = threads_that_help(self._threads)
+        aligned = aligned or self._search.options.max_alignments > 1
+        self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
         while batch := self._next_batch():
-            if aligned or self._search.options.max_alignments > 1:
-                aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))
-                with aligner or nullcontext():
-                    align_hits(batch, threads, aligner)
+            if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
+                align_hits(batch, threads_that_help(self._threads))
             yield batch
 
     def _next_batch(self) -> list[SearchResult]:

@@ -271,13 +271,49 @@ class PairNulls:
     bounds: FloatArray
     means: FloatArray = field(init=False)
     variances: FloatArray = field(init=False)
+    _usual: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        means, variances = self.statistics.at(self.lengths)
-        deviations = np.sqrt(variances)
-        raised = means + deviations * self._spread.rise((self.shuffled - means) / deviations)
-        object.__setattr__(self, "means", raised)
-        object.__setattr__(self, "variances", variances)
+        self._set(*self.statistics.at(self.lengths))
+
+    def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNulls:
+        """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
+        if means is None:
+            deviations = np.sqrt(variances)
+            means = usual + deviations * self._spread.rise((self.shuffled - usual) / deviations)
+        for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
+            object.__setattr__(self, name, values)
+        return self
+
+    @classmethod
+    def _of(
+        cls, statistics: FittedStatistics, lengths: IntArray, shuffled: FloatArray, bounds: FloatArray
+    ) -> PairNulls:
+        """Make one whose panel's values are still to be set."""
+        made = cls.__new__(cls)
+        fields = {"statistics": statistics, "lengths": lengths, "shuffled": shuffled, "bounds": bounds}
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    @classmethod
+    def joined(cls, statistics: FittedStatistics, parts: Sequence[PairNulls]) -> PairNulls:
+        """Put nulls of pairs of one query one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        nothing = cls(statistics, np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        all_parts = parts or [nothing]
+
+        def together(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in all_parts])
+
+        made = cls._of(statistics, together("lengths"), together("shuffled"), together("bounds"))
+        return made._set(together("_usual"), together("variances"), together("means"))
+
+    def with_copies(self, shuffled: FloatArray) -> PairNulls:
+        """Return the nulls of the same pairs, whose copies score so much on average, shape (n,)."""
+        made = self._of(self.statistics, self.lengths, shuffled, self.bounds)
+        return made._set(self._usual, self.variances)
 
     @property
     def _spread(self) -> Spread:
@@ -291,8 +327,7 @@ class PairNulls:
         error : float
             Standard deviations.
         """
-        means = self.statistics.at(self.lengths)[0]
-        above = (self.shuffled - means) / np.sqrt(self.variances)
+        above = (self.shuffled - self._usual) / np.sqrt(self.variances)
         rises: npt.NDArray[np.bool_] = self._spread.rise(above + error) > MATTERS
         return rises
 
@@ -300,7 +335,8 @@ class PairNulls:
         return len(self.lengths)
 
     def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNulls:
-        return PairNulls(self.statistics, self.lengths[chosen], self.shuffled[chosen], self.bounds[chosen])
+        made = self._of(self.statistics, self.lengths[chosen], self.shuffled[chosen], self.bounds[chosen])
+        return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
 
     def repeated(self, place: int, n: int) -> PairNulls:
         """Return one pair's null n times, for n alignments that are not its best."""

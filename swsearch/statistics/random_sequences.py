@@ -79,6 +79,11 @@ class Panel:
         """Scores of a query with all copies."""
         return COPIES * sum(self.sequences)
 
+    @property
+    def n_residues(self) -> int:
+        """Residues of all random sequences, each once."""
+        return sum(length * n for length, n in zip(self.lengths, self.sequences, strict=True))
+
     def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.int64]]:
         """Part a query's scores by length.
 

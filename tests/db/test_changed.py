@@ -81,6 +81,9 @@ READS: dict[str, Callable[[Database], object]] = {
     "chunks": lambda database: list(database.chunks(1 << 20)),
     "masked": lambda database: [database.masked(place, "lower") for place in range(N)],
     "sources": lambda database: database.sources(),
+    "codes_of": lambda database: [each.tobytes() for each in database.codes_of(range(N))],
+    "headers_of": lambda database: [each.tobytes() for each in database.headers_of(range(N))],
+    "masked_of": lambda database: [each.tobytes() for each in database.masked_of(range(N), "lower")],
 }
 
 
@@ -96,15 +99,16 @@ def opened(two: tuple[Path, Path], tmp_path: Path) -> Iterator[Database]:
 def test_noticed(two: tuple[Path, Path], opened: Database, write: Callable[[Path, Path], None], before: str) -> None:
     """Whatever was read before, whatever is read after: the content at the time of opening, or an error."""
     with Database.open(two[0]) as sound:
-        expected = {name: READS[name](sound) for name in ("codes", "header", "masked")}
+        expected = {name: READS[name](sound) for name in ("codes", "header", "masked", "masked_of")}
     if before != "nothing":
         READS["chunks"](opened)
     if before == "all":
         assert all(read(opened) is not None for read in READS.values())
     write(Path(opened.name), two[1])
     if write is not truncated:
-        assert READS["masked"](opened) == expected["masked"]  # the same in both
-    for name in ("codes", "header", "chunks", *(("find",) if before != "all" else ())):
+        for name in ("masked", "masked_of"):
+            assert READS[name](opened) == expected[name]  # the same in both
+    for name in ("codes", "header", "chunks", "codes_of", "headers_of", *(("find",) if before != "all" else ())):
         with pytest.raises(DatabaseError, match="was changed while it was in use") as caught:
             READS[name](opened)
         assert caught.value.exit_code == 2 and str(caught.value).startswith(opened.name)
@@ -144,7 +148,7 @@ def test_what_does_no_harm(two: tuple[Path, Path], opened: Database, tmp_path: P
     else:
         append_database(path, two[1].parent / "two.fasta")
     with Database.open(two[0]) as sound:
-        for name in ("codes", "header", "masked"):
+        for name in ("codes", "header", "masked", "codes_of", "headers_of", "masked_of"):
             assert READS[name](opened) == READS[name](sound)
 
 

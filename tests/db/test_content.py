@@ -76,6 +76,14 @@ def masked(database: Database) -> None:
         database.masked(place, "lower")
 
 
+IN_BULK: dict[Callable[[Database], None], Callable[[Database], object]] = {
+    codes: lambda database: database.codes_of(range(N)),
+    headers: lambda database: database.headers_of(range(N)),
+    masked: lambda database: database.masked_of(range(N), "lower"),
+}
+"""What reads the same at once."""
+
+
 def nothing(_: Database) -> None:
     """Opening alone finds it."""
 
@@ -146,6 +154,14 @@ def test_noticed_by_an_append(sound: Path, tmp_path: Path, kind: str, monkeypatc
     with pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
         append_database(path, sound.parent / "in.fasta")
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", [kind for kind, case in CASES.items() if case[3] in IN_BULK])
+def test_noticed_in_bulk(sound: Path, tmp_path: Path, kind: str) -> None:
+    name, change, words, read = CASES[kind]
+    path = wrong(sound, tmp_path / "wrong.h5", name, change)
+    with Database.open(path) as database, pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
+        IN_BULK[read](database)
 
 
 @pytest.mark.parametrize("name", ["n_masked"])

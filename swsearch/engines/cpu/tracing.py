@@ -6,14 +6,18 @@ In similar pairs it leaves out the tiles that no alignment as good as one alread
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.pair_base import Pair
+from swsearch.engines.cpu.columns import FoundPairs, count_pools, places_of
+from swsearch.engines.pair_base import Pair, PoolLetters, SequencePool
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -196,6 +200,76 @@ def find_many(
     given = np.array([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     return ManyFound(extension.load().align_many(*sides, places, given, *settings), pairs, memory)
+
+
+def align_pools(
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    recurrence: Recurrence,
+    memory: int = TABLE_MEMORY,
+    threads: int | None = None,
+    *,
+    known: npt.NDArray[np.integer] | None = None,
+    letters: PoolLetters | None = None,
+) -> tuple[AlignmentTable, IntArray]:
+    """Align pairs of sequences of two pools side by side, each on one thread, the largest first, and count them.
+
+    No Python object is made for a pair.
+
+    Parameters
+    ----------
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+    recurrence, memory, threads
+        As for `find_many`.
+    known : ndarray, shape (m,), int, optional
+        As for `find_many`.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
+
+    Returns
+    -------
+    table : AlignmentTable
+        One per pair, in their order.
+    needed : ndarray, shape (m,), int64
+        0 where a pair was aligned; otherwise bytes, more than ``memory``, that it takes at least, and the table says
+        of it that its score is 0 and that it has no columns.
+
+    Raises
+    ------
+    InputError, EngineError
+        As `trace` does.
+    ValueError
+        If places, offsets or letters are not within or beside the pools.
+    """
+    places = places_of(queries, subjects, pairs)
+    check_reaches(places, recurrence)
+    given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
+    settings = _settings(recurrence, memory, threads, 0, BEAM, path=True)
+    codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
+    found = extension.load().align_many(*codes, places, given, *settings)
+    numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
+    offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
+    np.cumsum(numbers[:, 3], out=offsets[1:])
+    score, query_start, subject_start = np.ascontiguousarray(numbers[:, :3].T)
+    runs = (np.frombuffer(found[1], dtype=np.int64), np.frombuffer(found[2], dtype=np.uint8))
+    aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
+    matrix = recurrence.scoring.matrix
+    return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
+
+
+def check_reaches(places: IntArray, recurrence: Recurrence) -> None:
+    """Do what `check_reach` does for many pairs, ``places`` of `swsearch.engines.cpu.columns.places_of`."""
+    if not len(places):
+        return
+    with contextlib.suppress(InputError):
+        check_reach(int(places[:, 1].max()), int(places[:, 3].max()), recurrence)
+        return
+    for m, n in np.unique(places[:, [1, 3]], axis=0).tolist():
+        check_reach(m, n, recurrence)
 
 
 def _settings(
