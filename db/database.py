@@ -188,7 +188,7 @@ class Database:
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
-        with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
+        with output_errors(Path(tempfile.gettempdir())), Spool(None) as spool:
             batches = record_batches(records)
             spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
@@ -226,7 +226,7 @@ class Database:
         check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
-        with output_errors(folder), Spool(None, memory) as spool:
+        with output_errors(folder), Spool(None) as spool:
             read_inputs(spool, names, memory, progress, allow_dna)
             layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
