@@ -140,9 +140,10 @@ class DiskWatch:
 
     def _free(self) -> int | None:
         try:
-            return shutil.disk_usage(self._folder).free
-        except OSError:  # the file system does not say
+            usage = shutil.disk_usage(self._folder)
+        except OSError:
             return None
+        return usage.free if usage.total else None  # some file systems say 0 for what they do not know
 
     def _check(self, need: int, written: int, free: int, what: str) -> None:
         if need * ENOUGH_OF_NEED - written > free:

@@ -30,7 +30,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     def usage(folder: Path) -> SimpleNamespace:
         room.folders.add(folder)
-        return SimpleNamespace(free=room.free)
+        return SimpleNamespace(free=room.free, total=1 << 50)
 
     monkeypatch.setattr(disk.shutil, "disk_usage", usage)
     return room
@@ -111,8 +111,9 @@ def test_a_file_system_that_does_not_say(tmp_path: Path, source: Path, monkeypat
     def unknown(folder: Path) -> None:
         raise OSError
 
-    monkeypatch.setattr(disk.shutil, "disk_usage", unknown)
-    build_database(source, tmp_path / "out.h5")
+    for usage in (unknown, lambda folder: SimpleNamespace(free=0, total=0)):
+        monkeypatch.setattr(disk.shutil, "disk_usage", usage)
+        build_database(source, tmp_path / "out.h5")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
