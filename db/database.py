@@ -33,6 +33,7 @@ from swsearch.db.build import (
 from swsearch.db.contents import Contents, planned, read_contents
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
+from swsearch.db.identity import identity_of
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.source import FileSource, MemorySource, Source
@@ -95,6 +96,7 @@ class Database:
 
     def __init__(self, source: Source, contents: Contents) -> None:
         self.name = source.name
+        self._contents = contents
         self._attributes, segments = contents.attributes, load_segments(source, contents)
         self._opened: tuple[Source, list[Segment]] | None = (source, segments)
         self.mask: Mask = contents.mask
@@ -186,7 +188,7 @@ class Database:
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
-        with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
+        with output_errors(Path(tempfile.gettempdir())), Spool(None) as spool:
             batches = record_batches(records)
             spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
@@ -224,7 +226,7 @@ class Database:
         check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
-        with output_errors(folder), Spool(None, memory) as spool:
+        with output_errors(folder), Spool(None) as spool:
             read_inputs(spool, names, memory, progress, allow_dna)
             layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
@@ -462,6 +464,10 @@ class Database:
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
         return [source for segment in self._segments for source in segment.sources()]
+
+    def identity(self) -> str:
+        """Return what tells its content from that of others, hexadecimal; name and age do not matter."""
+        return identity_of(self._source, self._contents)
 
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""

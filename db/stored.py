@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
+from swsearch.db.classes import offsets_of
 from swsearch.db.content import (
     N_LETTERS,
     header_problem,
@@ -26,7 +27,6 @@ from swsearch.db.content import (
 )
 from swsearch.db.contents import SegmentContents
 from swsearch.db.fasta import header_text, split_header
-from swsearch.db.layout import offsets_of
 from swsearch.db.source import Source
 from swsearch.db.stored_array import STEP, StoredArray
 from swsearch.errors import DatabaseDamageError
@@ -411,12 +411,12 @@ class Segment:
             sources = json.loads(self.stored["sources"].all().tobytes())
         except (ValueError, RecursionError) as error:
             raise self._wrong("sources are no JSON") from error
-        if not isinstance(sources, list) or not all(_is_source(each) for each in sources):
+        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
             raise self._wrong("sources are no list of files")
         return sources
 
 
-def _is_source(value: Any) -> bool:
+def is_source(value: Any) -> bool:
     """Say whether something read from JSON describes a file."""
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         return False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,18 @@ from swsearch.scoring import Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
+
+
+class Counts(NamedTuple):
+    """What is counted of an alignment, where that was done together with many others: as of a `PairAlignment`."""
+
+    query_end: int
+    subject_end: int
+    length: int
+    identities: int
+    positives: int
+    gaps: int
+    gap_openings: int
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,8 @@ class PairAlignment:
         Runs of ``M`` (a pair), ``I`` (a query residue opposite a gap) and ``D`` (a subject residue opposite a gap).
     query_letters, subject_letters : ndarray, shape (n,), uint8, or None
         The whole sequences in ASCII as they are shown, masked residues in lower case; None where nothing is masked.
+    counts : Counts or None
+        What `swsearch.alignments` counted of it already; otherwise it is counted when that is asked for.
     """
 
     query: ByteArray
@@ -46,44 +60,71 @@ class PairAlignment:
     cigar: Cigar
     query_letters: ByteArray | None = None
     subject_letters: ByteArray | None = None
+    counts: Counts | None = field(default=None, repr=False, compare=False)
 
     def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
         """Return another alignment of the same sequences."""
-        return replace(self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar)
+        return replace(
+            self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar, counts=None
+        )
+
+    def shown_as(self, query_letters: ByteArray | None, subject_letters: ByteArray | None) -> PairAlignment:
+        """Return the same alignment with the letters that it is shown with, where something is masked."""
+        if query_letters is None and subject_letters is None:
+            return self
+        return replace(self, query_letters=query_letters, subject_letters=subject_letters, counts=None)
 
     @cached_property
     def query_end(self) -> int:
         """One past the last aligned query residue."""
-        return self.query_start + sum(n for n, op in self.cigar if op != "D")
+        return (
+            self.query_start + sum(n for n, op in self.cigar if op != "D")
+            if self.counts is None
+            else self.counts.query_end
+        )
 
     @cached_property
     def subject_end(self) -> int:
         """One past the last aligned subject residue."""
-        return self.subject_start + sum(n for n, op in self.cigar if op != "I")
+        return (
+            self.subject_start + sum(n for n, op in self.cigar if op != "I")
+            if self.counts is None
+            else self.counts.subject_end
+        )
 
     @cached_property
     def length(self) -> int:
         """Number of columns, gaps included."""
+        if self.counts is not None:
+            return self.counts.length
         return sum(n for n, _ in self.cigar)
 
     @cached_property
     def gaps(self) -> int:
         """Number of residues that stand opposite a gap."""
+        if self.counts is not None:
+            return self.counts.gaps
         return sum(n for n, op in self.cigar if op != "M")
 
     @property
     def gap_openings(self) -> int:
         """Number of gaps."""
+        if self.counts is not None:
+            return self.counts.gap_openings
         return sum(op != "M" for _, op in self.cigar)
 
     @cached_property
     def identities(self) -> int:
         """Number of columns with the same letter on both sides, masked or not; in DNA U and T are the same."""
+        if self.counts is not None:
+            return self.counts.identities
         return int(np.count_nonzero(self.same))
 
     @property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
+        if self.counts is not None:
+            return self.counts.positives
         a, b = self.paired_codes
         return int(np.count_nonzero(self.same | (self.scoring.matrix.scores[a, b] > 0)))
 

@@ -65,7 +65,7 @@ class RunLengths:
 
     @classmethod
     def counted(cls, parts: Sequence[RunLengths | npt.NDArray[np.integer]]) -> RunLengths:
-        """Sort lengths, shape (n_subjects,) each, in any order: one run for each distinct length, the longest first."""
+        """Sort lengths, shape (n_subjects,) each, in any order: one run for each length, the longest first."""
         each = [cls.of(part) for part in parts]
         values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in each)])
         counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in each)])

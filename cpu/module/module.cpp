@@ -1,18 +1,81 @@
 // module: swsearch.engines.cpu._simd, what Python sees. Its callers in swsearch/ check the arguments.
 #include "module/module.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace swsearch {
 
-bool all_below(const Buffer& codes, int limit) {
-  for (Py_ssize_t k = 0; k < codes.size(); ++k) {
-    if (codes.data()[k] >= limit) return false;
+namespace {
+
+// Threads whose work is not wanted any more; read and written with the GIL held.
+std::vector<unsigned long>& stopped_threads() {
+  static std::vector<unsigned long> threads;
+  return threads;
+}
+
+// Whether this thread is one of them; the GIL must be held.
+bool this_thread_is_stopped() {
+  const auto& threads = stopped_threads();
+  return !threads.empty() && std::find(threads.begin(), threads.end(), PyThread_get_thread_ident()) != threads.end();
+}
+
+bool all_below(const uint8_t* codes, int64_t count, int limit) {
+  // the greatest of some at a time, since a loop with an exit in it takes one code after the other
+  constexpr int64_t kTogether = 1 << 14;
+  for (int64_t begin = 0; begin < count; begin += kTogether) {
+    const int64_t end = std::min(count, begin + kTogether);
+    uint8_t greatest = 0;
+    for (int64_t k = begin; k < end; ++k) greatest = std::max(greatest, codes[k]);
+    if (greatest >= limit) return false;
   }
+  return true;
+}
+
+// One side of the pairs: the first two of their numbers or the last two.
+bool side_below(const Buffer& places, int side, const Buffer& codes, int limit) {
+  const int64_t *place = places.items<const int64_t>() + 2 * side, count = places.count<int64_t>() / 4;
+  int64_t residues = 0;
+  for (int64_t k = 0; k < count && residues < codes.size(); ++k) residues += place[4 * k + 1];
+  if (residues >= codes.size()) return all_below(codes, limit);
+  for (int64_t k = 0; k < count; ++k) {
+    // the hits of a query stand together
+    if (k > 0 && place[4 * k] == place[4 * k - 4] && place[4 * k + 1] == place[4 * k - 3]) continue;
+    if (!all_below(codes.data() + place[4 * k], place[4 * k + 1], limit)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool all_below(const Buffer& codes, int limit) { return all_below(codes.data(), codes.size(), limit); }
+
+bool places_within(const Buffer& places, const Buffer& queries, const Buffer& subjects) {
+  const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
+    return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
+  };
+  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0 && places.aligned<int64_t>();
+  for (Py_ssize_t k = 0; fine && k < places.count<int64_t>(); k += 4) {
+    const int64_t* place = places.items<const int64_t>() + k;
+    fine = within(place[0], place[1], queries.size()) && within(place[2], place[3], subjects.size());
+  }
+  return fine;
+}
+
+bool places_below(const Buffer& places, const Buffer& queries, const Buffer& subjects, int limit) {
+  return side_below(places, 0, queries, limit) && side_below(places, 1, subjects, limit);
+}
+
+bool must_end() {
+  if (PyErr_CheckSignals() != 0) return true;
+  if (!this_thread_is_stopped()) return false;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
   return true;
 }
 
 bool asked_to_stop() {
   const PyGILState_STATE state = PyGILState_Ensure();
-  const bool raised = PyErr_CheckSignals() != 0;
+  const bool raised = must_end();
   PyGILState_Release(state);
   return raised;
 }
@@ -40,12 +103,37 @@ PyObject* py_instruction_sets(PyObject*, PyObject*) {
   return all;
 }
 
+PyObject* py_stop(PyObject*, PyObject* thread) {
+  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  stopped_threads().push_back(ident);
+  Py_RETURN_NONE;
+}
+
+PyObject* py_go_on(PyObject*, PyObject* thread) {
+  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  auto& threads = stopped_threads();
+  threads.erase(std::remove(threads.begin(), threads.end(), ident), threads.end());
+  Py_RETURN_NONE;
+}
+
+PyObject* py_is_stopped(PyObject*, PyObject*) { return PyBool_FromLong(this_thread_is_stopped()); }
+
 PyMethodDef methods[] = {
+    {"stop", py_stop, METH_O, "Let what a thread computes end with KeyboardInterrupt; see swsearch.job.ahead."},
+    {"go_on", py_go_on, METH_O, "Take `stop` back, where the thread has ended and another may get its number."},
+    {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread."},
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
+    {"count", py_count, METH_VARARGS, "Count the columns of alignments; see swsearch.engines.cpu.columns."},
+    {"rows", py_rows, METH_VARARGS, "Write alignments as rows of text; see swsearch.engines.cpu.columns."},
+    {"trace_back_operations", py_trace_back_operations, METH_VARARGS,
+     "Write alignments as BLAST's trace-back operations; see swsearch.engines.cpu.columns."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
+    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.job.shuffled."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

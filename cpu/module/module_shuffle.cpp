@@ -1,6 +1,10 @@
-// module_shuffle: the binding that swsearch/job/shuffled.py calls.
+// module_shuffle: the bindings that swsearch/job/shuffled.py calls.
+#include <algorithm>
+
 #include "codes.hpp"
+#include "isa/kernels.hpp"
 #include "module/module.hpp"
+#include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
 
 namespace swsearch {
@@ -27,6 +31,25 @@ bool lanes_fit(const Shuffle& shuffle, int64_t n_sequences) {
   }
   return true;
 }
+
+// Whether every sequence's length fits 32 bits with room to spare.
+bool lengths_fit(const int64_t* offsets, int64_t n_sequences) {
+  for (int64_t k = 0; k < n_sequences; ++k) {
+    if (offsets[k + 1] - offsets[k] > 1 << 30) return false;
+  }
+  return true;
+}
+
+// Whether every pair names a query and a sequence.
+bool pairs_fit(const ScoredCopies& asked) {
+  for (int64_t k = 0; k < asked.n_pairs; ++k) {
+    const int64_t query = asked.pairs[2 * k], sequence = asked.pairs[2 * k + 1];
+    if (query < 0 || query >= asked.n_queries || sequence < 0 || sequence >= asked.n_sequences) return false;
+  }
+  return true;
+}
+
+bool is_width(int bits) { return bits == 8 || bits == 16 || bits == 32; }
 
 }  // namespace
 
@@ -58,6 +81,57 @@ PyObject* py_shuffle(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   if (!without_gil([&] { run(shuffle); })) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
+  Buffer queries, query_offsets, longest_16, codes, offsets, pairs, scores, out;
+  ScoredCopies asked;
+  int mode, first, extend, window, way;
+  const char* name;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*iiiy*iiiiiiisw*", &queries.view, &query_offsets.view, &longest_16.view,
+                        &codes.view, &offsets.view, &pairs.view, &asked.first_copy, &asked.n_copies, &window,
+                        &scores.view, &first, &extend, &mode, &asked.first_bits, &asked.last_bits, &asked.threads, &way,
+                        &name, &out.view)) {
+    return nullptr;
+  }
+  Instructions instructions;
+  if (!instructions_of(name, instructions)) return nullptr;
+  asked.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode)};
+  asked.queries = queries.data();
+  asked.query_offsets = query_offsets.items<const int64_t>();
+  asked.n_queries = query_offsets.count<int64_t>() - 1;
+  asked.longest_16 = longest_16.items<const int32_t>();
+  asked.codes = codes.data();
+  asked.offsets = offsets.items<const int64_t>();
+  asked.n_sequences = offsets.count<int64_t>() - 1;
+  asked.pairs = pairs.items<const int64_t>();
+  asked.n_pairs = pairs.count<int64_t>() / 2;
+  asked.window = window;
+  asked.way = static_cast<Way>(way);
+  asked.kernels = &search_kernels(instructions);
+  asked.scores = out.items<int32_t>();
+  asked.asked = asked_to_stop;
+  const int32_t* const longest = asked.longest_16;
+  const bool whole = query_offsets.aligned<int64_t>() && longest_16.aligned<int32_t>() && offsets.aligned<int64_t>() &&
+                     pairs.aligned<int64_t>() && out.aligned<int32_t>() && asked.n_queries >= 0 &&
+                     asked.n_sequences >= 0 && pairs.count<int64_t>() % 2 == 0;
+  const bool good =
+      whole && scores.size() == kCodes * kCodes && all_below(queries, kCodes) && all_below(codes, kCodes) &&
+      longest_16.count<int32_t>() == asked.n_queries &&
+      std::all_of(longest, longest + asked.n_queries, [](int32_t value) { return value >= 0; }) &&
+      ascends(asked.query_offsets, asked.n_queries + 1, queries.size()) &&
+      ascends(asked.offsets, asked.n_sequences + 1, codes.size()) &&
+      lengths_fit(asked.query_offsets, asked.n_queries) && lengths_fit(asked.offsets, asked.n_sequences) &&
+      pairs_fit(asked) && asked.first_copy >= 0 && asked.n_copies >= 1 && asked.n_copies <= 1 << 20 &&
+      asked.first_copy <= INT32_MAX - asked.n_copies && out.count<int32_t>() == asked.n_pairs * asked.n_copies &&
+      window >= 1 && mode >= 0 && mode <= 2 && first >= extend && costs_fit(first, extend) && asked.threads >= 1 &&
+      way >= 0 && way <= 2 && is_width(asked.first_bits) && is_width(asked.last_bits);
+  if (!good) {
+    PyErr_SetString(PyExc_ValueError, "expected codes below 32, and pairs that name queries and sequences");
+    return nullptr;
+  }
+  if (!without_gil([&] { run(asked); })) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -17,7 +17,7 @@ struct Many {
 };
 
 struct Outcome {
-  Aligned aligned;
+  Aligned aligned{};  // all 0 where there is no result
   int64_t needed = 0;  // if not 0: there is no result, because it takes so many bytes
 };
 

@@ -68,7 +68,10 @@ struct Worker {
 
 class Job {
  public:
-  explicit Job(const Search& search) : s_(search) {}
+  explicit Job(const Search& search) : s_(search), stop_(own_stop_) {}
+  // The calling thread does it alone, and a flag of others ends it.
+  Job(const Search& search, Worker& alone, const std::atomic<bool>& stop)
+      : s_(search), alone_(&alone), stop_(stop) {}
 
   SearchCounts run() {
     for (int query = 0; query < s_.n_queries; ++query) {
@@ -184,6 +187,7 @@ class Job {
   int64_t length_of(const Item& item, int k) const { return s_.lengths[subject_of(item, k)]; }
 
   std::vector<std::pair<int, int64_t>> work() {
+    if (alone_ != nullptr) return work_in(*alone_);
     std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.cost > b.cost; });
     const size_t n_workers = std::min<size_t>(static_cast<size_t>(s_.threads), items_.size());
     std::vector<Worker> workers(n_workers);
@@ -213,12 +217,29 @@ class Job {
     if (failure_) std::rethrow_exception(failure_);
     if (interrupted_) throw Interrupted();
     std::vector<std::pair<int, int64_t>> saturated;
-    for (const Worker& worker : workers) {
-      saturated.insert(saturated.end(), worker.saturated.begin(), worker.saturated.end());
-      for (int k = 0; k < 3; ++k) counts_.pairs[k] += worker.counts.pairs[k];
-    }
+    for (Worker& worker : workers) gather(worker, saturated);
     std::sort(saturated.begin(), saturated.end());
     return saturated;
+  }
+
+  std::vector<std::pair<int, int64_t>> work_in(Worker& worker) {
+    for (const Item& item : items_) {
+      if (stop_) break;
+      do_item(item, worker);
+    }
+    items_.clear();
+    std::vector<std::pair<int, int64_t>> saturated;
+    gather(worker, saturated);
+    std::sort(saturated.begin(), saturated.end());
+    return saturated;
+  }
+
+  // Take what a worker found over, and leave nothing of it.
+  void gather(Worker& worker, std::vector<std::pair<int, int64_t>>& saturated) {
+    saturated.insert(saturated.end(), worker.saturated.begin(), worker.saturated.end());
+    for (int k = 0; k < 3; ++k) counts_.pairs[k] += worker.counts.pairs[k];
+    worker.saturated.clear();
+    worker.counts = {};
   }
 
   // Until all threads have ended: ask now and then whether to stop.
@@ -238,7 +259,7 @@ class Job {
     const int64_t done = cells_.exchange(0);
     if (!interrupted_ && s_.stop(done)) {
       interrupted_ = true;
-      stop_ = true;
+      own_stop_ = true;
     }
   }
 
@@ -261,7 +282,7 @@ class Job {
     } catch (...) {
       const std::lock_guard<std::mutex> guard(lock_);
       failure_ = std::current_exception();
-      stop_ = true;
+      own_stop_ = true;
     }
     stopped_working();
   }
@@ -358,7 +379,9 @@ class Job {
   std::atomic<size_t> next_{0};
   std::atomic<int64_t> cells_{0};
   bool counts_cells_ = true;  // not those that are computed again
-  std::atomic<bool> stop_{false};
+  Worker* const alone_ = nullptr;  // who works where no threads are to be started
+  std::atomic<bool> own_stop_{false};
+  const std::atomic<bool>& stop_;
   bool interrupted_ = false;
   std::mutex lock_;
   std::condition_variable changed_;
@@ -372,5 +395,15 @@ class Job {
 bool is_set(const std::atomic<bool>& stop) { return stop.load(std::memory_order_relaxed); }
 
 SearchCounts run(const Search& search) { return Job(search).run(); }
+
+struct Scorer::Memory {
+  Worker worker;
+};
+
+Scorer::Scorer(const std::atomic<bool>& stop) : stop_(stop), memory_(std::make_unique<Memory>()) {}
+
+Scorer::~Scorer() = default;
+
+SearchCounts Scorer::run(const Search& search) { return Job(search, memory_->worker, stop_).run(); }
 
 }  // namespace swsearch

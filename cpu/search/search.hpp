@@ -1,8 +1,10 @@
 // search: queries against a chunk of a database, exactly, by several threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "search/scan.hpp"
 
@@ -47,5 +49,22 @@ struct SearchCounts {
 
 // Throws Interrupted, std::bad_alloc.
 SearchCounts run(const Search& search);
+
+// Searches by the calling thread alone, one after the other in the same memory: for many small ones, which callers
+// share among threads of their own.
+class Scorer {
+ public:
+  // Kernels return early once `stop` is set; the scores then mean nothing.
+  explicit Scorer(const std::atomic<bool>& stop);
+  ~Scorer();
+
+  // As above, but of the search's `threads` and `stop` nothing is made.
+  SearchCounts run(const Search& search);
+
+ private:
+  struct Memory;
+  const std::atomic<bool>& stop_;
+  const std::unique_ptr<Memory> memory_;
+};
 
 }  // namespace swsearch

@@ -19,27 +19,42 @@ constexpr int64_t kPerThread = 64 << 10;  // residues below which another thread
 
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15u;
 
-// Splitmix64.
-struct Generator {
-  uint64_t state;
+constexpr int64_t kTogether = 4;  // copies of one sequence that are shuffled side by side: their swaps do not wait
 
-  uint64_t next() {
-    state += kGolden;
-    uint64_t mixed = state;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
-    return mixed ^ (mixed >> 31);
-  }
-
-  // A whole number from 0 to below `limit`, which is at most 2**32: the upper half of a product.
-  int64_t below(int64_t limit) { return static_cast<int64_t>(((next() >> 32) * static_cast<uint64_t>(limit)) >> 32); }
-};
+// The next number of splitmix64, from 0 to below `limit`, which is at most 2**32: the upper half of a product.
+int64_t below(uint64_t& state, int64_t limit) {
+  state += kGolden;
+  uint64_t mixed = state;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+  mixed ^= mixed >> 31;
+  return static_cast<int64_t>(((mixed >> 32) * static_cast<uint64_t>(limit)) >> 32);
+}
 
 // FNV-1a with 64 bits.
 uint64_t hash_of(const uint8_t* codes, int64_t n) {
   uint64_t hash = 0xCBF29CE484222325u;
   for (int64_t k = 0; k < n; ++k) hash = (hash ^ codes[k]) * 0x100000001B3u;
   return hash;
+}
+
+// Shuffle up to kTogether copies of a sequence into `held`, residue by residue and copy by copy.
+void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int32_t* copies, int64_t count,
+                      int64_t window, uint8_t* held) {
+  uint64_t states[kTogether];
+  for (int64_t c = 0; c < kTogether; ++c) {
+    states[c] = hash + static_cast<uint64_t>(copies[std::min(c, count - 1)]) * 0xD1342543DE82EF95u;
+  }
+  for (int64_t k = 0; k < n; ++k) std::memset(held + k * kTogether, codes[k], kTogether);
+  for (int64_t start = 0; start < n; start += window) {
+    const int64_t stop = std::min(start + window, n);
+    uint8_t* const from = held + start * kTogether;
+    for (int64_t k = stop - 1 - start; k > 0; --k) {
+      for (int64_t c = 0; c < kTogether; ++c) {
+        std::swap(from[k * kTogether + c], from[below(states[c], k + 1) * kTogether + c]);
+      }
+    }
+  }
 }
 
 class Blocks {
@@ -73,24 +88,9 @@ class Blocks {
   }
 
   void fill(int64_t block, std::vector<uint8_t>& held) {
-    const int64_t begin = s_.column_offsets[block], end = s_.column_offsets[block + 1];
-    uint8_t* out = s_.residues + begin * kLanes;
-    std::memset(out, kPadding, static_cast<size_t>((end - begin) * kLanes));
-    const int64_t last = std::min((block + 1) * kLanes, s_.n_lanes);
-    for (int64_t lane = block * kLanes; lane < last; ++lane) {
-      const int64_t sequence = s_.sequences[lane];
-      const uint8_t* codes = s_.codes + s_.offsets[sequence];
-      const int64_t n = s_.offsets[sequence + 1] - s_.offsets[sequence];
-      held.assign(codes, codes + n);
-      uint8_t* copy = held.data();
-      Generator random = {hash_of(codes, n) + static_cast<uint64_t>(s_.copies[lane]) * 0xD1342543DE82EF95u};
-      for (int64_t start = 0; start < n; start += s_.window) {
-        const int64_t stop = std::min(start + s_.window, n);
-        for (int64_t k = stop - 1; k > start; --k) std::swap(copy[k], copy[start + random.below(k - start + 1)]);
-      }
-      uint8_t* column = out + lane % kLanes;
-      for (int64_t k = 0; k < n; ++k) column[k * kLanes] = copy[k];
-    }
+    const int64_t begin = s_.column_offsets[block], end = s_.column_offsets[block + 1], first = block * kLanes;
+    shuffle_block(s_, s_.sequences + first, s_.copies + first, std::min(kLanes, s_.n_lanes - first), end - begin,
+                  s_.residues + begin * kLanes, held);
   }
 
   const Shuffle& s_;
@@ -102,5 +102,29 @@ class Blocks {
 }  // namespace
 
 void run(const Shuffle& shuffle) { Blocks(shuffle).run(); }
+
+void shuffle_block(const Shuffle& shuffle, const int64_t* sequences, const int32_t* copies, int64_t lanes,
+                   int64_t columns, uint8_t* out, std::vector<uint8_t>& held) {
+  std::memset(out, kPadding, static_cast<size_t>(columns * kLanes));
+  uint64_t hash = 0;
+  for (int64_t lane = 0, together = 0; lane < lanes; lane += together) {
+    const int64_t sequence = sequences[lane], begin = shuffle.offsets[sequence];
+    const int64_t n = shuffle.offsets[sequence + 1] - begin;
+    const uint8_t* const codes = shuffle.codes + begin;
+    if (lane == 0 || sequence != sequences[lane - 1]) hash = hash_of(codes, n);
+    together = 1;
+    while (together < kTogether && lane + together < lanes && sequences[lane + together] == sequence) ++together;
+    held.resize(static_cast<size_t>(n * kTogether));
+    shuffle_together(codes, n, hash, copies + lane, together, shuffle.window, held.data());
+    uint8_t* const column = out + lane;
+    if (together == kTogether) {
+      for (int64_t k = 0; k < n; ++k) std::memcpy(column + k * kLanes, held.data() + k * kTogether, kTogether);
+    } else {
+      for (int64_t k = 0; k < n; ++k) {
+        for (int64_t c = 0; c < together; ++c) column[k * kLanes + c] = held[static_cast<size_t>(k * kTogether + c)];
+      }
+    }
+  }
+}
 
 }  // namespace swsearch

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace swsearch {
 
@@ -23,5 +24,10 @@ struct Shuffle {
 
 // Shuffle every lane's copy into its place.
 void run(const Shuffle& shuffle);
+
+// One block: `lanes` lanes, at most 64, of these sequences and copies, in columns that hold the longest. `held` is
+// memory to work in.
+void shuffle_block(const Shuffle& shuffle, const int64_t* sequences, const int32_t* copies, int64_t lanes,
+                   int64_t columns, uint8_t* out, std::vector<uint8_t>& held);
 
 }  // namespace swsearch

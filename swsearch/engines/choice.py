@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-import numpy as np
-
-from swsearch.engines.base import Engine, Workload
+from swsearch.engines.base import Engine
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import (
-    EngineError,
     GpuUnavailableError,
-    MemoryLimitError,
     OptionError,
     check_choice,
     whole_number,
@@ -39,61 +35,6 @@ RANGES = {
 
 GPU_WORTH_CELLS = 500_000_000
 """Cells of a job from which ``auto`` takes the GPU: it takes 0.3 to 0.5 s to start, time for a CPU to do as many."""
-
-GPU_WORTH_ROWS = 5_000
-"""Query residues from which shuffled copies are scored on the GPU too: a second engine takes 0.2 s to start."""
-
-COPIES_MEMORY = 2 << 30
-"""Bytes of the GPU's memory for that."""
-
-COPIES_AT_ONCE, COPIES_BYTES = 1 << 14, 32 << 20
-"""Shuffled copies, and bytes of their blocks, that are scored at a time."""
-
-QUERIES_AT_ONCE, ROWS_AT_ONCE = 16, 20_000
-"""Queries, and their residues, that are scored at a time with the same random sequences."""
-
-
-def engine_for_copies(engine: Engine, threads: int, query_lengths: Sequence[int], longest: int) -> Engine:
-    """Make an engine that scores shuffled copies of subjects beside the one that searches; close it in the end.
-
-    Parameters
-    ----------
-    engine : Engine
-        What searches.
-    threads : int
-        For the CPU.
-    query_lengths : sequence of int
-        Residues of the job's queries.
-    longest : int
-        Residues of the longest sequence that is shuffled.
-
-    Returns
-    -------
-    Engine
-        On the same GPU, if a GPU searches without a bound on its memory, there is enough to do and memory is left;
-        else the CPU's.
-    """
-    from swsearch.engines.cpu.engine import CpuEngine
-
-    if engine.name != "gpu" or sum(query_lengths) < GPU_WORTH_ROWS:
-        return CpuEngine(threads)
-    from swsearch.engines.gpu.engine import GpuEngine
-
-    assert isinstance(engine, GpuEngine)
-    if engine._memory_limit is not None:  # what is allowed is the search's, as for alignments
-        return CpuEngine(threads)
-    lengths = np.full(COPIES_AT_ONCE, min(longest, COPIES_BYTES // COPIES_AT_ONCE), dtype=np.int32)
-    lengths[0] = longest
-    rows = max(*query_lengths, ROWS_AT_ONCE)
-    made: Engine | None = None
-    try:
-        made = GpuEngine(engine.info.index, COPIES_MEMORY)
-        made.plan(Workload(max(COPIES_BYTES, 128 * longest), lengths, [[rows // QUERIES_AT_ONCE] * QUERIES_AT_ONCE]))
-    except (EngineError, MemoryLimitError, GpuUnavailableError):
-        if made is not None:
-            made.close()
-        return CpuEngine(threads)
-    return made
 
 
 def create_engine(

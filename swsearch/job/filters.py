@@ -20,6 +20,7 @@ from swsearch.errors import InputError, OptionError, real_number, whole_number
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
+    from swsearch.alignments import AlignmentTable
     from swsearch.db import Database
 
 SHOWN_NAME = 255
@@ -88,6 +89,18 @@ class HitFilters:
             and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
             and (self.min_score is None or pair.score >= self.min_score)
         )
+
+    def passing(
+        self, found: AlignmentTable, query_length: int, subject_lengths: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.bool_]:
+        """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
+        query, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
+        passing = 100 * found.identities >= (self.min_identity or 0) * found.length
+        passing &= 100 * query >= (self.min_query_coverage or 0) * query_length
+        passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
+        if self.min_score is not None:
+            passing &= found.score >= self.min_score
+        return passing
 
     def doubts(self) -> list[str]:
         """Say of which percentages it must be asked whether they are meant as shares, 0 to 1: those from 0 to 1."""

@@ -1,27 +1,28 @@
-"""The alignments of a search's hits, all of them at a time: on threads, or many in one launch on a GPU."""
+"""The alignments of a search's hits, many of them at a time: on threads, or in launches on a GPU."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.alphabet import ByteArray
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import IntArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
+from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.pools import pool_of
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
-from swsearch.masking import Mask, masked_codes, shown_letters
+from swsearch.job.subjects import SubjectReader
 from swsearch.processors import has_room_for_threads
-from swsearch.recurrence import Recurrence
-from swsearch.results import Hit, SearchResult
-
-if TYPE_CHECKING:
-    from swsearch.db import Database
-    from swsearch.engines.pair_base import PairAligner
+from swsearch.results import Hit, HitList, SearchResult, SubjectCodes
 
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
@@ -32,75 +33,33 @@ HIT_BATCH_RESIDUES = 16 << 20
 
 
 @dataclass(frozen=True)
-class SubjectReader:
-    """Reads subjects as a search scores and shows them, also after the search's database was closed.
-
-    Parameters
-    ----------
-    database : Database
-        Open. As an attribute, the same database, which stays open as long as the reader is there.
-    mask : {"none", "lower", "tantan"}
-        What of the subjects is scored as X.
-    recurrence : Recurrence
-        What they are aligned by.
-    """
-
-    database: Database
-    mask: Mask
-    recurrence: Recurrence
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "database", self.database.shared())
-
-    def masked(self, subject: int) -> list[tuple[int, int]]:
-        """Return the runs that are scored as X, 0-based and half-open."""
-        return [] if self.mask == "none" else self.database.masked(subject, self.mask)
-
-    def scored(self, subject: int) -> ByteArray:
-        """Return a subject's codes, shape (length,), uint8, X where they are masked."""
-        codes: ByteArray = self.database.codes(subject)
-        runs = self.masked(subject)
-        return masked_codes(codes, runs) if runs else codes
-
-
-@dataclass(frozen=True)
-class HitSequences:
-    """The two sequences of a hit, to be aligned when that is asked for.
+class HitSource:
+    """The sequences of a query's hits, to be aligned when that is asked for.
 
     Parameters
     ----------
     reader : SubjectReader
-        Reads the subject.
+        Reads the subjects.
     query : Query
         The query.
-    subject : int
-        The subject's place in the input.
-    scored : ndarray, shape (n,), uint8, or None
-        Its codes, X where they are masked, if they are at hand; otherwise they are read.
+    subjects : ndarray, shape (n,), int64
+        The hits' places in the input.
     """
 
     reader: SubjectReader
     query: Query
-    subject: int
-    scored: ByteArray | None = field(default=None, repr=False, compare=False)
+    subjects: IntArray
 
-    def __call__(self) -> PairAlignment:
-        """Align them on the CPU."""
-        query, subject = self.codes()
-        memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(subject)))
-        return self.shown(align_codes(query, subject, self.reader.recurrence, memory=memory))
+    def __call__(self, row: int) -> PairAlignment:
+        """Align one of them on the CPU."""
+        codes, letters = self.reader.one(int(self.subjects[row]))
+        return aligned_alone(self.reader, self.query, codes).shown_as(self.query.letters, letters)
 
-    def codes(self) -> tuple[ByteArray, ByteArray]:
-        """Return the query's and the subject's codes, each of shape (n,), uint8, X where they are masked."""
-        return self.query.codes, self.reader.scored(self.subject) if self.scored is None else self.scored
 
-    def shown(self, pair: PairAlignment) -> PairAlignment:
-        """Give an alignment of these codes the letters that it is shown with, where something is masked."""
-        runs = self.reader.masked(self.subject)
-        if self.query.letters is None and not runs:
-            return pair
-        subject = shown_letters(self.reader.database.codes(self.subject), runs) if runs else None
-        return replace(pair, query_letters=self.query.letters, subject_letters=subject)
+def aligned_alone(reader: SubjectReader, query: Query, codes: ByteArray) -> PairAlignment:
+    """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
+    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query.codes), len(codes)))
+    return align_codes(query.codes, codes, reader.recurrence, memory=memory)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -116,63 +75,106 @@ def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAlign
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails. The alignments are the same.
     """
-    everything = [hit for result in results for hit in result.hits]
-    hits = [hit for hit in everything if not hit.is_aligned]
-    if aligner is None or not _align_elsewhere(hits, aligner):
-        align_together(hits, threads)
-    if any(hit.may_have_several for hit in everything):
-        if has_room_for_threads(threads):
-            with (
-                contextlib.suppress(RuntimeError),  # not as many threads to be had
-                ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers,
-            ):
-                for _ in workers.map(lambda hit: hit.hsps, everything):
-                    pass
-        for hit in everything:
-            _ = hit.hsps  # where threads have not found them
+    align_lists([result.hits for result in results if isinstance(result.hits, HitList)], threads, aligner)
+    find_further(list(chain.from_iterable(result.hits for result in results if result.may_have_several)), threads)
 
 
-def align_together(hits: Sequence[Hit], threads: int) -> None:
-    """Find the alignments of hits on the CPU, ``threads`` at a time."""
-    for batch in _batches(hits):
-        pairs = [sequences.codes() for _, sequences in batch]
-        recurrence = batch[0][1].reader.recurrence
-        known = [hit.score for hit, _ in batch]
-        found = tracing.find_many(pairs, recurrence, ALIGNMENT_MEMORY, threads, known=known)
-        for (hit, sequences), (query, subject), one in zip(batch, pairs, found, strict=True):
-            hit.align_as(sequences.shown(PairAlignment(query, subject, recurrence.scoring, *one)))
+def find_further(hits: Sequence[Hit], threads: int) -> None:
+    """Find the further alignments of hits that may have some, ``threads`` hits at a time."""
+    if hits and has_room_for_threads(threads):
+        with (
+            contextlib.suppress(RuntimeError),  # not as many threads to be had
+            ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers,
+        ):
+            for _ in workers.map(lambda hit: hit.hsps, hits):
+                pass
     for hit in hits:
-        _ = hit.pair  # those in no batch
+        _ = hit.hsps  # where threads have not found them
 
 
-def _batches(hits: Sequence[Hit]) -> Iterator[list[tuple[Hit, HitSequences]]]:
-    """Yield runs of hits that are aligned in one call; those that take more memory than others are left out."""
-    batch: list[tuple[Hit, HitSequences]] = []
+def align_lists(lists: Sequence[HitList], threads: int, aligner: PairAligner | None = None) -> None:
+    """Find the alignment of every hit of some lists."""
+    for batch in _batches([each for each in lists if not each.is_aligned and isinstance(each.source, HitSource)]):
+        sources = [each.source for each in batch]
+        reader = sources[0].reader
+        subjects = reader.shown(np.concatenate([source.subjects for source in sources]))
+        ends = np.cumsum([0, *(len(source.subjects) for source in sources)]).tolist()
+        scores = np.concatenate([each.table.scores for each in batch])
+        of_query = np.repeat(np.arange(len(batch)), np.diff(ends))
+        found = align_pairs(
+            reader, [source.query for source in sources], subjects, of_query, scores, threads, aligner
+        )
+        for each, begin, end in zip(batch, ends[:-1], ends[1:], strict=True):
+            each.give(found[begin:end], subjects.part(begin, end))
+
+
+def _batches(lists: Sequence[HitList]) -> Iterator[list[HitList]]:
+    """Yield runs of lists whose hits are aligned together."""
+    batch: list[HitList] = []
     residues = 0
-    for hit in hits:
-        sequences = hit.sequences
-        needed = tracing.enough_memory(hit.query_length, hit.subject_length)
-        if not isinstance(sequences, HitSequences) or needed > ALIGNMENT_MEMORY:  # None where it is aligned already
-            continue
-        if batch and (residues > HIT_BATCH_RESIDUES or sequences.reader is not batch[0][1].reader):
+    for each in lists:
+        if batch and (residues > HIT_BATCH_RESIDUES or each.source.reader is not batch[0].source.reader):
             yield batch
             batch, residues = [], 0
-        batch.append((hit, sequences))
-        residues += hit.subject_length
+        batch.append(each)
+        residues += int(each.table.subject_lengths.sum())
     if batch:
         yield batch
 
 
-def _align_elsewhere(hits: Sequence[Hit], aligner: PairAligner) -> bool:
-    """Let an aligner do all hits; say whether it did."""
-    sequences = [each for hit in hits if isinstance(each := hit.sequences, HitSequences)]
-    if not sequences or len(sequences) < len(hits) or any(s.reader is not sequences[0].reader for s in sequences):
-        return False
-    pairs = [each.codes() for each in sequences]
-    try:
-        found = aligner.align_many(pairs, sequences[0].reader.recurrence)
-        for hit, each, pair in zip(hits, sequences, found, strict=True):
-            hit.align_as(each.shown(pair))
-    except (EngineError, MemoryLimitError):
-        return False
-    return True
+def align_pairs(
+    reader: SubjectReader,
+    queries: Sequence[Query],
+    subjects: SubjectCodes,
+    of_query: IntArray,
+    scores: IntArray,
+    threads: int,
+    aligner: PairAligner | None = None,
+) -> AlignmentTable:
+    """Align subjects with queries.
+
+    Parameters
+    ----------
+    reader : SubjectReader
+        What they are aligned by.
+    queries : sequence of Query
+        Some.
+    subjects : SubjectCodes
+        n of them.
+    of_query : ndarray, shape (n,), int64
+        The query that each is aligned with.
+    scores : ndarray, shape (n,), int64
+        The pairs' scores.
+    threads : int
+        Pairs that are aligned at a time.
+    aligner : PairAligner, optional
+        What aligns instead of the CPU, which goes on where it fails.
+    """
+    pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
+    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
+    of_subjects = subjects.codes, subjects.offsets
+    if aligner is not None:
+        with contextlib.suppress(EngineError, MemoryLimitError):
+            return aligner.align_pools(pool, of_subjects, places, reader.recurrence, known=scores, letters=letters)
+    table, needed = tracing.align_pools(
+        pool, of_subjects, places, reader.recurrence, ALIGNMENT_MEMORY, threads, known=scores, letters=letters
+    )
+    alone = np.flatnonzero(needed)
+    if not len(alone):
+        return table
+    found = [
+        aligned_alone(reader, queries[k], subjects.codes_of(row)).shown_as(
+            queries[k].letters, subjects.letters_of(row)
+        )
+        for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
+    ]
+    done = np.flatnonzero(needed == 0)
+    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.of(found))])
+
+
+def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
+    """Return the letters that queries are shown with, one after the other; None where nothing is masked."""
+    if all(query.letters is None for query in queries):
+        return None
+    decode = PROTEIN.decode_table
+    return np.concatenate([decode[query.codes] if query.letters is None else query.letters for query in queries])

@@ -1,31 +1,54 @@
-"""From a selection to hits: with statistics, alignments to be found, and filters that need them."""
+"""From selections to hits: columns with statistics, headers and, where they are asked for, alignments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
+from swsearch.alignment import PairAlignment
+from swsearch.alignments import AlignmentTable
+from swsearch.blocks import IntArray
+from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
 from swsearch.job.further import Further
-from swsearch.job.hit_alignments import HitSequences, SubjectReader, align_together
+from swsearch.job.hit_alignments import HitSource, align_lists, align_pairs, find_further
 from swsearch.job.least import LeastScores
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
+from swsearch.job.subjects import SubjectReader
 from swsearch.later import Later
-from swsearch.results import Hit
-from swsearch.statistics.choice import HitNumbers, numbers_of
+from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
+from swsearch.statistics.choice import HitNumbers, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
 FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
 """Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
 and no more than memory holds."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The hits of one query.
+
+    Parameters
+    ----------
+    ranked : Ranked
+        The hits, best first.
+    nulls : PairNulls or None
+        Their own nulls, where they have some.
+    aligned : (AlignmentTable, SubjectCodes) or None
+        Their alignments, where these were needed to choose them.
+    """
+
+    ranked: Ranked
+    nulls: PairNulls | None
+    aligned: tuple[AlignmentTable, SubjectCodes] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +64,7 @@ class HitMaker:
     least : LeastScores
         Least scores of further alignments.
     threads : int
-        Hits that are aligned at a time, where filters take alignments.
+        Hits that are aligned at a time.
     """
 
     reader: SubjectReader
@@ -49,85 +72,143 @@ class HitMaker:
     least: LeastScores
     threads: int
 
-    def hits(self, query: Query, selection: Selection, seen: Mapping[int, ByteArray]) -> list[Hit]:
-        """Return the hits of a query, best first: as many as are asked for, of those that pass the filters.
+    def lists(
+        self,
+        queries: Sequence[Query],
+        selections: Sequence[Selection],
+        aligned: bool = False,
+        aligner: PairAligner | None = None,
+    ) -> list[HitList]:
+        """Return the hits of some queries, best first: as many as are asked for, of those that pass the filters.
 
-        Of subjects that were seen already the codes as they were scored, each of shape (length,), are given by place
-        in the input.
+        Parameters
+        ----------
+        queries, selections : sequence
+            One selection per query.
+        aligned : bool, optional
+            Whether to find their alignments now, and further ones where hits may have several.
+        aligner : PairAligner, optional
+            What aligns instead of the CPU.
         """
-        make, best, nulls = _QueryHits(self, query, selection, seen).make, selection.candidates, selection.nulls
+        chosen = [self._chosen(query, selection) for query, selection in zip(queries, selections, strict=True)]
+        subjects = np.concatenate([np.empty(0, dtype=np.int64), *(each.ranked.subjects for each in chosen)])
+        headers, lengths = self.reader.headers(subjects), self.reader.database.lengths_of(subjects).astype(np.int64)
+        lists: list[HitList] = []
+        end = 0
+        for query, selection, each in zip(queries, selections, chosen, strict=True):
+            begin, end = end, end + len(each.ranked)
+            numbers = self._numbers(query, selection, each, lengths[begin:end])
+            table = HitTable(
+                each.ranked.subjects, lengths[begin:end], each.ranked.scores, numbers, headers.part(begin, end)
+            )
+            lists.append(self._list(query, selection, each, table))
+        if aligned:
+            align_lists(lists, self.threads, aligner)
+            find_further([hit for each in lists if each.may_have_several for hit in each], self.threads)
+        return lists
+
+    def _list(self, query: Query, selection: Selection, chosen: Chosen, table: HitTable) -> HitList:
+        source = HitSource(self.reader, query, table.subjects)
+        further = None
+        if self.options.max_alignments > 1:
+            further = _FurtherOf(self, query, selection.statistics, chosen.nulls, table.subject_lengths)
+        made = HitList(query, self.options.scoring, table, source, further)
+        if chosen.aligned is not None:
+            made.give(*chosen.aligned)
+        return made
+
+    def _numbers(self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray) -> Numbers:
+        least = self.least
+        statistics = selection.statistics if chosen.nulls is None else chosen.nulls
+        found = numbers_as_arrays(
+            statistics, least.published, chosen.ranked.scores, len(query.codes), lengths, least.effective_residues,
+            chosen.ranked.evalues,
+        )  # fmt: skip
+        return Numbers(found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
+
+    def numbers(
+        self,
+        query: Query,
+        statistics: Statistics | PairNulls | None,
+        scores: Sequence[int],
+        lengths: npt.NDArray[np.integer],
+    ) -> list[HitNumbers]:
+        """Return what statistics say of a query's scores with subjects of some lengths, both of shape (n,)."""
+        least = self.least
+        residues = least.effective_residues
+        return numbers_of(statistics, least.published, scores, len(query.codes), lengths, residues)
+
+    def _chosen(self, query: Query, selection: Selection) -> Chosen:
+        """Choose hits; candidates are aligned, the best first, until enough have passed, if filters ask for that."""
+        best, nulls = selection.candidates, selection.nulls
         if not self.options.filters.needs_alignments:
-            return make(best, nulls)
-        passed: list[Hit] = []
-        place = 0
-        while place < len(best) and len(passed) < self.options.max_hits:
-            together = min(max(FEWEST_TOGETHER, self.options.max_hits - len(passed)), MOST_TOGETHER)
-            some = slice(place, place + together)
-            hits = make(best[some], None if nulls is None else nulls[some])
-            align_together(hits, self.threads)
-            passed += [hit for hit in hits if self.options.filters.passes(hit.pair)]
-            place += together
-        return passed[: self.options.max_hits]
-
-
-class _QueryHits:
-    """Makes the hits of one query."""
-
-    def __init__(self, maker: HitMaker, query: Query, selection: Selection, seen: Mapping[int, ByteArray]) -> None:
-        self._maker, self._query, self._statistics, self._seen = maker, query, selection.statistics, seen
-        self._least: npt.NDArray[np.int64] | None = None
-        if maker.options.max_alignments > 1:
-            self._least = maker.least.of(len(query.codes))
-
-    def make(self, best: Ranked, nulls: PairNulls | None) -> list[Hit]:
-        """Make hits whose alignments are found when asked for; ``nulls`` are theirs, where they have their own."""
-        lengths = self._maker.reader.database.lengths_of(best.subjects)
-        scores = best.scores.tolist()
-        numbers = self._numbers(self._statistics if nulls is None else nulls, scores, lengths)
-        further = self._further(lengths, nulls)
-        found = zip(scores, best.subjects.tolist(), lengths.tolist(), numbers, further, strict=True)
-        return [self._hit(*each) for each in found]
-
-    def _hit(
-        self, score: int, subject: int, subject_length: int, numbers: HitNumbers, further: Further | None
-    ) -> Hit:
-        query, database = self._query, self._maker.reader.database
-        alignment = Later(HitSequences(self._maker.reader, query, subject, self._seen.get(subject)))
-        return Hit(
-            query_id=query.identifier,
-            subject_id=database.identifier(subject),
-            subject_description=database.description(subject),
-            subject_index=subject,
-            query_length=len(query.codes),
-            subject_length=subject_length,
-            score=score,
-            _alignment=alignment,
-            _further=None if further is None else Later(partial(further.find, alignment, subject_length)),
-            **vars(numbers),
+            return Chosen(best, nulls)
+        parts: list[tuple[IntArray, AlignmentTable, SubjectCodes]] = []
+        found = place = 0
+        while place < len(best) and found < self.options.max_hits:
+            together = min(max(FEWEST_TOGETHER, self.options.max_hits - found), MOST_TOGETHER)
+            some = best[place : place + together]
+            parts.append(self._passing(query, some, self.options.max_hits - found, place))
+            found, place = found + len(parts[-1][0]), place + together
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _, _ in parts)])
+        ranked = Ranked(best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows])
+        aligned = AlignmentTable.concatenate([table for _, table, _ in parts])
+        return Chosen(
+            ranked,
+            None if nulls is None else nulls[rows],
+            (aligned, SubjectCodes.joined([each for *_, each in parts])),
         )
 
-    def _numbers(
-        self, statistics: Statistics | PairNulls | None, scores: Sequence[int], lengths: npt.NDArray[np.integer]
-    ) -> list[HitNumbers]:
-        least = self._maker.least
-        residues = least.effective_residues
-        return numbers_of(statistics, least.published, scores, len(self._query.codes), lengths, residues)
+    def _passing(
+        self, query: Query, some: Ranked, most: int, first: int
+    ) -> tuple[IntArray, AlignmentTable, SubjectCodes]:
+        """Align candidates, and return the rows of those that pass, counted from ``first``, with their alignments."""
+        subjects = self.reader.shown(some.subjects)
+        of_query = np.zeros(len(some), dtype=np.int64)
+        table = align_pairs(self.reader, [query], subjects, of_query, some.scores, self.threads)
+        good = self.options.filters.passing(table, len(query.codes), np.diff(subjects.offsets))
+        rows = np.flatnonzero(good)[:most]
+        return rows + first, table.take(rows), subjects.take(rows)
 
-    def _further(self, lengths: npt.NDArray[np.integer], nulls: PairNulls | None) -> Sequence[Further | None]:
-        """Return what finds further alignments of hits with subjects of these lengths, if they are asked for."""
-        if self._least is None:
-            return [None] * len(lengths)
-        least, threshold = np.maximum(self._least[lengths], 1), self._maker.options.threshold
+
+class _FurtherOf:
+    """Makes what finds the further alignments of the hits of one query.
+
+    Parameters
+    ----------
+    maker : HitMaker
+        Whose hits they are.
+    query : Query
+        The query.
+    statistics : Statistics or None
+        What is in force.
+    nulls : PairNulls or None
+        The hits' own nulls.
+    lengths : ndarray, shape (n,), int64
+        Residues of the hits' subjects.
+    """
+
+    def __init__(
+        self,
+        maker: HitMaker,
+        query: Query,
+        statistics: Statistics | None,
+        nulls: PairNulls | None,
+        lengths: IntArray,
+    ) -> None:
+        self._maker, self._query, self._statistics, self._nulls = maker, query, statistics, nulls
+        self._lengths = lengths
+        least, threshold = np.maximum(maker.least.of(len(query.codes))[lengths], 1), maker.options.threshold
         if nulls is not None and threshold is not None:
-            least = np.maximum(least, nulls.least_scores(threshold, self._maker.least.effective_residues))
-        return [self._further_of(place, score, nulls) for place, score in enumerate(least.tolist())]
+            least = np.maximum(least, nulls.least_scores(threshold, maker.least.effective_residues))
+        self._least = least
 
-    def _further_of(self, place: int, least: int, nulls: PairNulls | None) -> Further:
-        options, numbers = self._maker.options, partial(self._numbers_of_further, place, nulls)
-        return Further(options.max_alignments, least, options.threshold, options.filters, numbers)
+    def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
+        """Return it for the hit of a row, from its best alignment."""
+        options, numbers = self._maker.options, partial(self._numbers, row)
+        further = Further(options.max_alignments, int(self._least[row]), options.threshold, options.filters, numbers)
+        return Later(partial(further.find, alignment, int(self._lengths[row])))
 
-    def _numbers_of_further(
-        self, place: int, nulls: PairNulls | None, scores: Sequence[int], lengths: npt.NDArray[np.integer]
-    ) -> list[HitNumbers]:
-        of_these = self._statistics if nulls is None else nulls.repeated(place, len(scores))
-        return self._numbers(of_these, scores, lengths)
+    def _numbers(self, row: int, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
+        of_these = self._statistics if self._nulls is None else self._nulls.repeated(row, len(scores))
+        return self._maker.numbers(self._query, of_these, scores, lengths)

@@ -1,66 +1,63 @@
-"""A search job: every query against every subject; which subjects are a query's best, and the hits made of them."""
+"""A search job: every query against every subject, group after group, in stages that work at the same time.
+
+While the engine scores a group of queries, the next one is made ready, and the hits of the one before are rated, read
+and aligned; whoever takes the results writes those before that. Each stage waits for the next when it is ahead by a
+group, so that memory stays flat however many queries there are.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
-from swsearch.blocks import Chunk, IntArray
-from swsearch.engines.base import (
-    Candidates,
-    ChunkPlan,
-    Engine,
-    LoadedChunk,
-    Pending,
-    Progress,
-    QueryGroup,
-    ScoreArray,
-    Thresholds,
-    Workload,
-)
-from swsearch.engines.choice import engine_for_copies
+from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
+from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
+from swsearch.job.ahead import Ahead
 from swsearch.job.filters import allowed_subjects
-from swsearch.job.hit_alignments import SubjectReader
 from swsearch.job.hits import HitMaker
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
-from swsearch.job.ranking import TopHits, rank
 from swsearch.job.rated import Rater
+from swsearch.job.scored import Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
+from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
-from swsearch.results import SearchResult
+from swsearch.results import HitList, SearchResult
 from swsearch.run_info import Asked, Execution, Origin, RunInfo
-from swsearch.statistics.choice import why_none
-from swsearch.statistics.fitted import Fit, FittedStatistics
+from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import count_scores, distribution_of
-from swsearch.statistics.random_sequences import longest_random
+from swsearch.statistics.observed import distribution_of
 from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.job.checkpoint import Checkpoint
 
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time of scoring this many; larger groups would only keep more hits in memory."""
 
+FIRST_ROWS = (4_000, 16_000)
+"""Query residues of the first groups: the first results come early, and the stages after scoring have work soon."""
+
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
 
-SEEN_MEMORY = 64 << 20
-"""Residues of candidates that are kept from when their chunk was at hand; others are read again."""
+HITS_TOGETHER = 16_000
+"""Hits that are read and aligned together, those of whole queries."""
+
+Scored = tuple[Sequence[Query], list[Selection]]
+"""Queries that were scored together, and what was selected for each."""
 
 
 class SearchJob:
@@ -107,9 +104,26 @@ class SearchJob:
         self.least = LeastScores(options, database)
         self._threads = threads_that_help(threads)
         self._maker = HitMaker(self.reader, options, self.least, self._threads)
-        self._seen: dict[int, ByteArray] = {}
-        self._seen_bytes = 0
         self._allowed = allowed_subjects(database, options.filters)
+        self.checkpoint: Checkpoint | None = None
+        self.restored: Progress | None = None
+        """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
+
+        Raises
+        ------
+        InputError
+            If the folder is in use, or of another search; the message names all that differs.
+        OutputError
+            If it cannot be written.
+        """
+        from swsearch.job.checkpoint import Checkpoint
+        from swsearch.job.manifest import manifest
+
+        asked = manifest(self.queries, self.database, self.reader.mask, self.options)
+        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, self.database.n_subjects)
 
     @cached_property
     def asked(self) -> Asked:
@@ -126,7 +140,7 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database, self._most_queries)
+        return plan_for(self.engine, self.queries, self.database, self.most_queries)
 
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
@@ -157,13 +171,7 @@ class SearchJob:
     def _nulls(self) -> NullMaker | None:
         if self._fit is None:
             return None
-        return NullMaker(self._fit, self.reader.recurrence, self._copies_engine, self._threads)
-
-    @cached_property
-    def _copies_engine(self) -> Engine:
-        lengths = [len(query.codes) for query in self.queries]
-        longest = max(self.database.length_runs.longest, longest_random(self.options.mode, lengths))
-        return engine_for_copies(self.engine, self._threads, lengths, longest)
+        return NullMaker(self._fit, self.reader.recurrence, self._threads)
 
     @cached_property
     def _rater(self) -> Rater | None:
@@ -172,16 +180,16 @@ class SearchJob:
         least = self.least
         return Rater(self.database, self.options, self._nulls, least.effective_residues, least.published)
 
-    @property
-    def _needs_all_scores(self) -> bool:
-        """Whether every subject's score is kept until a query is done."""
-        return self.options.distribution
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What scores queries with the database."""
+        return Scorer(self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls)
 
     @property
-    def _most_queries(self) -> int | None:
+    def most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
-        if self._needs_all_scores:
-            each = 8  # twice an int32, for a chunk and for all
+        if self.options.distribution:
+            each = 8  # two int32: of the engine, and while it counts
         elif self.options.filters.needs_alignments:
             each = 16  # score and place
         else:
@@ -199,144 +207,107 @@ class SearchJob:
         for batch in self.batches():
             yield from batch
 
-    def batches(self) -> Iterator[list[SearchResult]]:
-        """Yield the results of each group of queries that is scored together."""
-        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
-            try:
-                for group in _groups(self.queries, self._most_queries):
-                    yield self.run_group(group, loaded)
-            finally:
-                self._close_copies()
+    def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield results, some at a time, in query order.
 
-    def _close_copies(self) -> None:
-        """Close what scored copies, if there is such an engine; another is made where batches are asked for again."""
-        engine = self.__dict__.pop("_copies_engine", None)
-        if engine is not None:
-            engine.close()
-        for name in ("_nulls", "_rater"):
-            self.__dict__.pop(name, None)
+        Parameters
+        ----------
+        aligned : bool, optional
+            Whether hits come with their alignments, and further ones where they may have several.
+        """
+        stages: list[Ahead[Any]] = []
+        loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
+        with closing(loaded), self.checkpoint or nullcontext():
+            try:
+                stages.append(Ahead(self._prepared(), "prepare"))
+                stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
+                stages.append(Ahead(self._finished(stages[-1], aligned), "align"))
+                yield from stages[-1]
+            finally:
+                for stage in stages:  # the first one first: those after it wait for it
+                    stage.close()
+
+    def _prepared(self) -> Generator[Prepared | Scored]:
+        """Make groups of queries ready, but for those that the checkpoint has."""
+        first = 0
+        for group in groups_of(self.queries, self.most_queries):
+            kept = None if self.checkpoint is None else self.checkpoint.load(first, len(group))
+            yield self.scorer.prepare(group) if kept is None else (group, kept)
+            first += len(group)
+
+    def _scored(self, prepared: Iterable[Prepared | Scored], loaded: LoadedDatabase) -> Generator[Scored]:
+        """Score groups of queries, and keep what is found; it is kept again when it is rated."""
+        first = 0
+        for group in prepared:
+            if isinstance(group, Prepared):
+                found: Scored = group.queries, self._selected(group, loaded)
+                self._keep(first, found[1])
+            else:
+                found = group
+                self._count_restored(group[0])
+            yield found
+            first += len(found[0])
+
+    def _keep(self, first: int, selections: Sequence[Selection]) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(first, selections)
+
+    def _count_restored(self, queries: Sequence[Query]) -> None:
+        if (count := self.restored or self.progress) is not None:
+            count(sum(len(query.codes) for query in queries) * self.database.n_residues)
+
+    def _finished(self, scored: Iterable[Scored], aligned: bool) -> Generator[list[SearchResult]]:
+        """Make results of what was scored."""
+        aligner: PairAligner | None = None
+        first = 0
+        with ExitStack() as stack:
+            for queries, selections in scored:
+                rated = self.rated(queries, selections)
+                if any(after is not before for after, before in zip(rated, selections, strict=True)):
+                    self._keep(first, rated)
+                first += len(queries)
+                for part in _parts([len(each.candidates) for each in rated], HITS_TOGETHER):
+                    if aligned and aligner is None:
+                        aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
+                        stack.enter_context(aligner or nullcontext())
+                    yield self.made(queries[part], rated[part], aligned, aligner)
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""
-        selections = self.select(queries, loaded)
-        found = [self.result(query, selection) for query, selection in zip(queries, selections, strict=True)]
-        self._seen.clear()
-        self._seen_bytes = 0
-        return found
-
-    # selecting
+        return self.made(queries, self.rated(queries, self.select(queries, loaded)))
 
     def select(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[Selection]:
         """Score some of the queries together, and return what may be reported for each."""
-        nulls = [None] * len(queries) if self._nulls is None else self._nulls.of_queries(queries)
-        if not self._needs_all_scores:
-            return self._select_above(queries, nulls, loaded)
-        rows = self._all_scores(queries, loaded)
-        return [self._select_of_all(*each) for each in zip(queries, nulls, rows, strict=True)]
+        return self._selected(self.scorer.prepare(queries), loaded)
 
-    def _select_above(
-        self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None], loaded: LoadedDatabase
-    ) -> list[Selection]:
-        """Let the engine look for what reaches the threshold, which rises while the best are found."""
-        least, limit = self.least, self.options.max_candidates
-        tops = [
-            TopHits(least.bound(n, null), limit, self._allowed, least.rating(n, null))
-            for n, null in zip((len(query.codes) for query in queries), nulls, strict=True)
-        ]
-        group = prepare(self.engine, queries, self.reader.recurrence)
-        pending: list[tuple[LoadedChunk, Pending]] = []
+    def _selected(self, prepared: Prepared, loaded: LoadedDatabase) -> list[Selection]:
+        return self.scorer.select(prepared, loaded, self.plan.in_flight, self.progress)
 
-        def finish() -> None:
-            chunk, found = pending.pop(_first_ready([found for _, found in pending]))
-            for top, candidates in zip(tops, found.wait(), strict=True):
-                top.add(chunk.chunk, candidates)
-                self._see(chunk.chunk, candidates)
-            loaded.done(chunk)
-
-        for chunk in loaded:
-            thresholds = Thresholds([top.by_length for top in tops], [top.least(chunk.chunk) for top in tops])
-            pending.append((chunk, self.engine.find(group, chunk, thresholds, self.progress)))
-            while len(pending) >= self.plan.in_flight:
-                finish()
-        while pending:
-            finish()
-        return [
-            Selection(top.ranked, limit, *self._statistics_of(null)) for top, null in zip(tops, nulls, strict=True)
-        ]
-
-    def _see(self, chunk: Chunk, candidates: Candidates) -> None:
-        """Keep the residues of candidates while they are at hand: their nulls need them soon."""
-        if self._nulls is None or not len(chunk.residues):
-            return
-        for place, subject in zip(
-            candidates.places.tolist(), chunk.subjects[candidates.places].tolist(), strict=True
-        ):
-            if subject not in self._seen and self._seen_bytes < SEEN_MEMORY:
-                self._keep(subject, chunk.subject(place))
-
-    def _keep(self, subject: int, codes: ByteArray) -> None:
-        if self._seen_bytes < SEEN_MEMORY:
-            self._seen[subject] = codes
-            self._seen_bytes += len(codes)
-
-    def _read(self, subject: int) -> ByteArray:
-        """Return a subject's codes as they were scored."""
-        if subject in self._seen:
-            return self._seen[subject]
-        codes = self.reader.scored(subject)
-        self._keep(subject, codes)
-        return codes
-
-    def _select_of_all(self, query: Query, null: FittedStatistics | None, row: ScoreArray) -> Selection:
-        """Choose from the scores with every subject, in input order, which are counted too."""
-        n = len(query.codes)
-        among = self._passing(row, np.flatnonzero(row >= self.least.of(n, null)[self._all_lengths]))
-        limit, rating = self.options.max_candidates, self.least.rating(n, null)
-        evalues = None if rating is None else rating.evalues(row[among], self._all_lengths[among])
-        ranked = rank(row[among], among, limit, evalues)
-        return Selection(ranked, limit, *self._statistics_of(null), distribution=count_scores(row))
-
-    def _statistics_of(self, null: FittedStatistics | None) -> tuple[KarlinAltschul | FittedStatistics | None, str]:
-        """Return the statistics of a query, and why there are none."""
-        if self._fit is None:
-            return self.options.statistics, self._why_none
-        return null, "" if null is not None else why_none("the query has no residues")
-
-    def _all_scores(self, queries: Sequence[Query], loaded: LoadedDatabase) -> ScoreArray:
-        """Return the scores of some of the queries with every subject, in input order."""
-        group = prepare(self.engine, queries, self.reader.recurrence)
-        scores: ScoreArray = np.zeros((len(queries), self.database.n_subjects), dtype=np.int32)
-        _score_all(self.engine, group, loaded, scores, self.progress)
-        return scores
-
-    def _passing(self, row: ScoreArray, among: IntArray) -> IntArray:
-        """Return those of some subjects that the filters by score and identifier let pass."""
-        if self.options.filters.min_score is not None:
-            among = among[row[among] >= self.options.filters.min_score]
-        return among if self._allowed is None else among[self._allowed[among]]
-
-    @cached_property
-    def _all_lengths(self) -> npt.NDArray[np.int32]:
-        """Every subject's length in input order, where every score is kept too."""
-        lengths: npt.NDArray[np.int32] = self.database.lengths
-        return lengths
+    def rated(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
+        """Hold candidates against nulls of their own, where statistics are fitted: what is left are hits."""
+        if self._rater is None:
+            return list(selections)
+        return self._rater.rated_group(queries, selections, self.reader.scored)
 
     @cached_property
     def _by_length(self) -> Lengths:
         return Lengths.of_runs(self.database.length_runs)
 
-    @property
-    def _why_none(self) -> str:
-        """Why no query has E-values, where that is known before the search."""
-        return "" if self.method is not None else why_none()
-
     # making results
 
-    def result(self, query: Query, selection: Selection) -> SearchResult:
-        """Make the result of a query."""
+    def made(
+        self,
+        queries: Sequence[Query],
+        selections: Sequence[Selection],
+        aligned: bool = False,
+        aligner: PairAligner | None = None,
+    ) -> list[SearchResult]:
+        """Make the results of queries from what was selected and rated."""
+        lists = self._maker.lists(queries, selections, aligned, aligner)
+        return [self._result(*each) for each in zip(queries, selections, lists, strict=True)]
+
+    def _result(self, query: Query, selection: Selection, hits: HitList) -> SearchResult:
         database = self.database
-        if self._rater is not None:
-            selection = self._rater.rated(query, selection, self._read)
         distribution = None
         if selection.distribution is not None:
             distribution = distribution_of(
@@ -346,7 +317,7 @@ class SearchJob:
             query_id=query.identifier,
             query_description=query.description,
             query_length=len(query.codes),
-            hits=self._maker.hits(query, selection, self._seen),
+            hits=hits,
             scoring=self.options.scoring,
             mode=self.options.mode,
             statistics=selection.statistics,
@@ -375,52 +346,47 @@ def score_everything(
     scores: ScoreArray = np.zeros((len(queries), database.n_subjects), dtype=np.int32)
     start = 0
     with closing(LoadedDatabase(engine, database, plan_for(engine, queries, database))) as chunks:
-        for group in _groups(queries):
+        for group in groups_of(queries):
             rows = slice(start, start + len(group))
             prepared = prepare(engine, group, recurrence)
-            _score_all(engine, prepared, chunks, scores[rows], progress)
+            score_all(engine, prepared, chunks, scores[rows], progress)
             start = rows.stop
     return scores
 
 
-def _first_ready(pending: Sequence[Pending]) -> int:
-    """Wait until one of several is ready; return its place."""
-    while True:
-        for place, found in enumerate(pending):
-            if found.is_ready():
-                return place
-        time.sleep(0.0002)
+def groups_of(queries: Sequence[Query], most: int | None = None) -> Iterator[Sequence[Query]]:
+    """Cut the queries into runs that are scored together, of at most so many queries.
 
-
-def _groups(queries: Sequence[Query], most: int | None = None) -> Iterator[Sequence[Query]]:
-    """Cut the queries into runs of about `GROUP_ROWS` residues, and at most so many queries."""
+    A run has about `GROUP_ROWS` residues; where there are more queries than that, the first runs are smaller.
+    """
+    sizes = iter(FIRST_ROWS if sum(len(query.codes) for query in queries) > FIRST_ROWS[-1] else ())
+    limit = next(sizes, GROUP_ROWS)
     group: list[Query] = []
     rows = 0
     for query in queries:
-        if group and (rows + len(query.codes) > GROUP_ROWS or len(group) == most):
+        if group and (rows + len(query.codes) > limit or len(group) == most):
             yield group
             group, rows = [], 0
+            limit = next(sizes, GROUP_ROWS)
         group.append(query)
         rows += len(query.codes)
     if group:
         yield group
 
 
+def _parts(sizes: Sequence[int], most: int) -> Iterator[slice]:
+    """Cut items of some sizes into runs of about ``most``."""
+    begin = total = 0
+    for place, size in enumerate(sizes):
+        if place > begin and total + size > most:
+            yield slice(begin, place)
+            begin, total = place, 0
+        total += size
+    if begin < len(sizes):
+        yield slice(begin, len(sizes))
+
+
 def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
     """Tell an engine what is coming; ``most`` queries are scored together at most."""
-    groups = [[len(query.codes) for query in group] for group in _groups(queries, most)]
+    groups = [[len(query.codes) for query in group] for group in groups_of(queries, most)]
     return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
-
-
-def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
-    """Make a group of queries ready for an engine."""
-    return engine.prepare([recurrence.scoring.profile(query.codes) for query in queries], recurrence)
-
-
-def _score_all(
-    engine: Engine, group: QueryGroup, chunks: LoadedDatabase, scores: ScoreArray, progress: Progress | None
-) -> None:
-    """Fill in the scores of a group with every subject, in input order."""
-    for loaded in chunks:
-        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
-        chunks.done(loaded)

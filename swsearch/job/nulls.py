@@ -3,29 +3,31 @@
 What is scored follows from the pair alone. A pair whose first copies say that composition does not matter, or chance
 has nothing to do with it, keeps the mean of these; all others that may be hits get the mean of more.
 
-What scores the copies is an engine of its own, for which `swsearch.engines.choice.engine_for_copies` decides: each
-query has copies of its own, which are few for an engine that has planned for a database.
+All queries of a group are worked on together: what is asked of the extension are many thousand pairs at a time, which
+it shares among all threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk, FloatArray, IntArray
-from swsearch.engines.base import Engine
-from swsearch.engines.choice import QUERIES_AT_ONCE, ROWS_AT_ONCE
 from swsearch.inputs import Query
-from swsearch.job.shuffled import MOST_RESIDUES, scores_with_copies, shuffled_chunk
+from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode
-from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panel
+from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
 from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of
+
+ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
+"""Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
+the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
 
 FIRST_COPIES, ALL_COPIES = 4, 32
 """Shuffled copies of each candidate; and of one to which it matters. The mean of so many is off by 1.9 and 1.25 fold
@@ -38,6 +40,47 @@ hardly ever matters to a pair what the threshold is."""
 NO_CHANCE = 1e-12
 """Probability of a pair by chance below which its first copies are enough."""
 
+QUERIES_AT_ONCE, ROWS_AT_ONCE = 1024, 50_000
+"""Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""
+
+FITTED_AT_ONCE = 64
+"""Queries whose nulls are made at a time: sums over their scores take 3 MB."""
+
+MOST_RESIDUES = 64 << 20
+"""Residues of subjects, or of random sequences, that are at hand at a time."""
+
+FIRST_LOOKED_AT = 16
+"""Residues by which most subjects that are not the query are told from it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairsAsked:
+    """Pairs of one query that are to get their nulls.
+
+    Parameters
+    ----------
+    query : Query
+        With residues.
+    statistics : FittedStatistics
+        Its null.
+    subjects, scores : ndarray, shape (n,), int64
+        Places in the input, and scores in matrix units.
+    lengths : ndarray, shape (n,), int64
+        Residues of the subjects.
+    limit : float
+        Probability by chance up to which a pair is a hit.
+    """
+
+    query: Query
+    statistics: FittedStatistics
+    subjects: IntArray
+    scores: IntArray
+    lengths: IntArray
+    limit: float
+
+    def __getitem__(self, part: slice) -> PairsAsked:
+        return replace(self, subjects=self.subjects[part], scores=self.scores[part], lengths=self.lengths[part])
+
 
 @dataclass(frozen=True)
 class NullMaker:
@@ -49,95 +92,125 @@ class NullMaker:
         The search.
     recurrence : Recurrence
         What is computed.
-    engine : Engine
-        Scores random and shuffled sequences; open.
     threads : int
-        For shuffling.
+        For shuffling and scoring, on the CPU.
     """
 
     fit: Fit
     recurrence: Recurrence
-    engine: Engine
     threads: int
 
     def of_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
         """Return the null of each query; None for one without residues."""
-        found: list[FittedStatistics | None] = []
-        for part in _together(queries, self.fit.mode):
-            if not len(part[0].codes):
-                found += [None] * len(part)
-                continue
-            panel = panel_for(self.fit.mode, len(part[0].codes))
-            profiles = [self.recurrence.scoring.profile(query.codes) for query in part]
-            chunk = _panel_chunk(panel, self.threads)
-            for query, scores in zip(
-                part, scores_with_copies(self.engine, profiles, self.recurrence, chunk), strict=True
-            ):
-                found.append(fit_panel(self.fit, len(query.codes), panel.lengths, panel.parted(scores)))
+        found: list[FittedStatistics | None] = [None] * len(queries)
+        filled = [k for k, query in enumerate(queries) if len(query.codes)]
+        of_lengths = self._of_ratios if self.fit.mode == "global" else self._of_fixed
+        for k, null in zip(filled, of_lengths([queries[k].codes for k in filled]), strict=True):
+            found[k] = null
         return found
 
-    def of_pairs(
-        self,
-        query: Query,
-        statistics: FittedStatistics,
-        scores: IntArray,
-        subjects: Sequence[ByteArray],
-        limit: float,
-    ) -> PairNulls:
-        """Return the nulls of a query's pairs with some subjects.
+    def _of_fixed(self, queries: Sequence[ByteArray]) -> Iterator[FittedStatistics]:
+        """Make nulls with the random sequences that all queries have in common."""
+        for part in _together(queries):
+            panel = panel_for(self.fit.mode, 1)
+            chunk = _panel_chunk(panel, self.threads)
+            scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
+            for begin in range(0, len(part), FITTED_AT_ONCE):
+                some = slice(begin, begin + FITTED_AT_ONCE)
+                lengths = [len(codes) for codes in part[some]]
+                yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
+
+    def _of_ratios(self, queries: Sequence[ByteArray]) -> Iterator[FittedStatistics]:
+        """Make nulls with random sequences whose lengths follow the query's."""
+        panels = [panel_for(self.fit.mode, len(codes)) for codes in queries]
+        for part in cut_at(np.array([panel.n_residues for panel in panels], dtype=np.int64), MOST_RESIDUES):
+            sequences = [codes for panel in panels[part] for codes in panel.codes()]
+            n = [panel.n_scores // COPIES for panel in panels[part]]
+            pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
+            scores = score_shuffled(
+                Joined.of(queries[part]), Joined.of(sequences), pairs, range(COPIES), self.recurrence, self.threads
+            )
+            rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
+            for codes, panel, row in zip(queries[part], panels[part], rows, strict=True):
+                yield from fit_panels(self.fit, [len(codes)], panel.lengths, panel.parted(row[None]))
+
+    def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+        """Return the nulls of the pairs of some queries.
 
         Parameters
         ----------
-        query : Query
-            With residues.
-        statistics : FittedStatistics
-            Its null.
-        scores : ndarray, shape (n,), int64
-            Of the pairs, matrix units.
-        subjects : sequence of ndarray, shape (length,), uint8
-            Codes as they were scored.
-        limit : float
-            Probability by chance up to which a pair is a hit.
+        asked : sequence of PairsAsked
+            One for a query.
+        read : callable
+            Returns the codes of subjects.
         """
-        lengths = np.array([len(each) for each in subjects], dtype=np.int64)
-        bounds = np.array([_bound(query.codes, each) for each in subjects], dtype=np.float64)
-        sums = self._sums(query, subjects, range(FIRST_COPIES))
-        first = PairNulls(statistics, lengths, sums / float(FIRST_COPIES), bounds)
-        chance = first.probabilities(scores)
-        matters = first.may_rise(3.0 / math.sqrt(FIRST_COPIES))  # three standard errors
-        near = np.flatnonzero(matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit))
-        more = self._sums(query, [subjects[k] for k in near.tolist()], range(FIRST_COPIES, ALL_COPIES))
-        shuffled = first.shuffled.copy()
-        shuffled[near] = (sums[near] + more) / float(ALL_COPIES)
-        return PairNulls(statistics, lengths, shuffled, bounds)
+        parts: list[list[PairNulls]] = [[] for _ in asked]
+        for places, run in _runs(asked):
+            for place, nulls in zip(places, self._of_run(run, read), strict=True):
+                parts[place].append(nulls)
+        return [PairNulls.joined(each.statistics, found) for each, found in zip(asked, parts, strict=True)]
 
-    def _sums(self, query: Query, subjects: Sequence[ByteArray], copies: range) -> FloatArray:
-        """Sum the query's scores with shuffled copies of each subject; shape (n_subjects,), whole numbers."""
-        profile = self.recurrence.scoring.profile(query.codes)
-        sums = np.zeros(len(subjects), dtype=np.int64)
-        for part in _parts([len(each) * len(copies) for each in subjects]):
-            chunk = shuffled_chunk(subjects[part], copies, self.threads)
-            scores = scores_with_copies(self.engine, [profile], self.recurrence, chunk)[0]
-            sums[part] = scores.astype(np.int64).reshape(-1, len(copies)).sum(axis=1)
-        return sums.astype(np.float64)
+    def _of_run(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+        """Return the nulls of pairs whose subjects may all be at hand."""
+        subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
+        sequences = Joined(*read(subjects))
+        queries = Joined.of([each.query.codes for each in asked])
+        sizes = [len(each.subjects) for each in asked]
+        pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
+        starts = np.cumsum([0, *sizes])
+        of_query = [slice(begin, end) for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
 
+        def sums(pairs: IntArray, copies: range) -> IntArray:
+            scores = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
+            found: IntArray = scores.sum(axis=1, dtype=np.int64)
+            return found
 
-def _together(queries: Sequence[Query], mode: Mode) -> list[list[Query]]:
-    """Cut queries into runs that are scored together with one panel; those without residues stand alone."""
-    runs: list[list[Query]] = []
-    rows = 0
-    for query in queries:
-        n = len(query.codes)
-        fits = (
-            runs and n and rows and mode != "global" and rows + n <= ROWS_AT_ONCE and len(runs[-1]) < QUERIES_AT_ONCE
+        totals = sums(pairs, range(FIRST_COPIES))
+        first = [
+            PairNulls(
+                each.statistics,
+                each.lengths,
+                totals[part] / float(FIRST_COPIES),
+                _bounds(each.query.codes, sequences, place[part]),
+            )
+            for each, part in zip(asked, of_query, strict=True)
+        ]
+        chances = probabilities_of(first, [each.scores for each in asked])
+        near = np.concatenate(
+            [_near(nulls, chance, each.limit) for nulls, chance, each in zip(first, chances, asked, strict=True)]
         )
-        if fits:
-            runs[-1].append(query)
-            rows += n
-        else:
-            runs.append([query])
-            rows = n
-    return runs
+        n = np.full(len(pairs), FIRST_COPIES)
+        totals[near] += sums(pairs[near], range(FIRST_COPIES, ALL_COPIES))
+        n[near] = ALL_COPIES
+        means: FloatArray = totals / n.astype(np.float64)
+        return [
+            nulls.with_copies(means[part]) if near[part].any() else nulls
+            for nulls, part in zip(first, of_query, strict=True)
+        ]
+
+
+def _near(nulls: PairNulls, chance: FloatArray, limit: float) -> npt.NDArray[np.bool_]:
+    """Say of which pairs, shape (n,), of such a probability by chance more copies are needed."""
+    matters = nulls.may_rise(3.0 / math.sqrt(FIRST_COPIES))  # three standard errors
+    near: npt.NDArray[np.bool_] = matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit)
+    return near
+
+
+def _together(queries: Sequence[ByteArray]) -> Iterator[Sequence[ByteArray]]:
+    """Cut queries into runs that are scored together with one panel."""
+    sizes = np.array([max(len(codes), -(-ROWS_AT_ONCE // QUERIES_AT_ONCE)) for codes in queries], dtype=np.int64)
+    return (queries[part] for part in cut_at(sizes, ROWS_AT_ONCE))
+
+
+def _runs(asked: Sequence[PairsAsked]) -> Iterator[tuple[list[int], list[PairsAsked]]]:
+    """Cut what is asked for into runs of at most `MOST_RESIDUES`, or of one pair; with whose pairs these are."""
+    whose = np.repeat(np.arange(len(asked)), [len(each.subjects) for each in asked])
+    starts = np.searchsorted(whose, np.arange(len(asked)))
+    sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])
+    for part in cut_at(sizes, MOST_RESIDUES):
+        places = np.unique(whose[part]).tolist()
+        bounds = [(max(part.start - int(starts[k]), 0), part.stop - int(starts[k])) for k in places]
+        yield places, [asked[k][begin:end] for k, (begin, end) in zip(places, bounds, strict=True)]
 
 
 @lru_cache(maxsize=2)
@@ -145,19 +218,15 @@ def _panel_chunk(panel: Panel, threads: int) -> Chunk:
     return shuffled_chunk(panel.codes(), range(COPIES), threads)
 
 
-def _parts(sizes: Sequence[int]) -> list[slice]:
-    """Cut items into runs of at most `MOST_RESIDUES`, or of one item."""
-    cuts, total = [0], 0
-    for place, size in enumerate(sizes):
-        if total and total + size > MOST_RESIDUES:
-            cuts.append(place)
-            total = 0
-        total += size
-    return [slice(begin, end) for begin, end in zip(cuts, [*cuts[1:], len(sizes)], strict=True) if end > begin]
-
-
-def _bound(query: ByteArray, subject: ByteArray) -> float:
-    """Return the probability of an identical subject by chance, or `CERTAIN` for one that differs."""
-    if len(query) != len(subject) or not np.array_equal(query, subject):
-        return CERTAIN
-    return probability_of(query)
+def _bounds(query: ByteArray, subjects: Joined, places: IntArray) -> FloatArray:
+    """Return the probability of identical subjects by chance, and `CERTAIN` for those that differ; shape (n,)."""
+    bounds = np.full(len(places), CERTAIN)
+    n = len(query)
+    begins = subjects.offsets[places]
+    alike = np.flatnonzero(subjects.offsets[places + 1] - begins == n)
+    columns = np.arange(min(n, FIRST_LOOKED_AT))
+    begun = (subjects.codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
+    same = [k for k in alike[begun].tolist() if np.array_equal(query, subjects.codes[begins[k] : begins[k] + n])]
+    if same:
+        bounds[same] = probability_of(query)
+    return bounds

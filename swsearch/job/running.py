@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.processors import threads_that_help
+from swsearch.results import HitList
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -25,26 +27,32 @@ class _Search:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self, open_job: Callable[[SearchOptions], SearchJob], options: SearchOptions, close: Callable[[], None]
+        self,
+        open_job: Callable[[SearchOptions, Path | None], SearchJob],
+        options: SearchOptions,
+        close: Callable[[], None],
     ) -> None:
         self._open_job, self.options, self.close = open_job, options, close
         self.opened: SearchJob | None = None
+        self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
+        self.aligned = False
 
     def job(self) -> SearchJob:
         """Return the job, opened when it is first asked for."""
         if self.opened is None:
-            self.opened = self._open_job(self.options)
+            self.opened = self._open_job(self.options, self.checkpoint)
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
-        """Yield the results of queries that were scored together; close what was made for the search in the end."""
+        """Yield results, some at a time; close what was made for the search in the end."""
         try:
-            for batch in self.job().batches():
-                self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                self.doubts += [result.doubt for result in batch if result.doubt]
-                yield batch
+            with closing(self.job().batches(self.aligned)) as batches:
+                for batch in batches:
+                    self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
+                    self.doubts += [result.doubt for result in batch if result.doubt]
+                    yield batch
         finally:
             self.close()
 
@@ -87,10 +95,13 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        def open_job(options: SearchOptions) -> SearchJob:
+        def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                return SearchJob(queries, database, engine, options, progress, threads, origin)
+                job = SearchJob(queries, database, engine, options, progress, threads, origin)
+                if checkpoint is not None:
+                    job.keep_in(checkpoint)
+                return job
             except BaseException:
                 if database is not subjects:
                     database.close()
@@ -126,21 +137,23 @@ class SearchResults:
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
 
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is done in a folder, if the search has not begun; see `swsearch.job.checkpoint`."""
+        self._search.checkpoint = folder
+
     def batches(self, aligned: bool = False) -> Iterator[list[SearchResult]]:
         """Yield what is left, the results of queries that were scored together at a time.
 
         Parameters
         ----------
         aligned : bool
-            Whether to align the hits, all of a batch together; this is always done where hits may have further
-            alignments.
+            Whether to align the hits, many together; this is always done where hits may have further alignments.
         """
-        threads = threads_that_help(self._threads)
+        aligned = aligned or self._search.options.max_alignments > 1
+        self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
         while batch := self._next_batch():
-            if aligned or self._search.options.max_alignments > 1:
-                aligner = self._engine.pair_aligner(sum(len(result.hits) for result in batch))
-                with aligner or nullcontext():
-                    align_hits(batch, threads, aligner)
+            if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
+                align_hits(batch, threads_that_help(self._threads))
             yield batch
 
     def _next_batch(self) -> list[SearchResult]:
@@ -163,6 +176,9 @@ class SearchResults:
         self._found.close()
         self._waiting.clear()
         self._search.close()
+        opened = self._search.opened
+        if opened is not None and opened.checkpoint is not None:
+            opened.checkpoint.close()
 
     def __enter__(self) -> SearchResults:
         return self

@@ -1,30 +1,129 @@
-"""Shuffled copies of sequences as a chunk that engines score.
+"""Shuffled copies of sequences, and queries' scores with them.
 
-A copy follows from the sequence and the copy's number alone: ``cpu/shuffle/shuffle.hpp`` says how. It is made by the
-extension, on all threads, since it takes as long as scoring short queries does.
+A copy follows from the sequence and the copy's number alone: ``cpu/shuffle/shuffle.hpp`` says how. The extension
+makes and scores copies on all threads, whatever engine searches: they are few beside a database, each query has its
+own, and a thread needs room for no more than 64 of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, block_columns
-from swsearch.engines.base import Engine
+from swsearch.blocks import LANES, Chunk, IntArray, block_columns
+from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.engine import CpuEngine, longest_subject, what_is_computed
+from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Profile
 from swsearch.statistics.random_sequences import WINDOW
 
-MOST_RESIDUES = 8 << 20
-"""Residues of shuffled copies that are scored at a time."""
+CELLS_OF_CALL = 1 << 33
+"""Cells of each thread in one call of the extension, a quarter of a second: where the call does not come from the
+main thread, what ends a search is heard between calls alone."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Sequences one after the other.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (total length,), uint8
+        Their codes.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins, and the last one ends.
+    """
+
+    codes: ByteArray
+    offsets: IntArray
+
+    @classmethod
+    def of(cls, sequences: Sequence[ByteArray]) -> Joined:
+        """Put sequences, each of shape (length,), uint8, one after the other."""
+        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
+        np.cumsum([len(each) for each in sequences], out=offsets[1:])
+        return cls(np.concatenate([np.empty(0, dtype=np.uint8), *sequences]), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """Residues of each, shape (n,)."""
+        lengths: IntArray = np.diff(self.offsets)
+        return lengths
+
+
+def score_shuffled(
+    queries: Joined, sequences: Joined, pairs: IntArray, copies: range, recurrence: Recurrence, threads: int
+) -> ScoreArray:
+    """Score queries with shuffled copies of sequences.
+
+    Parameters
+    ----------
+    queries, sequences : Joined
+        Codes; both may be empty.
+    pairs : ndarray, shape (n_pairs, 2), int64
+        The query's place and the sequence's.
+    copies : range
+        Numbers of the copies, from 0 on; other numbers are other copies.
+    recurrence : Recurrence
+        What is computed.
+    threads : int
+        How many to use.
+
+    Returns
+    -------
+    ndarray, shape (n_pairs, n_copies), int32
+        Exact scores, matrix units.
+
+    Raises
+    ------
+    InputError
+        If a score might not fit 32 bits.
+    """
+    scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
+    if not scores.size:
+        return scores
+    rows, lengths = queries.lengths[pairs[:, 0]], sequences.lengths[pairs[:, 1]]
+    _check_reach(rows, lengths, recurrence)
+    longest = np.array([longest_subject(n, recurrence, 16) for n in queries.lengths.tolist()], dtype=np.int32)
+    score, rest = extension.load().score_shuffled, (*what_is_computed(recurrence), threads, 0, extension.chosen())
+    for part in cut_at(rows * lengths * len(copies), CELLS_OF_CALL * threads):
+        score(
+            queries.codes, queries.offsets, longest, sequences.codes, sequences.offsets,
+            np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
+        )  # fmt: skip
+    return scores
+
+
+def _check_reach(rows: IntArray, lengths: IntArray, recurrence: Recurrence) -> None:
+    """Raise `InputError` where a pair's score might not fit 32 bits."""
+    m, n = int(rows.max()), int(lengths.max())
+    try:
+        recurrence.lane_bits(max(m, 1), max(n, 1))  # what is enough for the longest of both is enough for every pair
+    except InputError:
+        for m in np.unique(rows[rows > 0]).tolist():
+            recurrence.lane_bits(m, max(int(lengths[rows == m].max()), 1))
+
+
+def cut_at(sizes: IntArray, most: int) -> Iterator[slice]:
+    """Cut items of these sizes, shape (n,), into runs of about ``most`` together; what is larger stands alone."""
+    before = np.cumsum(sizes) - sizes
+    begin = 0
+    while begin < len(sizes):
+        end = max(begin + 1, int(np.searchsorted(before + sizes, before[begin] + most, side="right")))
+        yield slice(begin, end)
+        begin = end
 
 
 def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) -> Chunk:
-    """Return shuffled copies of sequences.
+    """Return shuffled copies of sequences, as a chunk that engines score.
 
     Parameters
     ----------
@@ -40,36 +139,32 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
     Chunk
         Its ``subjects`` count the copies of the first sequence, then those of the second, and so on.
     """
-    lengths = np.array([len(each) for each in sequences], dtype=np.int32)
+    joined = Joined.of(sequences)
+    lengths = joined.lengths.astype(np.int32)
     order = np.argsort(-lengths, kind="stable")
     of_lane = np.repeat(order, len(copies)).astype(np.int64)
     copy_of_lane = np.tile(np.arange(copies.start, copies.stop, dtype=np.int32), len(sequences))
     lane_lengths = lengths[of_lane]
     columns = np.concatenate([[0], np.cumsum(block_columns(lane_lengths))]).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     residues = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
-    codes = np.concatenate(sequences) if len(sequences) else np.empty(0, dtype=np.uint8)
-    extension.load().shuffle(codes, offsets, of_lane, copy_of_lane, columns, WINDOW, threads, residues)
+    extension.load().shuffle(joined.codes, joined.offsets, of_lane, copy_of_lane, columns, WINDOW, threads, residues)
     places = of_lane * len(copies) + (copy_of_lane - copies.start)
     return Chunk(residues, columns, lane_lengths, places)
 
 
 def scores_with_copies(
-    engine: Engine, profiles: Sequence[Profile], recurrence: Recurrence, chunk: Chunk
+    queries: Sequence[ByteArray], recurrence: Recurrence, chunk: Chunk, threads: int
 ) -> npt.NDArray[np.int32]:
-    """Score queries with a chunk of copies.
+    """Score queries with one and the same chunk of copies.
 
     Returns
     -------
     ndarray, shape (n_queries, n_copies), int32
         Exact scores, matrix units, in the order of the chunk's ``subjects``.
     """
-    group = engine.prepare(profiles, recurrence)
-    loaded = engine.load(chunk)
-    try:
-        found = engine.score(group, loaded)
-    finally:
-        engine.release(loaded)
+    with CpuEngine(threads) as engine:
+        group = engine.prepare([recurrence.scoring.profile(codes) for codes in queries], recurrence)
+        found = engine.score(group, engine.load(chunk))
     scores = np.empty_like(found)
     scores[:, chunk.subjects] = found
     return scores

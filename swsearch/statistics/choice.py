@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -9,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.blocks import FloatArray
 from swsearch.errors import InputError, check_choice
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.fitted import PairNulls
@@ -62,6 +64,58 @@ class HitNumbers:
     evalue_published: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class NumberArrays:
+    """What statistics say of some hits, as `HitNumbers` does; each of shape (n_hits,), float64, NaN for nothing."""
+
+    bit_scores: FloatArray
+    evalues: FloatArray
+    z_scores: FloatArray
+    evalues_published: FloatArray
+
+
+def numbers_as_arrays(
+    statistics: Statistics | PairNulls | None,
+    published: KarlinAltschul | None,
+    scores: npt.NDArray[np.integer],
+    query_length: int,
+    subject_lengths: npt.NDArray[np.integer],
+    database_residues: int,
+    known: FloatArray | None = None,
+) -> NumberArrays:
+    """Compute the numbers of some hits of a query.
+
+    Parameters
+    ----------
+    statistics : Statistics, PairNulls or None
+        What is in force: one for all of the query's hits, or a null for each.
+    published : KarlinAltschul or None
+        What to report beside it.
+    scores : ndarray, shape (n_hits,), integer
+        Raw scores, matrix units.
+    query_length : int
+        Residues.
+    subject_lengths : ndarray, shape (n_hits,), integer
+        Residues of each hit's subject.
+    database_residues : int
+        Residues that E-values refer to.
+    known : ndarray, shape (n_hits,), float64, optional
+        E-values, where they were computed before.
+    """
+    nothing = np.full(len(scores), np.nan)
+    bits, evalues, z_scores, beside = None, known, nothing, nothing
+    if isinstance(statistics, PairNulls):
+        evalues = statistics.evalues(scores, database_residues) if known is None else known
+        z_scores, bits = statistics.z_scores(scores), statistics.bit_scores(scores)
+    elif statistics is not None and len(scores):
+        if known is None:
+            evalues = statistics.evalues(scores, query_length, subject_lengths, database_residues)
+        bits = statistics.bit_scores(scores, subject_lengths)
+    if published is not None and len(scores):
+        beside = published.evalues(scores, query_length, subject_lengths, database_residues)
+    return NumberArrays(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)
+
+
 def numbers_of(
     statistics: Statistics | PairNulls | None,
     published: KarlinAltschul | None,
@@ -87,20 +141,8 @@ def numbers_of(
     database_residues : int
         Residues that E-values refer to.
     """
-    nothing: list[None] = [None] * len(scores)
-    bits: list[Any] = [*nothing]
-    evalues: list[Any] = [*nothing]
-    z_scores: list[Any] = [*nothing]
-    beside: list[Any] = [*nothing]
-    if isinstance(statistics, PairNulls):
-        evalues = statistics.evalues(scores, database_residues).tolist()
-        z_scores = statistics.z_scores(scores).tolist()
-        in_bits = statistics.bit_scores(scores)
-        bits = bits if in_bits is None else in_bits.tolist()
-    elif statistics is not None and scores:
-        evalues = statistics.evalues(scores, query_length, subject_lengths, database_residues).tolist()
-        in_bits = statistics.bit_scores(scores, subject_lengths)
-        bits = bits if in_bits is None else in_bits.tolist()
-    if published is not None and scores:
-        beside = published.evalues(scores, query_length, subject_lengths, database_residues).tolist()
-    return [HitNumbers(*each) for each in zip(bits, evalues, z_scores, beside, strict=True)]
+    given = np.asarray(scores, dtype=np.int64)
+    found = numbers_as_arrays(statistics, published, given, query_length, subject_lengths, database_residues)
+    columns = (found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [HitNumbers(*(None if math.isnan(value) else value for value in row)) for row in rows]

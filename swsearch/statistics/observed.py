@@ -6,7 +6,7 @@ It is what shows whether E-values can be believed: counts that follow the expect
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,11 @@ REACH = 4.0
 """Bins begin at the lowest score, but at most this many times as far below the median as the 5th percentile is."""
 
 
+FEW_KEPT, SPREAD_WIDE = 2048, 8
+"""Different scores of chunks that are kept before equal ones are put together; and scores are sorted where there are
+so many times fewer of them than numbers from the least to the greatest."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
     """How many subjects have which score with one query; those of a database's parts can be added.
@@ -50,10 +55,7 @@ class ScoreCounts:
     counts: IntArray
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
-        scores, place = np.unique(np.concatenate((self.scores, other.scores)), return_inverse=True)
-        counts = np.zeros(len(scores), dtype=np.int64)
-        np.add.at(counts, place, np.concatenate((self.counts, other.counts)))
-        return ScoreCounts(scores, counts)
+        return _joined([self, other])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreCounts):
@@ -71,13 +73,50 @@ def count_scores(scores: npt.ArrayLike) -> ScoreCounts:
     scores : array_like, shape (n_subjects,), integer
         Exact scores with every subject, matrix units.
     """
-    given = np.asarray(scores, dtype=np.int64)
-    if not len(given):
-        return ScoreCounts(given, given)
-    lowest = int(given.min())
-    counted = np.bincount(given - lowest)  # ten times as fast as sorting them
-    places = np.flatnonzero(counted)
-    return ScoreCounts(lowest + places, counted[places].astype(np.int64))
+    tally = ScoreTally()
+    tally.add(np.asarray(scores))
+    return tally.counts()
+
+
+class ScoreTally:
+    """Counts a query's scores while they come, a chunk at a time, and keeps none of them."""
+
+    def __init__(self) -> None:
+        self._parts: list[ScoreCounts] = []
+        self._kept, self._most = 0, FEW_KEPT
+
+    def add(self, scores: npt.NDArray[np.integer]) -> None:
+        """Count some scores, shape (n,), integer, in any order; what was counted before stays."""
+        if not len(scores):
+            return
+        given = np.asarray(scores, dtype=np.int64)
+        lowest, highest = int(given.min()), int(given.max())
+        if highest - lowest < SPREAD_WIDE * len(given) + FEW_KEPT:
+            counted = np.bincount(given - lowest)  # ten times as fast as sorting them
+            places = np.flatnonzero(counted)
+            self._parts.append(ScoreCounts(lowest + places, counted[places].astype(np.int64)))
+        else:  # as of a few very long subjects in global mode
+            values, counts = np.unique(given, return_counts=True)
+            self._parts.append(ScoreCounts(values, counts.astype(np.int64)))
+        self._kept += len(self._parts[-1].scores)
+        if self._kept > self._most:
+            self._kept = len(self.counts().scores)
+            self._most = FEW_KEPT + 2 * self._kept
+
+    def counts(self) -> ScoreCounts:
+        """Return how many scores of each kind there were so far."""
+        if len(self._parts) != 1:
+            self._parts = [_joined(self._parts)]
+        return self._parts[0]
+
+
+def _joined(parts: Sequence[ScoreCounts]) -> ScoreCounts:
+    """Add any number of counts."""
+    nothing = np.zeros(0, dtype=np.int64)
+    scores, place = np.unique(np.concatenate([nothing, *(each.scores for each in parts)]), return_inverse=True)
+    counts = np.zeros(len(scores), dtype=np.int64)
+    np.add.at(counts, place, np.concatenate([nothing, *(each.counts for each in parts)]))
+    return ScoreCounts(scores, counts)
 
 
 @dataclass(frozen=True, eq=False)

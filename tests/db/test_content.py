@@ -16,7 +16,7 @@ from support.db_helpers import LETTERS, put, wrong
 from support.samples import sample
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, RunLengths, block_columns
-from swsearch.db import Database, build_database, verify_database
+from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.build import seal
 from swsearch.db.content import lengths_problem, residues_problem, runs_problem
 from swsearch.errors import DatabaseDamageError
@@ -121,6 +121,20 @@ def test_noticed(sound: Path, tmp_path: Path, kind: str) -> None:
         read(database)
 
 
+@pytest.mark.parametrize("kind", CASES)
+def test_noticed_by_an_append(sound: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at a piece at a time, here at 64 records of 100, and goes over the lengths more than once."""
+    monkeypatch.setattr("swsearch.db.streamed.AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.PLACES_AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.BYTES_AT_ONCE", 3000)
+    name, change, words, _ = CASES[kind]
+    path = wrong(sound, tmp_path / "wrong.h5", name, change)
+    before = path.read_bytes()
+    with pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
+        append_database(path, sound.parent / "in.fasta")
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("kind", [kind for kind, case in CASES.items() if case[3] in IN_BULK])
 def test_noticed_in_bulk(sound: Path, tmp_path: Path, kind: str) -> None:
     name, change, words, read = CASES[kind]
@@ -136,8 +150,9 @@ def test_counts_of_masks(sound: Path, tmp_path: Path, name: str) -> None:
     with h5py.File(path, "r+") as file:
         file["segments/0"].attrs[name] = 3
     seal(path, 2)
-    with pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
-        verify_database(path)
+    for call in (verify_database, lambda given: append_database(given, sound.parent / "in.fasta")):
+        with pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
+            call(path)
     with Database.open(path) as database, pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
         database.info()
 

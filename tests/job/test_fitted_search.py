@@ -18,9 +18,10 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.job import job
-from swsearch.job.nulls import NullMaker
+from swsearch.job import ahead, job
+from swsearch.job.nulls import NullMaker, PairsAsked
 from swsearch.job.options import SearchOptions
+from swsearch.job.shuffled import Joined
 from swsearch.recurrence import Recurrence
 from swsearch.report.numbers import evalue_text
 from swsearch.run_info import RunInfo
@@ -109,7 +110,8 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     assert run(threads=2) == expected
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(job, "SEEN_MEMORY", 0)
+    monkeypatch.setattr(job, "HITS_TOGETHER", 1)
+    monkeypatch.setattr(ahead, "has_room_for_threads", lambda: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert run(threads=2) == expected
@@ -148,10 +150,17 @@ def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sam
 
 def nulls_of(result, database, queries):
     """Make the nulls of a result's hits anew."""
-    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), CpuEngine(2), 2)
+    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), 2)
     (query,) = [query for query in read_queries(queries) if query.identifier == result.query_id]
-    subjects = [database.codes(hit.subject_index) for hit in result.hits]
-    return maker.of_pairs(query, result.statistics, np.array([hit.score for hit in result.hits]), subjects, 1.0)
+    subjects = np.array([hit.subject_index for hit in result.hits])
+    scores, lengths = np.array([hit.score for hit in result.hits]), database.lengths[subjects].astype(np.int64)
+
+    def read(places):
+        joined = Joined.of([database.codes(place) for place in places.tolist()])
+        return joined.codes, joined.offsets
+
+    (found,) = maker.of_pairs([PairsAsked(query, result.statistics, subjects, scores, lengths, 1.0)], read)
+    return found
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,15 +7,13 @@ import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.choice import engine_for_copies
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query, read_queries
 from swsearch.job import nulls as module
 from swsearch.job.job import SearchJob
-from swsearch.job.nulls import ALL_COPIES, FIRST_COPIES, NullMaker
+from swsearch.job.nulls import ALL_COPIES, FIRST_COPIES, NullMaker, PairsAsked
 from swsearch.job.options import SearchOptions
-from swsearch.job.shuffled import scores_with_copies, shuffled_chunk
+from swsearch.job.shuffled import Joined, scores_with_copies, shuffled_chunk
 from swsearch.masking import masked_codes
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring
@@ -104,7 +102,19 @@ def test_masked_residues_are_shuffled_as_what_they_count_as():
 
 
 def maker(mode="local", threads=2):
-    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), CpuEngine(threads), threads)
+    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
+
+
+def of_pairs(made, asked, null, scores, subjects, limit):
+    """Return the nulls of a query's pairs with subjects that are at hand."""
+
+    def read(places):
+        joined = Joined.of([subjects[place] for place in places.tolist()])
+        return joined.codes, joined.offsets
+
+    lengths = np.array([len(each) for each in subjects])
+    (found,) = made.of_pairs([PairsAsked(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
+    return found
 
 
 def codes_of(*letters):
@@ -118,11 +128,9 @@ def test_means_are_those_of_the_copies(mode):
     (null,) = made.of_queries([asked])
     subjects = codes_of(near, far, none, query)
     scores = np.array([60, -500, 30, 370], dtype=np.int64)
-    found = made.of_pairs(asked, null, scores, subjects, 1e-3)
-    profile = made.recurrence.scoring.profile(asked.codes)
-    with CpuEngine(1) as engine:
-        chunk = shuffled_chunk(subjects, range(ALL_COPIES), 1)
-        every = scores_with_copies(engine, [profile], made.recurrence, chunk)[0].reshape(4, ALL_COPIES)
+    found = of_pairs(made, asked, null, scores, subjects, 1e-3)
+    chunk = shuffled_chunk(subjects, range(ALL_COPIES), 1)
+    every = scores_with_copies([asked.codes], made.recurrence, chunk, 1)[0].reshape(4, ALL_COPIES)
     for row, mean in zip(every, found.shuffled.tolist(), strict=True):
         assert mean in [row[:n].mean() for n in (FIRST_COPIES, ALL_COPIES)]
     assert found.bounds[:3].tolist() == [1.0] * 3
@@ -141,7 +149,7 @@ def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypat
     def means(threads):
         made = maker(threads=threads)
         (null,) = made.of_queries([asked])
-        return null, made.of_pairs(asked, null, scores, subjects, 0.1).shuffled.tolist()
+        return null, of_pairs(made, asked, null, scores, subjects, 0.1).shuffled.tolist()
 
     expected = means(1)
     assert means(2) == expected
@@ -153,7 +161,6 @@ def test_a_query_without_residues_has_no_null():
     empty, full = Query("e", "", PROTEIN.encode("")), Query("f", "", PROTEIN.encode("MKV"))
     made = maker().of_queries([empty, full, empty])
     assert [null is None for null in made] == [True, False, True]
-    assert module._parts([]) == []
 
 
 def test_batches_may_be_asked_for_again():
@@ -169,12 +176,3 @@ def test_batches_may_be_asked_for_again():
             [(hit.subject_id, hit.evalue) for result in job.results() for hit in result.hits] for _ in range(2)
         )
     assert first == again != []
-
-
-def test_copies_take_no_memory_of_a_gpu_that_has_a_bound():
-    class Bounded(GpuEngine):
-        def __init__(self):
-            self._memory_limit = 1 << 30
-            self._closed = True
-
-    assert engine_for_copies(Bounded(), 2, [10**6], 300).name == "cpu"

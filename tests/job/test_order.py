@@ -17,6 +17,7 @@ from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
+from swsearch.job.nulls import PairsAsked
 from swsearch.job.options import SearchOptions
 from swsearch.scoring import MODES
 from swsearch.statistics.karlin_altschul import statistics_for
@@ -82,9 +83,10 @@ def fitted(database, queries, scores):
         for mode in MODES:
             asked = [Query(f"query_{k}", "", codes) for k, codes in enumerate(queries, 1)]
             job = SearchJob(asked, database, engine, SearchOptions(swsearch.Scoring(), mode))
-            subjects = [database.codes(k) for k in range(database.n_subjects)]
+            places = np.arange(database.n_subjects)
             for query, null, row in zip(asked, job._nulls.of_queries(asked), scores[mode], strict=True):
-                nulls = job._nulls.of_pairs(query, null, row.astype(np.int64), subjects, 1.0)
+                each = PairsAsked(query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0)
+                (nulls,) = job._nulls.of_pairs([each], job.reader.scored)
                 made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
     return made
 

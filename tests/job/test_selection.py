@@ -141,10 +141,10 @@ def test_parts_merge_before_their_candidates_have_nulls_of_their_own(mode):
             assert merged.nulls is None
             assert equal(merged, expected)
             assert equal(merge(found[::-1]), expected)
-            results = [whole.result(query, each) for each in (merged, expected)]
+            results = [whole.made([query], whole.rated([query], [each]))[0] for each in (merged, expected)]
             assert results[0].hits == results[1].hits
             assert results[0].hits[0].evalue < 1e-6
-            rated = whole._rater.rated(query, merged, whole.reader.scored)
+            (rated,) = whole.rated([query], [merged])
             assert len(rated.nulls) == len(rated.candidates)
             with pytest.raises(ValueError, match="no nulls of their own yet"):
                 merge([rated, rated])

@@ -6,7 +6,13 @@ import pytest
 from support.shuffled import shuffled
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES
-from swsearch.job.shuffled import shuffled_chunk
+from swsearch.engines.cpu import extension
+from swsearch.errors import InputError
+from swsearch.job import shuffled as module
+from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.recurrence import Recurrence
+from swsearch.reference import score
+from swsearch.scoring import MODES, Scoring, dna_matrix
 from swsearch.statistics.random_sequences import WINDOW
 
 
@@ -71,3 +77,80 @@ def test_no_sequences_and_empty_ones():
     assert shuffled_chunk([], range(4), 1).n_subjects == 0
     chunk = shuffled_chunk([np.empty(0, dtype=np.uint8)], range(4), 1)
     assert chunk.lengths.tolist() == [0, 0, 0, 0]
+
+
+def scored(queries, sequences, pairs, copies=range(3), recurrence=None, threads=2):
+    recurrence = recurrence or Recurrence(Scoring())
+    return score_shuffled(Joined.of(queries), Joined.of(sequences), np.array(pairs), copies, recurrence, threads)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_copies_score_what_the_reference_says(mode):
+    queries = some_sequences((23, 0, 40, 1), seed=4)
+    sequences = some_sequences((35, 0, 12, 61), seed=5)
+    recurrence = Recurrence(Scoring(), mode)
+    pairs = [(m, n) for n in range(4) for m in range(4)]
+    found = scored(queries, sequences, pairs, range(2, 5), recurrence)
+    for (m, n), row in zip(pairs, found.tolist(), strict=True):
+        copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(2, 5)]
+        assert row == [score(queries[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
+
+
+@pytest.fixture(scope="module")
+def alike():
+    """Sequences of few kinds of residues: copies of theirs score beyond lanes of 8 bits, and many do not."""
+    random = np.random.default_rng(6)
+    few = [random.choice([5, 11, 17], n).astype(np.uint8) for n in (90, 400, 401, 77, 1500)]
+    return [*few, *some_sequences((350, 90, 7, 64, 2000), seed=7)]
+
+
+@pytest.mark.parametrize("name", extension.instruction_sets())
+@pytest.mark.parametrize("mode", MODES)
+def test_every_instruction_set_scores_what_the_engine_does(alike, mode, name, monkeypatch):
+    recurrence = Recurrence(Scoring(), mode)
+    chunk = shuffled_chunk(alike, range(4, 11), 2)
+    expected = scores_with_copies(alike, recurrence, chunk, 2).reshape(len(alike), len(alike), 7)
+    pairs = np.random.default_rng(8).permutation([(m, n) for m in range(len(alike)) for n in range(len(alike))])
+    monkeypatch.setenv(extension.SWITCH, name)
+    for threads in (1, 3):
+        found = scored(alike, alike, pairs, range(4, 11), recurrence, threads)
+        assert (found == expected[pairs[:, 0], pairs[:, 1]]).all()
+    assert found.max() > 255 or mode != "local"
+
+
+def test_scores_beyond_16_bits():
+    sequence = np.zeros(7000, dtype=np.uint8)
+    recurrence = Recurrence(Scoring(dna_matrix(match=10), 20, 2))
+    assert scored([sequence], [sequence], [(0, 0)], recurrence=recurrence).tolist() == [[70_000] * 3]
+
+
+def test_pairs_may_be_named_again_and_be_none():
+    queries, sequences = some_sequences((30, 50)), some_sequences((40, 41), seed=9)
+    once = scored(queries, sequences, [(0, 1), (1, 0)])
+    again = scored(queries, sequences, [(1, 0), (0, 1), (1, 0), (1, 0)] * 40)
+    assert again.tolist() == once[[1, 0, 1, 1] * 40].tolist()
+    assert scored(queries, sequences, np.empty((0, 2), dtype=np.int64)).shape == (0, 3)
+    assert scored([], [], np.empty((0, 2), dtype=np.int64)).shape == (0, 3)
+
+
+def test_calls_are_cut_and_scores_are_the_same(monkeypatch):
+    queries, sequences = some_sequences((30, 50)), some_sequences((40, 0, 41, 90), seed=9)
+    pairs = [(m, n) for m in range(2) for n in range(4)]
+    expected = scored(queries, sequences, pairs).tolist()
+    monkeypatch.setattr(module, "CELLS_OF_CALL", 3000)
+    assert scored(queries, sequences, pairs).tolist() == expected
+
+
+def test_values_beyond_32_bits_are_refused():
+    # no memory is taken for what is only as long as this
+    rows = np.array([10, 1000])
+    huge = Recurrence(Scoring(gap_open=10_000, gap_extend=10_000), "global")
+    with pytest.raises(InputError, match="32"):
+        module._check_reach(rows, np.array([300_000, 300_000]), huge)
+    module._check_reach(rows, np.array([1000, 1000]), huge)
+
+
+def test_cutting_into_runs():
+    assert [(part.start, part.stop) for part in cut_at(np.array([3, 3, 9, 1, 0, 0]), 6)] == [(0, 2), (2, 3), (3, 6)]
+    assert list(cut_at(np.empty(0, dtype=np.int64), 6)) == []
+    assert len(list(cut_at(np.full(7, 10), 1))) == 7

@@ -11,7 +11,14 @@ from swsearch.job import job
 from swsearch.scoring import MODES, Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import MOST_BINS, ScoreDistribution, count_scores, distribution_of
+from swsearch.statistics.observed import (
+    FEW_KEPT,
+    MOST_BINS,
+    ScoreDistribution,
+    ScoreTally,
+    count_scores,
+    distribution_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +149,42 @@ def test_it_survives_pickling(database, queries):
     assert again.distribution == result.distribution
     assert isinstance(again.distribution, ScoreDistribution)
     assert again.distribution != result.distribution.counts.tolist()
+
+
+def drawn(kind, generator, n):
+    """Draw scores as they occur: local ones, global ones with a few very long subjects, and any 32 bits hold."""
+    if kind == "local":
+        return generator.gumbel(40, 8, n).astype(np.int32)
+    if kind == "global":
+        return (generator.normal(-300, 80, n) - 400_000 * (generator.random(n) < 0.01)).astype(np.int32)
+    return generator.integers(-(2**31), 2**31, n).astype(np.int32)
+
+
+@pytest.mark.parametrize("kind", ["local", "global", "any"])
+def test_counting_chunk_by_chunk_counts_the_same(kind):
+    generator = np.random.default_rng(12)
+    chunks = [drawn(kind, generator, n) for n in (0, 5000, 1, 64, 0, 3000, 4000, 1, 2000)]
+    tally = ScoreTally()
+    for k, chunk in enumerate(chunks, 1):
+        tally.add(chunk)
+        if k in (2, 6):  # may be asked for before the end, too
+            assert tally.counts().counts.sum() == sum(len(each) for each in chunks[:k])
+    values, counts = np.unique(np.concatenate(chunks), return_counts=True)
+    found = tally.counts()
+    assert found == count_scores(np.concatenate(chunks))
+    assert found.scores.tolist() == values.tolist()
+    assert found.counts.tolist() == counts.tolist()
+    parts = [count_scores(chunk) for chunk in chunks]
+    assert sum(parts[1:], parts[0]) == found
+
+
+def test_a_tally_of_nothing_is_empty():
+    assert ScoreTally().counts() == count_scores([])
+    assert count_scores([7]).scores.tolist() == [7]
+
+
+def test_a_tally_keeps_no_more_than_it_has_to():
+    tally, generator = ScoreTally(), np.random.default_rng(13)
+    for _ in range(200):
+        tally.add(drawn("local", generator, 500))
+        assert sum(len(part.scores) for part in tally._parts) < FEW_KEPT + 3 * 200

@@ -4,6 +4,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Progress, ScoreArray
+from swsearch.engines.cpu.columns import ColumnArguments
 from swsearch.engines.cpu.tracing import Counted, ScoreBytes
 
 def align(
@@ -53,6 +54,16 @@ def align_further(
     most: int,
     /,
 ) -> list[Counted]: ...
+def count(common: ColumnArguments, counts: IntArray, /) -> None: ...
+def rows(
+    common: ColumnArguments,
+    offsets: IntArray,
+    query_rows: ByteArray,
+    middle: ByteArray,
+    subject_rows: ByteArray,
+    /,
+) -> None: ...
+def trace_back_operations(common: ColumnArguments, sizes: IntArray, /) -> bytes: ...
 def instruction_sets() -> list[tuple[str, bool]]: ...
 def search(
     codes: ByteArray,

@@ -139,8 +139,6 @@ class CpuEngine(Engine):
         progress: Progress | None,
     ) -> None:
         """Call the extension, which writes ``values``, shape (n_queries, n_subjects), int32."""
-        scoring, mode = group.recurrence.scoring, group.recurrence.mode
-        first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, mode, scoring)), LANE_BITS[-1])
         extension.load().search(
             queries.codes,
             queries.offsets,
@@ -150,12 +148,7 @@ class CpuEngine(Engine):
             chunk.lengths,
             np.zeros(0, dtype=np.int64),  # all subjects, not only some
             False,
-            np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
-            scoring.gap_first,
-            scoring.gap_extend,
-            _MODES[mode],
-            first_bits,
-            LANE_BITS[-1],
+            *what_is_computed(group.recurrence),
             self.threads,
             WAYS.index(self.way),
             self.instructions,
@@ -163,6 +156,18 @@ class CpuEngine(Engine):
             values,
             np.zeros(values.shape, dtype=np.uint8),  # flags what passes the widest lane; `score` has refused that
         )
+
+
+def what_is_computed(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], int, int, int, int, int]:
+    """Return what the extension takes of a recurrence: scores, gap costs, mode, lanes to begin with and to end with.
+
+    The scores have shape (32, 32), the costs are those of a gap's first residue and of each other one, and lanes are
+    in bits.
+    """
+    scoring, mode = recurrence.scoring, recurrence.mode
+    first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, mode, scoring)), LANE_BITS[-1])
+    scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
+    return scores, scoring.gap_first, scoring.gap_extend, _MODES[mode], first_bits, LANE_BITS[-1]
 
 
 @lru_cache(maxsize=1024)

@@ -7,13 +7,18 @@ In similar pairs it leaves out the tiles that no alignment as good as one alread
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair
+from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -26,6 +31,8 @@ Counted = tuple[int, int, int, Cigar, int, int]
 """As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
+
+Residues = TypeVar("Residues", int, IntArray)
 
 TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
@@ -109,8 +116,8 @@ def score(
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
-def enough_memory(query_length: int, subject_length: int) -> int:
-    """Return bytes in which a pair can be aligned whatever it is like: linear in the lengths."""
+def enough_memory(query_length: Residues, subject_length: Residues) -> Residues:
+    """Return bytes in which pairs can be aligned whatever they are like: linear in the lengths, of any shape."""
     return 150 * (query_length + subject_length) + (1 << 20)
 
 
@@ -196,6 +203,65 @@ def find_many(
     given = np.array([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     return ManyFound(extension.load().align_many(*sides, places, given, *settings), pairs, memory)
+
+
+def align_pools(
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    recurrence: Recurrence,
+    memory: int = TABLE_MEMORY,
+    threads: int | None = None,
+    *,
+    known: npt.NDArray[np.integer] | None = None,
+    letters: PoolLetters | None = None,
+) -> tuple[AlignmentTable, IntArray]:
+    """Align pairs of sequences of two pools side by side, each on one thread, the largest first, and count them.
+
+    No Python object is made for a pair.
+
+    Parameters
+    ----------
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+    recurrence, memory, threads
+        As for `find_many`.
+    known : ndarray, shape (m,), int, optional
+        As for `find_many`.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
+
+    Returns
+    -------
+    table : AlignmentTable
+        One per pair, in their order.
+    needed : ndarray, shape (m,), int64
+        0 where a pair was aligned; otherwise bytes, more than ``memory``, that it takes at least, and the table says
+        of it that its score is 0 and that it has no columns.
+
+    Raises
+    ------
+    InputError, EngineError
+        As `trace` does.
+    ValueError
+        If places, offsets or letters are not within or beside the pools.
+    """
+    places = places_of(queries, subjects, pairs)
+    check_lengths(places, lambda m, n: check_reach(m, n, recurrence))
+    given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
+    settings = _settings(recurrence, memory, threads, 0, BEAM, path=True)
+    codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
+    found = extension.load().align_many(*codes, places, given, *settings)
+    numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
+    offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
+    np.cumsum(numbers[:, 3], out=offsets[1:])
+    score, query_start, subject_start = np.ascontiguousarray(numbers[:, :3].T)
+    runs = (np.frombuffer(found[1], dtype=np.int64), np.frombuffer(found[2], dtype=np.uint8))
+    aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
+    matrix = recurrence.scoring.matrix
+    return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
 
 
 def _settings(

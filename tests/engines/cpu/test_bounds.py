@@ -281,3 +281,97 @@ def test_what_can_be_shuffled_is() -> None:
 def test_what_cannot_be_shuffled_is_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected lanes"):
         shuffle(**changed)
+
+
+def score_shuffled(**changed: Any) -> Any:
+    """Score two copies of three pairs, some arguments changed."""
+    given = {
+        "queries": CODES,
+        "query_offsets": np.array([0, 10, 40]),
+        "longest_16": np.full(2, 1000, dtype=np.int32),
+        "codes": CODES,
+        "offsets": np.array([0, 20, 20, 40]),
+        "pairs": np.array([[0, 0], [1, 1], [1, 2]]),
+        "first_copy": 4,
+        "n_copies": 2,
+        "window": 20,
+        "scores": TABLE,
+        "first": 12,
+        "extend": 1,
+        "mode": 0,
+        "first_bits": 8,
+        "last_bits": 32,
+        "threads": 1,
+        "way": 0,
+        "instructions": "scalar",
+        "out": np.zeros((3, 2), dtype=np.int32),
+    }
+    assert not changed.keys() - given.keys()
+    return extension.load().score_shuffled(*(given | changed).values())
+
+
+NOT_SCORED: list[dict[str, Any]] = [
+    {"queries": np.full(40, 32, dtype=np.uint8)},
+    {"query_offsets": np.array([0, 10, 41])},
+    {"query_offsets": np.array([0, 11, 10])},
+    {"query_offsets": np.array([-1, 10, 40])},
+    {"query_offsets": np.array([0, 40])},
+    {"query_offsets": np.zeros(0, dtype=np.int64)},
+    {"query_offsets": moved(np.array([0, 10, 40]))},
+    {"longest_16": np.full(3, 1000, dtype=np.int32)},
+    {"longest_16": np.array([5, -1], dtype=np.int32)},
+    {"codes": np.full(40, 255, dtype=np.uint8)},
+    {"offsets": np.array([0, 20, 20, 41])},
+    {"offsets": np.array([0, 20, 19, 40])},
+    {"offsets": np.array([0, 2**62, 2**62, 40])},
+    {"offsets": np.array([0, 20, 40])},
+    {"offsets": np.zeros(0, dtype=np.int64)},
+    {"offsets": moved(np.array([0, 20, 20, 40]))},
+    {"pairs": np.array([[0, 0], [1, 1], [2, 2]])},
+    {"pairs": np.array([[0, 0], [1, 1], [1, 3]])},
+    {"pairs": np.array([[0, 0], [-1, 1], [1, 2]])},
+    {"pairs": np.array([[0, 0], [1, -(2**63)], [1, 2]])},
+    {"pairs": np.array([0, 0, 1, 1, 1])},
+    {"pairs": np.array([[0, 0], [1, 1]])},
+    {"first_copy": -1},
+    {"first_copy": LARGEST},
+    {"n_copies": 0},
+    {"n_copies": 3},
+    {"n_copies": LARGEST},
+    {"window": 0},
+    {"scores": TABLE[:3]},
+    {"first": -1, "extend": -1},
+    {"first": 1, "extend": 2},
+    {"first": LARGEST},
+    {"mode": 3},
+    {"mode": -1},
+    {"first_bits": 7},
+    {"last_bits": 64},
+    {"threads": 0},
+    {"way": 3},
+    {"instructions": "none"},
+    {"out": np.zeros((3, 1), dtype=np.int32)},
+    {"out": moved(np.zeros((3, 2), dtype=np.int32))},
+]
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_what_can_be_shuffled_and_scored_is(mode: int) -> None:
+    assert score_shuffled(mode=mode) is None
+    assert score_shuffled(mode=mode, threads=LARGEST, window=LARGEST) is None
+    nothing = np.zeros(0, dtype=np.int64)
+    assert score_shuffled(mode=mode, pairs=nothing, out=nothing.astype(np.int32)) is None
+    assert score_shuffled(mode=mode, pairs=np.array([1, 0, 0, 0, 1, 0])) is None
+
+
+@pytest.mark.parametrize("changed", NOT_SCORED, ids=str)
+def test_what_cannot_be_shuffled_and_scored_is_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        score_shuffled(**changed)
+
+
+def test_a_copy_that_no_lane_holds_is_told_of() -> None:
+    """Python looks at lengths before it calls."""
+    identical = {"codes": np.zeros(40, dtype=np.uint8), "queries": np.zeros(40, dtype=np.uint8), "last_bits": 8}
+    with pytest.raises(RuntimeError, match="please report this"):
+        score_shuffled(scores=np.full((32, 32), 20, dtype=np.int8), **identical)

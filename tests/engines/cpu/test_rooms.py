@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     "": {""},
     "search": {"", "search"},
     "pairs": {"", "pairs"},
-    "shuffle": {"", "shuffle"},
+    "shuffle": {"", "search", "shuffle"},
     "isa": {"", "search", "pairs", "isa"},
     "module": {"", "search", "pairs", "shuffle", "isa", "module"},
 }

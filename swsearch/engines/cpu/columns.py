@@ -1,0 +1,234 @@
+"""What many alignments hold, column by column, from the compiled extension: counts, rows of text, BTOP.
+
+All of it is as `swsearch.alignment.PairAlignment` has it, for all alignments at a time, on threads, without the GIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alignments import AlignmentTable, texts
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+from swsearch.engines.cpu import extension
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
+from swsearch.processors import available_processors
+from swsearch.reference import Cigar
+from swsearch.scoring import Matrix
+
+ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
+"""What the extension's functions for columns take first: see ``cpu/module/module_columns.cpp``."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPairs:
+    """Alignments of m pairs as they were found, not yet counted; parameters as those of `AlignmentTable`."""
+
+    score: IntArray
+    query_start: IntArray
+    subject_start: IntArray
+    run_offsets: IntArray
+    run_lengths: IntArray
+    run_operations: ByteArray
+
+    @classmethod
+    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> FoundPairs:
+        """Lay out alignments that were found one by one: score, starts in query and subject, and CIGAR of each."""
+        runs = [run for each in traced for run in each[3]]
+        score, query_start, subject_start = (np.array([each[k] for each in traced], dtype=np.int64) for k in range(3))
+        return cls(
+            score,
+            query_start,
+            subject_start,
+            np.cumsum([0, *(len(each[3]) for each in traced)], dtype=np.int64),
+            np.array([length for length, _ in runs], dtype=np.int64),
+            np.frombuffer("".join(operation for _, operation in runs).encode("ascii"), dtype=np.uint8),
+        )
+
+
+class RowPools(NamedTuple):
+    """Alignments as three rows of text each, all end to end.
+
+    Parameters
+    ----------
+    query, middle, subject : ndarray, shape (n_columns,), uint8
+        ASCII; what `PairAlignment.rows` returns.
+    offsets : ndarray, shape (m + 1,), int64
+        Where each alignment begins in all three; `swsearch.alignments.texts` cuts them.
+    """
+
+    query: ByteArray
+    middle: ByteArray
+    subject: ByteArray
+    offsets: IntArray
+
+
+def count_pools(
+    found: FoundPairs,
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    matrix: Matrix,
+    letters: PoolLetters | None = None,
+    threads: int | None = None,
+) -> AlignmentTable:
+    """Count alignments that were found, by this engine or another one.
+
+    Parameters
+    ----------
+    found : FoundPairs
+        The alignments.
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+    matrix : Matrix
+        What they were scored with.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
+    threads : int, optional
+        At most this many; by default all processors that this process may use. Few columns take one.
+
+    Returns
+    -------
+    AlignmentTable
+        One per pair, in their order.
+
+    Raises
+    ------
+    ValueError
+        If a CIGAR does not lie within its sequences, or an array is not of the size of what it belongs to.
+    EngineError
+        If the extension cannot be used.
+    """
+    common = _common(found, queries, subjects, pairs, matrix, letters, threads)
+    counts = np.empty((7, len(found.score)), dtype=np.int64)
+    extension.load().count(common, counts)
+    query_end, subject_end, length, identities, positives, gaps, gap_openings = counts
+    return AlignmentTable(
+        found.score,
+        found.query_start,
+        query_end,
+        found.subject_start,
+        subject_end,
+        length,
+        identities,
+        positives,
+        gaps,
+        gap_openings,
+        found.run_offsets,
+        found.run_lengths,
+        found.run_operations,
+    )
+
+
+def rows_of(
+    table: AlignmentTable,
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    matrix: Matrix,
+    letters: PoolLetters | None = None,
+    threads: int | None = None,
+) -> RowPools:
+    """Write alignments as rows of text; they take three bytes per column, so give parts of a large table.
+
+    Parameters
+    ----------
+    table : AlignmentTable
+        The alignments.
+    queries, subjects, pairs, matrix, letters, threads
+        As for `count_pools`; masked residues are in lower case where ``letters`` has them so.
+
+    Returns
+    -------
+    RowPools
+        Three arrays of shape (n_columns,) and offsets.
+
+    Raises
+    ------
+    ValueError, EngineError
+        As `count_pools` does.
+    """
+    common = _common(table, queries, subjects, pairs, matrix, letters, threads)
+    offsets = np.zeros(len(table) + 1, dtype=np.int64)
+    np.cumsum(table.length, out=offsets[1:])
+    query, middle, subject = (np.empty(int(offsets[-1]), dtype=np.uint8) for _ in range(3))
+    extension.load().rows(common, offsets, query, middle, subject)
+    return RowPools(query, middle, subject, offsets)
+
+
+def btop_pool(
+    table: AlignmentTable,
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    matrix: Matrix,
+    letters: PoolLetters | None = None,
+    threads: int | None = None,
+) -> tuple[ByteArray, IntArray]:
+    """Return BLAST's trace-back operations of alignments, end to end.
+
+    Parameters and errors are those of `rows_of`.
+
+    Returns
+    -------
+    pool : ndarray, shape (n_bytes,), uint8
+        ASCII.
+    offsets : ndarray, shape (m + 1,), int64
+        Where each alignment's begin in the pool.
+    """
+    common = _common(table, queries, subjects, pairs, matrix, letters, threads)
+    sizes = np.empty(len(table), dtype=np.int64)
+    pool = extension.load().trace_back_operations(common, sizes)
+    offsets = np.zeros(len(table) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return np.frombuffer(pool, dtype=np.uint8), offsets
+
+
+def btops_of(
+    table: AlignmentTable,
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    matrix: Matrix,
+    letters: PoolLetters | None = None,
+    threads: int | None = None,
+) -> list[str]:
+    """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
+    return texts(*btop_pool(table, queries, subjects, pairs, matrix, letters, threads))
+
+
+def _common(
+    found: FoundPairs | AlignmentTable,
+    queries: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    matrix: Matrix,
+    letters: PoolLetters | None,
+    threads: int | None,
+) -> ColumnArguments:
+    """Return what all functions of the extension take."""
+    nothing = np.zeros(0, dtype=np.uint8)
+    shown = [nothing if each is None else np.ascontiguousarray(each) for each in letters or (None, None)]
+    alphabet = matrix.alphabet
+    return (
+        np.ascontiguousarray(queries[0]),
+        np.ascontiguousarray(subjects[0]),
+        *shown,
+        places_of(queries, subjects, pairs),
+        np.stack((found.query_start, found.subject_start), axis=1),
+        np.ascontiguousarray(found.run_offsets),
+        np.ascontiguousarray(found.run_lengths),
+        np.ascontiguousarray(found.run_operations),
+        np.ascontiguousarray(matrix.scores.astype(np.int8)),
+        alphabet.identity_table,
+        alphabet.encode_table,
+        alphabet.decode_table,
+        threads or available_processors(),
+    )

@@ -1,0 +1,151 @@
+"""What is made ahead of being asked for: an iterator that runs in a thread of its own.
+
+Stages of a search are iterators. Run by `Ahead`, each works while the others do, and waits when the next one has not
+kept up: so that memory stays flat, and what comes out stays in order.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import Any, Generic, TypeVar
+
+from swsearch.engines.cpu import extension
+from swsearch.processors import has_room_for_threads
+
+T = TypeVar("T")
+
+
+class Stopped(BaseException):
+    """Raised in a thread whose work is not wanted any more."""
+
+
+def check_wanted() -> None:
+    """Raise `Stopped` in a thread whose work is not wanted any more; to be called between steps of some length."""
+    if extension.load().is_stopped():
+        raise Stopped
+
+
+class Ahead(Generic[T]):
+    """The items of an iterator, made in a thread before they are asked for.
+
+    Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
+    the iterator. Where no thread can be had, items are made when they are asked for.
+
+    Parameters
+    ----------
+    items : generator
+        Used by the thread alone.
+    name : str
+        Of the thread.
+    room : int, optional
+        Items that may wait to be taken.
+    """
+
+    def __init__(self, items: Generator[T], name: str, room: int = 1) -> None:
+        self._shared = _Shared(items, room)
+        self._thread: threading.Thread | None = None
+        if has_room_for_threads():
+            thread = threading.Thread(target=self._shared.run, name=f"swsearch-{name}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no thread to be had
+                return
+            self._thread = thread
+            _running.add(self)
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return next(self._shared.items) if self._thread is None else self._shared.take()
+
+    def close(self) -> None:
+        """End the thread, and drop what was made."""
+        if self._thread is None:
+            self._shared.items.close()
+            return
+        self._shared.stop()
+        if self._thread.is_alive():
+            ident = self._thread.ident or 0
+            extension.load().stop(ident)
+            try:
+                self._thread.join()
+            finally:
+                extension.load().go_on(ident)
+        _running.discard(self)
+
+    def __enter__(self) -> Ahead[T]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Shared(Generic[T]):
+    """What the thread and its user share; it does not keep the user alive."""
+
+    def __init__(self, items: Generator[T], room: int) -> None:
+        self.items, self._room = items, room
+        self._made: deque[T] = deque()
+        self._changed = threading.Condition()
+        self._is_done = self._is_stopped = False
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Make items; the thread's work."""
+        error: BaseException | None = None
+        try:
+            for item in self.items:
+                if not self._put(item):
+                    break
+                del item
+        except BaseException as caught:  # it is raised again where items are taken
+            error = caught
+        try:
+            self.items.close()
+        except BaseException as caught:
+            error = error or caught
+        with self._changed:
+            self._error, self._is_done = error, True
+            self._changed.notify_all()
+
+    def _put(self, item: T) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or len(self._made) < self._room)
+            if not self._is_stopped:
+                self._made.append(item)
+                self._changed.notify_all()
+            return not self._is_stopped
+
+    def take(self) -> T:
+        """Wait for the next item."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._made or self._is_done)
+            if self._made:
+                self._changed.notify_all()
+                return self._made.popleft()
+            error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopIteration
+
+    def stop(self) -> None:
+        """Make no more items."""
+        with self._changed:
+            self._is_stopped = True
+            self._made.clear()
+            self._changed.notify_all()
+
+
+_running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End what nobody took to its end: a thread may not run while the interpreter goes."""
+    for ahead in list(_running):
+        ahead.close()

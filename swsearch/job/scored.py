@@ -1,0 +1,182 @@
+"""Scoring groups of queries with a database: what each engine finds, and which subjects are a query's best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swsearch.engines.base import (
+    Candidates,
+    Engine,
+    LoadedChunk,
+    Pending,
+    Progress,
+    QueryGroup,
+    ScoreArray,
+    Thresholds,
+)
+from swsearch.inputs import Query
+from swsearch.job.ahead import check_wanted
+from swsearch.job.filters import Allowed
+from swsearch.job.least import LeastScores
+from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.nulls import NullMaker
+from swsearch.job.options import SearchOptions
+from swsearch.job.ranking import TopHits
+from swsearch.job.selection import Selection
+from swsearch.recurrence import Recurrence
+from swsearch.statistics.choice import why_none
+from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.karlin_altschul import Statistics
+from swsearch.statistics.observed import ScoreCounts, ScoreTally
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Queries that are ready to be scored together, once.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        At least one.
+    nulls : sequence of FittedStatistics or None
+        Each query's null, where statistics are fitted and it has residues.
+    tops : sequence of TopHits
+        What keeps each query's best subjects.
+    group : QueryGroup
+        What the engine made of them.
+    """
+
+    queries: Sequence[Query]
+    nulls: Sequence[FittedStatistics | None]
+    tops: Sequence[TopHits]
+    group: QueryGroup
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores queries with a database.
+
+    Parameters
+    ----------
+    engine : Engine
+        Open.
+    options : SearchOptions
+        What is asked for.
+    recurrence : Recurrence
+        What is computed.
+    least : LeastScores
+        The least score of a hit.
+    allowed : ndarray, shape (n_subjects,), bool, or None
+        Which subjects may be hits.
+    nulls : NullMaker or None
+        Makes the queries' nulls, where statistics are fitted.
+    """
+
+    engine: Engine
+    options: SearchOptions
+    recurrence: Recurrence
+    least: LeastScores
+    allowed: Allowed | None
+    nulls: NullMaker | None
+
+    def prepare(self, queries: Sequence[Query]) -> Prepared:
+        """Make queries ready, which takes neither the engine's device nor the database."""
+        nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
+        least, limit = self.least, self.options.max_candidates
+        tops = [
+            TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
+            for n, null in zip((len(query.codes) for query in queries), nulls, strict=True)
+        ]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
+
+    def together(self, parts: Sequence[Prepared]) -> Prepared:
+        """Join queries that were made ready one after the other, to be scored together."""
+        if len(parts) == 1:
+            return parts[0]
+        queries = [query for each in parts for query in each.queries]
+        nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
+
+    def select(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> list[Selection]:
+        """Score queries, and return what may be reported for each; ``in_flight`` is as in the engine's plan."""
+        counts: Sequence[ScoreCounts | None] = [None] * len(prepared.queries)
+        if self.options.distribution:
+            counts = self._count(prepared, loaded, progress)
+        else:
+            self._find(prepared, loaded, in_flight, progress)
+        limit = self.options.max_candidates
+        found = zip(prepared.tops, prepared.nulls, counts, strict=True)
+        return [Selection(top.ranked, limit, *self._statistics_of(null), each) for top, null, each in found]
+
+    def _find(self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None) -> None:
+        """Let the engine look for what reaches the thresholds, which rise while the best are found."""
+        pending: list[tuple[LoadedChunk, Pending]] = []
+
+        def finish() -> None:
+            chunk, found = pending.pop(_first_ready([found for _, found in pending]))
+            for top, candidates in zip(prepared.tops, found.wait(), strict=True):
+                top.add(chunk.chunk, candidates)
+            loaded.done(chunk)
+
+        for chunk in loaded:
+            check_wanted()
+            found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk), progress)
+            pending.append((chunk, found))
+            while len(pending) >= in_flight:
+                finish()
+        while pending:
+            finish()
+
+    def _count(self, prepared: Prepared, loaded: LoadedDatabase, progress: Progress | None) -> list[ScoreCounts]:
+        """Score every subject, keep the best, and count how many have which score."""
+        tallies = [ScoreTally() for _ in prepared.queries]
+        for chunk in loaded:
+            check_wanted()
+            thresholds = _thresholds(prepared, chunk)
+            values = self.engine.score(prepared.group, chunk, progress)
+            lengths = chunk.chunk.lengths
+            for place, (top, row) in enumerate(zip(prepared.tops, values, strict=True)):
+                found = thresholds.select(place, lengths, row)
+                top.add(chunk.chunk, Candidates(found, row[found]))
+                tallies[place].add(row)
+            loaded.done(chunk)
+        return [tally.counts() for tally in tallies]
+
+    def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
+        """Return the statistics of a query, and why there are none."""
+        if self.nulls is None:
+            statistics = self.options.statistics
+            return statistics, "" if statistics is not None else why_none()
+        return null, "" if null is not None else why_none("the query has no residues")
+
+
+def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
+    """Make a group of queries ready for an engine."""
+    return engine.prepare([recurrence.scoring.profile(query.codes) for query in queries], recurrence)
+
+
+def score_all(
+    engine: Engine, group: QueryGroup, chunks: LoadedDatabase, scores: ScoreArray, progress: Progress | None
+) -> None:
+    """Fill in the scores of a group with every subject, shape (n_queries, n_subjects), in input order."""
+    for loaded in chunks:
+        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
+        chunks.done(loaded)
+
+
+def _thresholds(prepared: Prepared, chunk: LoadedChunk) -> Thresholds:
+    return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk.chunk) for top in prepared.tops])
+
+
+def _first_ready(pending: Sequence[Pending]) -> int:
+    """Wait until one of several is ready; return its place."""
+    while True:
+        for place, found in enumerate(pending):
+            if found.is_ready():
+                return place
+        check_wanted()
+        time.sleep(0.0002)

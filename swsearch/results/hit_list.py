@@ -1,0 +1,207 @@
+"""The hits of a query as a sequence: columns inside, a `Hit` when one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from swsearch.alignment import Counts, PairAlignment
+from swsearch.alignments import AlignmentTable
+from swsearch.later import Later
+from swsearch.results.hit import Hit, Hsp
+from swsearch.results.table import HitTable, HspTable, SubjectCodes
+from swsearch.scoring import Scoring
+
+if TYPE_CHECKING:
+    from swsearch.inputs import Query
+
+AlignOne = Callable[[int], PairAlignment]
+"""Aligns the hit of a row."""
+
+FindFurther = Callable[[int, Later[PairAlignment]], Later[list[Hsp]]]
+"""Makes what finds the further alignments of the hit of a row."""
+
+
+class HitList(Sequence[Hit]):
+    """The hits of one query, best first.
+
+    Each `Hit` is made when it is first asked for, and kept. A hit's alignment is found when it is asked for, unless
+    all of them were aligned together before (`give`).
+
+    Parameters
+    ----------
+    query : Query
+        What found them.
+    scoring : Scoring
+        What alignments are scored with.
+    table : HitTable
+        The hits.
+    source : callable
+        Aligns one hit, by its row.
+    further : callable, optional
+        Finds further alignments of a hit, where there may be several.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        scoring: Scoring,
+        table: HitTable,
+        source: AlignOne,
+        further: FindFurther | None = None,
+    ) -> None:
+        self.query, self.scoring, self.table = query, scoring, table
+        self.source: Any = source
+        """Let go of when all alignments are known, and with it the database."""
+        self.may_have_several = further is not None
+        """Whether hits may have more than one alignment."""
+        self._further = further
+        self._hits: dict[int, Hit] = {}
+        self._alone: dict[int, PairAlignment] = {}
+        self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
+
+    # alignments
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether the alignments of all hits are known."""
+        return self._aligned is not None or not len(self.table)
+
+    def give(self, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
+        """Hand in the best alignment of every hit, in their order, and the subjects that they are of."""
+        if self._aligned is None:
+            self._aligned = alignments, subjects
+            self.source = None
+
+    @property
+    def alignments(self) -> AlignmentTable | None:
+        """The best alignment of every hit, if these were found together."""
+        return None if self._aligned is None else self._aligned[0]
+
+    @property
+    def subjects(self) -> SubjectCodes | None:
+        """The hits' subjects, if the hits were aligned together."""
+        return None if self._aligned is None else self._aligned[1]
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, ...]]:
+        """What a `PairAlignment` is made of, by row."""
+        assert self._aligned is not None
+        table = self._aligned[0]
+        columns = (
+            table.score, table.query_start, table.subject_start, table.query_end, table.subject_end, table.length,
+            table.identities, table.positives, table.gaps, table.gap_openings,
+        )  # fmt: skip
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+    def pair(self, row: int) -> PairAlignment:
+        """Return the best alignment of a hit."""
+        if self._aligned is None:
+            return self._alone_pair(row)
+        table, subjects = self._aligned
+        score, query_start, subject_start, *counts = self._ends[row]
+        return PairAlignment(
+            self.query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
+            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts),
+        )  # fmt: skip
+
+    def _alone_pair(self, row: int) -> PairAlignment:
+        source = self.source  # before looking for the alignment: another thread lets go of it when all are there
+        if row not in self._alone:
+            self._alone[row] = source(row)
+            if len(self._alone) == len(self.table):
+                self.source = None
+        return self._alone[row]
+
+    @cached_property
+    def _hsps(self) -> HspTable:
+        assert self._aligned is not None
+        return HspTable(np.arange(len(self.table), dtype=np.int64), self._aligned[0], self.table.numbers)
+
+    @property
+    def hsps(self) -> HspTable:
+        """All alignments that are reported; found now where they are not known."""
+        if self._aligned is not None and not self.may_have_several:
+            return self._hsps
+        return HspTable.of(self)
+
+    # the sequence
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return (self._hit(row) for row in range(len(self.table)))
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Hit]: ...
+
+    def __getitem__(self, index: int | slice) -> Hit | list[Hit]:
+        rows = range(len(self.table))[index]
+        return self._hit(rows) if isinstance(rows, int) else [self._hit(row) for row in rows]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (HitList, list)):
+            return NotImplemented
+        return list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    def _hit(self, row: int) -> Hit:
+        hit = self._hits.get(row)
+        if hit is None:
+            hit = self._hits.setdefault(row, self._made(row))
+            if len(self._hits) == len(self.table):
+                self._further = None
+        return hit
+
+    @cached_property
+    def _rows(self) -> list[tuple[Any, ...]]:
+        """What a `Hit` is made of, by row."""
+        table = self.table
+        bits, evalues, z_scores, published = table.numbers.optional
+        return list(
+            zip(
+                table.headers.texts, table.subjects.tolist(), table.subject_lengths.tolist(), table.scores.tolist(),
+                bits, evalues, z_scores, published, strict=True,
+            )
+        )  # fmt: skip
+
+    def _made(self, row: int) -> Hit:
+        query, further = self.query, self._further
+        (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
+        alignment: Later[PairAlignment] = Later(RowPair(self, row))
+        return Hit(
+            query.identifier, identifier, description, subject, len(query.codes), length, score, bits, evalue,
+            alignment, z_score, published, None if further is None else further(row, alignment),
+        )  # fmt: skip
+
+
+class RowPair:
+    """Finds the alignment of one hit of a list."""
+
+    __slots__ = ("hits", "row")
+
+    def __init__(self, hits: HitList, row: int) -> None:
+        self.hits, self.row = hits, row
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it costs nothing."""
+        return self.hits.is_aligned
+
+    def __call__(self) -> PairAlignment:
+        """Return it."""
+        return self.hits.pair(self.row)

@@ -1,0 +1,186 @@
+"""The hits of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.results.hit import Hit
+from swsearch.results.hit_list import HitList
+from swsearch.results.table import HitTable, HspTable, optional
+from swsearch.run_info import Asked, RunInfo
+from swsearch.scoring import Mode, Scoring
+from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from matplotlib.axes import Axes
+
+    from swsearch.statistics.observed import ScoreDistribution
+
+
+_FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
+"""Columns that have no number where there are no such statistics."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The hits of one query, best first.
+
+    Parameters
+    ----------
+    query_id, query_description : str
+        From the query's header.
+    query_length : int
+        Residues.
+    hits : sequence of Hit
+        The best first: E-value ascending, then score descending, then the subject's place in the input ascending.
+    scoring : Scoring
+        Matrix and gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Which ends were free.
+    statistics : KarlinAltschul, FittedStatistics or None
+        What bit scores and E-values come from.
+    database_name : str
+        Path of the database or FASTA file.
+    database_subjects, database_residues : int
+        Size of the database.
+    effective_residues : int
+        Database size that E-values refer to (``dbsize``, or ``database_residues``).
+    no_statistics : str
+        Why there are none, where they could not be fitted; see also `why_no_statistics`.
+    asked : dict of str to (int, float or str)
+        Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
+    distribution : ScoreDistribution or None
+        How the whole database scores, if the search was asked to keep it.
+    doubt : str
+        What to tell of subjects that are sure hits by published statistics, and hardly or none by these, if any.
+    run : RunInfo or None
+        The search that it is of, which `swsearch.write` writes beside the hits.
+    """
+
+    query_id: str
+    query_description: str
+    query_length: int
+    hits: Sequence[Hit] = field(repr=False)
+    scoring: Scoring
+    mode: Mode
+    statistics: Statistics | None = field(repr=False)
+    database_name: str
+    database_subjects: int
+    database_residues: int
+    effective_residues: int
+    no_statistics: str = field(default="", repr=False)
+    asked: Asked = field(default_factory=dict, repr=False)
+    distribution: ScoreDistribution | None = field(default=None, repr=False)
+    doubt: str = field(default="", repr=False)
+    run: RunInfo | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def why_no_statistics(self) -> str:
+        """Why there are no E-values, where there are none."""
+        return self.no_statistics or why_no_statistics(self.scoring, self.mode)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+    def __repr__(self) -> str:
+        best = f", best {self.hits[0].subject_id} {self.hits[0].score}" if self.hits else ""
+        return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
+
+    def plot_scores(self, ax: Axes | None = None) -> Axes:
+        """Draw how the whole database scores; see `swsearch.plots.plot_scores`."""
+        from swsearch.plots import plot_scores
+
+        return plot_scores(self, ax)
+
+    def plot_coverage(self, ax: Axes | None = None, *, max_hits: int = 100) -> Axes:
+        """Draw where the hits lie along the query; see `swsearch.plots.plot_coverage`."""
+        from swsearch.plots import plot_coverage
+
+        return plot_coverage(self, ax, max_hits=max_hits)
+
+    @property
+    def table(self) -> HitTable:
+        """The hits as columns."""
+        return self.hits.table if isinstance(self.hits, HitList) else HitTable.of(self.hits)
+
+    @property
+    def hsps(self) -> HspTable:
+        """The alignments of all hits as columns, found now where they are not known."""
+        return self.hits.hsps if isinstance(self.hits, HitList) else HspTable.of(self.hits)
+
+    @property
+    def may_have_several(self) -> bool:
+        """Whether hits may have more than one alignment."""
+        if isinstance(self.hits, HitList):
+            return self.hits.may_have_several
+        return any(hit.may_have_several for hit in self.hits)
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open."""
+        columns = self._columns()
+        return {
+            name: values if isinstance(values, list) else optional(values) if name in _FLOATS else values.tolist()
+            for name, values in columns.items()
+        }
+
+    def _columns(self) -> dict[str, list[str] | IntArray | FloatArray]:
+        """Return what `to_columns` does, numbers as arrays: int64, or float64 that is NaN where there is none."""
+        hits, hsps = self.table, self.hsps
+        found, rows, numbers = hsps.alignments, hsps.hits, hsps.numbers
+        identifiers, descriptions = hits.headers.identifiers, hits.headers.descriptions
+        of_hit = rows.tolist()
+        return {
+            "query_id": [self.query_id] * len(rows),
+            "subject_id": [identifiers[row] for row in of_hit],
+            "subject_description": [descriptions[row] for row in of_hit],
+            "subject_index": hits.subjects[rows],
+            "query_length": np.full(len(rows), self.query_length, dtype=np.int64),
+            "subject_length": hits.subject_lengths[rows],
+            "score": found.score,
+            "bit_score": numbers.bit_scores,
+            "evalue": numbers.evalues,
+            "z_score": numbers.z_scores,
+            "evalue_published": numbers.evalues_published,
+            "query_start": found.query_start,
+            "query_end": found.query_end,
+            "subject_start": found.subject_start,
+            "subject_end": found.subject_end,
+            "alignment_length": found.length,
+            "identities": found.identities,
+            "positives": found.positives,
+            "gaps": found.gaps,
+            "gap_openings": found.gap_openings,
+            "cigar": found.cigar_strings(),
+        }
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
+        import pandas
+
+        return pandas.DataFrame(self._columns())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the hits as a pyarrow Table, one row per alignment; see `to_columns`."""
+        import pyarrow
+
+        def array(name: str, values: list[str] | IntArray | FloatArray) -> pyarrow.Array:
+            if isinstance(values, list):
+                return pyarrow.array(values, pyarrow.string())
+            if name in _FLOATS:
+                return pyarrow.array(values, pyarrow.float64(), mask=np.isnan(values))
+            return pyarrow.array(values, pyarrow.int64())
+
+        return pyarrow.table({name: array(name, values) for name, values in self._columns().items()})

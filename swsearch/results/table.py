@@ -1,0 +1,265 @@
+"""Hits as columns: what the hits of a query have in common stands in arrays, one row per hit or per alignment.
+
+A search makes these; writers of tables and data frames take them as they are. `swsearch.results.hit.Hit` is made of a
+row when somebody asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.db.fasta import header_text
+from swsearch.results.hit import Hit, Hsp
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """What statistics say of some scores.
+
+    Parameters
+    ----------
+    bit_scores, evalues, z_scores, evalues_published : ndarray, shape (n,), float64
+        As of a `Hit`; NaN where there is none.
+    """
+
+    bit_scores: FloatArray
+    evalues: FloatArray
+    z_scores: FloatArray
+    evalues_published: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.evalues)
+
+    def take(self, rows: slice | IntArray) -> Numbers:
+        """Return those of some rows."""
+        return Numbers(*(values[rows] for values in self._columns))
+
+    @property
+    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.bit_scores, self.evalues, self.z_scores, self.evalues_published
+
+    @cached_property
+    def optional(self) -> tuple[list[float | None], ...]:
+        """The four columns as lists, None where there is no number."""
+        return tuple(optional(values) for values in self._columns)
+
+    @classmethod
+    def of(cls, rows: Sequence[Hit | Hsp]) -> Numbers:
+        """Return those of hits or alignments."""
+        return cls(
+            known([row.bit_score for row in rows]),
+            known([row.evalue for row in rows]),
+            known([row.z_score for row in rows]),
+            known([row.evalue_published for row in rows]),
+        )
+
+
+def optional(values: FloatArray) -> list[float | None]:
+    """Return numbers, shape (n,), as a list, None for NaN."""
+    found: list[float | None] = values.tolist()
+    missing = np.isnan(values)
+    if missing.all():
+        return [None] * len(found)
+    for place in np.flatnonzero(missing).tolist():
+        found[place] = None
+    return found
+
+
+def known(values: Sequence[float | None]) -> FloatArray:
+    """Return numbers as an array, shape (n,), float64, NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+class Headers:
+    """Identifiers and descriptions of subjects, taken apart when they are first asked for.
+
+    Parameters
+    ----------
+    pool : bytes
+        The header lines without ``>``, one after the other.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins, and the end of the last.
+    """
+
+    def __init__(self, pool: bytes, offsets: IntArray) -> None:
+        self._pool, self._offsets = pool, offsets
+
+    @classmethod
+    def known(cls, texts: Sequence[tuple[str, str]]) -> Headers:
+        """Return those of subjects whose identifiers and descriptions are at hand."""
+        made = cls(b"", np.zeros(1, dtype=np.int64))
+        made.__dict__["texts"] = list(texts)
+        return made
+
+    def part(self, begin: int, end: int) -> Headers:
+        """Return some that stand together."""
+        first, last = int(self._offsets[begin]), int(self._offsets[end])
+        return Headers(self._pool[first:last], self._offsets[begin : end + 1] - first)
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """Identifier and description of each."""
+        pool = self._pool
+        return [header_text(pool[begin:end]) for begin, end in pairwise(self._offsets.tolist())]
+
+    @cached_property
+    def identifiers(self) -> list[str]:
+        """The first word of each header."""
+        return [identifier for identifier, _ in self.texts]
+
+    @cached_property
+    def descriptions(self) -> list[str]:
+        """What follows it."""
+        return [description for _, description in self.texts]
+
+
+@dataclass(frozen=True, eq=False)
+class HitTable:
+    """The hits of a query as columns, best first.
+
+    Parameters
+    ----------
+    subjects : ndarray, shape (n,), int64
+        Places in the database's input.
+    subject_lengths : ndarray, shape (n,), int64
+        Residues.
+    scores : ndarray, shape (n,), int64
+        Exact, matrix units.
+    numbers : Numbers
+        Of the scores.
+    headers : Headers
+        Of the subjects.
+    """
+
+    subjects: IntArray
+    subject_lengths: IntArray
+    scores: IntArray
+    numbers: Numbers
+    headers: Headers
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit]) -> HitTable:
+        """Return the columns of hits that were made one by one."""
+        return cls(
+            np.array([hit.subject_index for hit in hits], dtype=np.int64),
+            np.array([hit.subject_length for hit in hits], dtype=np.int64),
+            np.array([hit.score for hit in hits], dtype=np.int64),
+            Numbers.of(hits),
+            Headers.known([(hit.subject_id, hit.subject_description) for hit in hits]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class HspTable:
+    """The alignments that are reported of a query's hits, as columns: those of a hit stand together, the best first.
+
+    Parameters
+    ----------
+    hits : ndarray, shape (m,), int64
+        The row of each alignment's hit, ascending.
+    alignments : AlignmentTable
+        m of them.
+    numbers : Numbers
+        Of their scores.
+    """
+
+    hits: IntArray
+    alignments: AlignmentTable
+    numbers: Numbers
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """Which of its hit's alignments each is, counted from 0; shape (m,), int64."""
+        first = np.searchsorted(self.hits, self.hits, side="left")
+        places: IntArray = np.arange(len(self.hits), dtype=np.int64) - first
+        return places
+
+    @classmethod
+    def of(cls, hits: Sequence[Hit]) -> HspTable:
+        """Return the columns of hits that were made one by one, or that may have several alignments."""
+        shown = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
+        scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
+        return cls(
+            np.array([row for row, _ in shown], dtype=np.int64),
+            replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
+            Numbers.of([hsp for _, hsp in shown]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SubjectCodes:
+    """The subjects of a query's hits.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (total length,), uint8
+        One after the other as they are scored, X where they are masked.
+    letters : ndarray, shape (total length,), uint8, or None
+        ASCII as alignments show them, masked residues in lower case; None where nothing is masked.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins, and the end of the last.
+    masked : ndarray, shape (n,), bool, or None
+        Which subjects have something masked; None where nothing is.
+    """
+
+    codes: ByteArray
+    letters: ByteArray | None
+    offsets: IntArray
+    masked: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+
+    def codes_of(self, row: int) -> ByteArray:
+        """Return a subject's codes as they are scored, shape (length,), uint8."""
+        return self.codes[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def letters_of(self, row: int) -> ByteArray | None:
+        """Return the letters that a subject is shown with, shape (length,), uint8; None if none is masked."""
+        if self.letters is None or (self.masked is not None and not self.masked[row]):
+            return None
+        return self.letters[int(self.offsets[row]) : int(self.offsets[row + 1])]
+
+    def part(self, begin: int, end: int) -> SubjectCodes:
+        """Return some that stand together, in memory of their own."""
+        residues = slice(int(self.offsets[begin]), int(self.offsets[end]))
+        letters = None if self.letters is None else self.letters[residues].copy()
+        masked = None if self.masked is None else self.masked[begin:end].copy()
+        return SubjectCodes(
+            self.codes[residues].copy(), letters, self.offsets[begin : end + 1] - residues.start, masked
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[SubjectCodes]) -> SubjectCodes:
+        """Return the subjects of several, one after the other."""
+        no_codes: ByteArray = np.empty(0, dtype=np.uint8)
+        lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(each.offsets) for each in parts)])
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        codes = np.concatenate([no_codes, *(each.codes for each in parts)])
+        if all(each.letters is None for each in parts):
+            return cls(codes, None, offsets)
+        masked = [
+            np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.masked is None else each.masked for each in parts
+        ]
+        letters = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in parts]
+        return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
+
+    def take(self, rows: IntArray) -> SubjectCodes:
+        """Return some in another order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        places = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
+        letters = None if self.letters is None else self.letters[places]
+        masked = None if self.masked is None else self.masked[rows]
+        return SubjectCodes(self.codes[places], letters, offsets, masked)

@@ -1,0 +1,77 @@
+"""Tables of alignments: slices, gathering, CIGARs as tuples and as text."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable, texts
+
+runs = st.lists(st.tuples(st.integers(1, 10**18), st.sampled_from("MID")), max_size=5).map(tuple)
+
+
+def table_of(cigars):
+    """A table whose columns are all different, of CIGARs as tuples."""
+    flat = [run for cigar in cigars for run in cigar]
+    return AlignmentTable(
+        *(np.arange(len(cigars)) + 100 * k for k in range(len(ALIGNMENT_COLUMNS))),
+        np.cumsum([0, *map(len, cigars)]),
+        np.array([n for n, _ in flat], dtype=np.int64),
+        np.frombuffer("".join(op for _, op in flat).encode(), dtype=np.uint8),
+    )
+
+
+def contents(table):
+    """All that a table says, as lists."""
+    assert table.run_offsets[0] == 0 and table.run_offsets[-1] == len(table.run_lengths) == len(table.run_operations)
+    return [
+        (*(int(getattr(table, name)[k]) for name in ALIGNMENT_COLUMNS), table.cigar(k), text)
+        for k, text in zip(range(len(table)), table.cigar_strings(), strict=True)
+    ]
+
+
+@given(st.lists(runs, max_size=6), st.data())
+def test_parts_say_what_the_whole_says(cigars, data):
+    table = table_of(cigars)
+    whole = contents(table)
+    assert [row[-2] for row in whole] == cigars
+    assert [row[-1] for row in whole] == ["".join(f"{n}{op}" for n, op in cigar) for cigar in cigars]
+    begin, end = data.draw(st.integers(-7, 7)), data.draw(st.integers(-7, 7))
+    assert contents(table[begin:end]) == whole[begin:end]
+    assert contents(table[begin:]) + contents(table[:end]) == whole[begin:] + whole[:end]
+    joined = AlignmentTable.concatenate([table[begin:], table[:end], table])
+    assert contents(joined) == whole[begin:] + whole[:end] + whole
+    if cigars:
+        places = data.draw(st.lists(st.integers(0, len(cigars) - 1), max_size=8))
+        assert contents(table.take(np.array(places, dtype=np.int64))) == [whole[place] for place in places]
+    order = np.array(data.draw(st.permutations(range(len(cigars)))), dtype=np.int64)
+    parts = [(some, table.take(some)) for some in (order[:2], order[2:])]
+    assert contents(AlignmentTable.merge(parts)) == whole
+
+
+def test_no_tables_are_an_empty_one():
+    empty = AlignmentTable.concatenate([])
+    assert len(empty) == 0 and empty.cigar_strings() == [] and len(empty[:]) == 0
+    assert len(AlignmentTable.merge([])) == len(empty.take(np.zeros(0, dtype=np.int64))) == 0
+    assert {getattr(empty, name).dtype for name in ALIGNMENT_COLUMNS} == {np.dtype(np.int64)}
+
+
+def test_what_a_table_refuses():
+    table = table_of([((1, "M"),), ()])
+    with pytest.raises(ValueError, match="expected alignments next to each other; use take"):
+        table[::2]
+    with pytest.raises(IndexError):
+        table.cigar(2)
+    assert table.cigar(-2) == ((1, "M"),)
+
+
+def test_a_slice_shares_memory():
+    table = table_of([((k, "M"),) for k in range(1, 9)])
+    assert np.shares_memory(table[2:5].identities, table.identities)
+    assert np.shares_memory(table[2:5].run_lengths, table.run_lengths)
+
+
+def test_texts_of_a_pool():
+    pool = np.frombuffer(b"abcd", dtype=np.uint8)
+    assert texts(pool, np.array([0, 1, 1, 4])) == ["a", "", "bcd"]
+    assert texts(pool[:0], np.array([0])) == []
