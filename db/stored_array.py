@@ -252,7 +252,7 @@ class StoredArray:
                 into[place : place + n] = source[begin : begin + n * row : row]
 
     def parts(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Read and check all rows, some at a time; yield which is the first, and them, as `pieces` returns them."""
+        """Read and check all rows, some at a time; yield which is the first, and rows, shape (n_rows, ...)."""
         step = 8 * BYTES_PER_CHECKSUM // max(self.row, 1)
         for start in range(0, self.shape[0], step):
             yield start, self.load(start, min(start + step, self.shape[0]))

@@ -65,7 +65,7 @@ class RunLengths:
 
     @classmethod
     def counted(cls, parts: Sequence[RunLengths | npt.NDArray[np.integer]]) -> RunLengths:
-        """Sort lengths that stand in any order: one run for each distinct length, the longest first."""
+        """Sort lengths, shape (n_subjects,) each, in any order: one run for each length, the longest first."""
         each = [cls.of(part) for part in parts]
         values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in each)])
         counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in each)])
@@ -122,7 +122,7 @@ class RunLengths:
         return np.repeat(self.values, self.counts)
 
     def block_columns(self) -> IntArray:
-        """Count the columns of each block, as `block_columns` does."""
+        """Count the columns of each block, shape (n_blocks,), int64, as `block_columns` does."""
         return _columns(self.at(np.arange(0, len(self), LANES)))
 
 
