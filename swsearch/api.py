@@ -112,9 +112,9 @@ class SearchKeywords(TypedDict, total=False):
 def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     """Check what is asked for."""
     given: dict[str, Any] = dict(asked)
-    named = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
-    ids = {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
-    filters = HitFilters(**named, **ids)
+    named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
+    named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
+    filters = HitFilters(**named)
     for doubt in filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=4)
     scoring = _protein_scoring(given.pop("scoring", None), given.pop("preset", None))

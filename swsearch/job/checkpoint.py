@@ -31,7 +31,7 @@ from typing import Any
 
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
 from swsearch.job.kept import Unreadable, packed, unpacked
-from swsearch.job.manifest import Values, differences, digest_of
+from swsearch.job.manifest import Stated, differences, digest_of
 from swsearch.job.selection import Selection
 from swsearch.output_files import TemporaryFile, remove_abandoned, umask
 from swsearch.statistics.karlin_altschul import KarlinAltschul
@@ -190,7 +190,7 @@ class Checkpoint:
             # a file system without locks: then nobody is kept out
         self._lock = number
 
-    def _begin(self, manifest: Values) -> Values:
+    def _begin(self, manifest: Stated) -> Stated:
         """Return the folder's manifest, which is this one if the folder is new."""
         path = self.folder / MANIFEST
         if not path.exists():
@@ -272,7 +272,7 @@ def _seal(name: str, digest: str, data: bytes) -> bytes:
     return f"{TITLE}\nsha256 {sha256}\n".encode()
 
 
-def _read_manifest(path: Path) -> Values:
+def _read_manifest(path: Path) -> Stated:
     with path.open("rb") as file:
         raw = file.read(LONGEST_MANIFEST)
     try:

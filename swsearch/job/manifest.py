@@ -28,11 +28,11 @@ FORMAT = 1
 SHOWN_DIGITS = 12
 """Digits of a checksum that a message shows."""
 
-Values = dict[str, Any]
+Stated = dict[str, Any]
 """Names and what they stand for, as JSON has it."""
 
 
-def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions) -> Values:
+def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions) -> Stated:
     """Return all that the results of a search depend on.
 
     Parameters
@@ -114,7 +114,7 @@ def _digest_of_matrix(matrix: Matrix) -> str:
     return hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
 
 
-def _filters(filters: HitFilters) -> Values:
+def _filters(filters: HitFilters) -> Stated:
     found = dict(vars(filters))
     for name in ("include_ids", "exclude_ids"):
         if found[name] is not None:

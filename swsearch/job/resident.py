@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database
     from swsearch.results import SearchResult
 
-MOST_TOGETHER = 256
+QUERIES_TOGETHER = 256
 """Queries that are scored together at most."""
 
 SHARE_OF_MEMORY = 4
@@ -95,7 +95,7 @@ class ResidentSearch:
         masked = [query.masked(options.query_mask) for query in queries]
         requests: deque[_Request] = deque()
         try:
-            for group in groups_of(masked, min(MOST_TOGETHER, self.job.most_queries or MOST_TOGETHER)):
+            for group in groups_of(masked, min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)):
                 requests.append(self._ask(group))
                 if len(requests) > 1:  # one is scored while the hits of the one before are made
                     yield self._made(requests.popleft(), aligned)
@@ -161,7 +161,7 @@ class ResidentSearch:
                 while self._waiting:
                     request = self._waiting[0]
                     rows, queries = rows + request.n_rows, queries + len(request.prepared.queries)
-                    if taken and (rows > GROUP_ROWS or queries > (self.job.most_queries or MOST_TOGETHER)):
+                    if taken and (rows > GROUP_ROWS or queries > (self.job.most_queries or QUERIES_TOGETHER)):
                         break
                     self._waiting.popleft()
                     if request.selections.set_running_or_notify_cancel():
@@ -189,8 +189,8 @@ class ResidentSearch:
     def _make_room(self, rows: int) -> None:
         """Let the engine plan for queries of so many residues together."""
         self._unload()
-        each = max(1, rows // MOST_TOGETHER)
-        n_queries = min(MOST_TOGETHER, self.job.most_queries or MOST_TOGETHER)
+        each = max(1, rows // QUERIES_TOGETHER)
+        n_queries = min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)
         groups = [[rows - each * (n_queries - 1)] + [each] * (n_queries - 1)]
         self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.length_runs, groups))
         self._planned = rows

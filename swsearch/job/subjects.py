@@ -40,7 +40,7 @@ class SubjectReader:
         object.__setattr__(self, "database", self.database.shared())
 
     def one(self, subject: int) -> tuple[ByteArray, ByteArray | None]:
-        """Return a subject's codes as they are scored, and its letters if something of it is masked."""
+        """Return a subject's codes as they are scored, and its letters if some are masked; shape (length,), uint8."""
         codes: ByteArray = self.database.codes(subject)
         runs = [] if self.mask == "none" else self.database.masked(subject, self.mask)
         return (masked_codes(codes, runs), shown_letters(codes, runs)) if runs else (codes, None)
@@ -48,18 +48,22 @@ class SubjectReader:
     def scored(self, subjects: IntArray) -> SequencePool:
         """Return subjects as they are scored: codes one after the other, uint8, and their offsets, shape (n + 1,)."""
         pool: SequencePool = self.database.codes_of(subjects)
-        return pool if self.mask == "none" else mask_pool(pool, self.database.masked_of(subjects, self.mask))[0]
+        return pool if self.mask == "none" else mask_pool(pool, self._runs(subjects))[0]
 
     def shown(self, subjects: IntArray) -> SubjectCodes:
-        """Return subjects as they are scored and shown, in the order asked for."""
+        """Return subjects as they are scored and shown, in the order of their places, shape (n,)."""
         pool: SequencePool = self.database.codes_of(subjects)
         if self.mask == "none":
             return SubjectCodes(pool[0], None, pool[1])
-        runs = self.database.masked_of(subjects, self.mask)
+        runs = self._runs(subjects)
         (codes, offsets), letters = mask_pool(pool, runs)
         return SubjectCodes(codes, letters, offsets, None if letters is None else np.diff(runs[0]) > 0)
 
+    def _runs(self, subjects: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        offsets, starts, ends = self.database.masked_of(subjects, self.mask)
+        return offsets, starts.astype(np.int64), ends.astype(np.int64)
+
     def headers(self, subjects: IntArray) -> Headers:
-        """Return the headers of subjects, in the order asked for."""
+        """Return the headers of subjects, in the order of their places, shape (n,)."""
         pool, offsets = self.database.headers_of(subjects)
         return Headers(pool.tobytes(), offsets)

@@ -106,7 +106,7 @@ def test_every_format_says_the_same_of_columns_and_of_hits(seed: int, monkeypatc
     assert isinstance(letters_of(columns[0]), PooledLetters) != results[0].may_have_several
     expected = [written(outfmt, results) for outfmt in FORMATS]
     assert [written(outfmt, columns) for outfmt in FORMATS] == expected
-    monkeypatch.setattr(portions, "HITS_TOGETHER", 2)
+    monkeypatch.setattr(portions, "PORTION_HITS", 2)
     monkeypatch.setattr(portions, "COLUMNS_TOGETHER", 100)
     assert len(list(portions.aligned_portions(columns[2]))) > 1 or len(columns[2]) < 3
     assert [written(outfmt, columns) for outfmt in FORMATS] == expected
