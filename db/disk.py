@@ -13,7 +13,7 @@ from swsearch.db.inputs import plain_size
 from swsearch.db.spool import Spool
 from swsearch.errors import OutputError
 
-WINDOW_BYTES = 1 << 14
+SAMPLE_BYTES = 1 << 14
 """Bytes of each part of a file that is looked at."""
 
 WINDOWS = 64
@@ -157,13 +157,13 @@ class DiskWatch:
 
 def estimate(name: str, size: int) -> Amount:
     """Estimate what a FASTA file holds from parts of it."""
-    n_windows = min(-(-size // WINDOW_BYTES), WINDOWS)
+    n_windows = min(-(-size // SAMPLE_BYTES), WINDOWS)
     seen = records = residues = header_bytes = 0
     try:
         with Path(name).open("rb", buffering=0) as file:
             for window in range(n_windows):
-                file.seek(max(size * (2 * window + 1) // (2 * n_windows) - WINDOW_BYTES // 2, 0))
-                data = np.frombuffer(file.read(WINDOW_BYTES), dtype=np.uint8)
+                file.seek(max(size * (2 * window + 1) // (2 * n_windows) - SAMPLE_BYTES // 2, 0))
+                data = np.frombuffer(file.read(SAMPLE_BYTES), dtype=np.uint8)
                 ends = np.flatnonzero((data == 10) | (data == 13))
                 begins = np.append(0, ends + 1)  # the first line may be cut; so may the last
                 lengths = np.diff(begins, append=len(data) + 1) - 1

@@ -19,7 +19,7 @@ from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
 from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
-from swsearch.db.numbers import AT_ONCE, MIB, RunFile, running_sums
+from swsearch.db.numbers import NUMBERS_AT_ONCE, MIB, RunFile, running_sums
 from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
 from swsearch.db.spool import Spool
 from swsearch.masking import Mask, tantan
@@ -209,8 +209,8 @@ class Layout:
         residues, order = DatasetWriter(sink, "residues"), DatasetWriter(sink, "order")
         for group in self._each_group():
             chosen = sorted_places(group.lengths)
-            for first in range(0, len(chosen), AT_ONCE):
-                places = group.places[chosen[first : first + AT_ONCE]]
+            for first in range(0, len(chosen), NUMBERS_AT_ONCE):
+                places = group.places[chosen[first : first + NUMBERS_AT_ONCE]]
                 order.write(places.astype(DATASET_TYPES["order"], copy=False))
             _write_blocks(group, chosen, residues)
             del group, chosen  # before the next is read
@@ -240,8 +240,8 @@ class Layout:
 
 def _lengths(classes: LengthClasses) -> Iterator[IntArray]:
     """Yield the lengths of all subjects in their order."""
-    for first in range(0, classes.n_subjects, AT_ONCE):
-        yield classes.lengths(np.arange(first, min(first + AT_ONCE, classes.n_subjects)))
+    for first in range(0, classes.n_subjects, NUMBERS_AT_ONCE):
+        yield classes.lengths(np.arange(first, min(first + NUMBERS_AT_ONCE, classes.n_subjects)))
 
 
 def _whole_columns(longest: npt.NDArray[np.integer]) -> IntArray:
@@ -252,8 +252,8 @@ def _whole_columns(longest: npt.NDArray[np.integer]) -> IntArray:
 
 def _columns(classes: LengthClasses) -> Iterator[IntArray]:
     """Yield the numbers of columns of all blocks."""
-    for first in range(0, classes.n_subjects, AT_ONCE * LANES):
-        longest = classes.lengths(np.arange(first, min(first + AT_ONCE * LANES, classes.n_subjects), LANES))
+    for first in range(0, classes.n_subjects, NUMBERS_AT_ONCE * LANES):
+        longest = classes.lengths(np.arange(first, min(first + NUMBERS_AT_ONCE * LANES, classes.n_subjects), LANES))
         yield _whole_columns(longest)
 
 

@@ -14,7 +14,7 @@ from swsearch.blocks import IntArray
 
 MIB = 1 << 20
 
-AT_ONCE = 1 << 18
+NUMBERS_AT_ONCE = 1 << 18
 """Numbers that are read at once: 1 or 2 MiB. A multiple of the 64 subjects of a block."""
 
 IN_MEMORY = 4 * MIB
@@ -64,9 +64,9 @@ class NumberFile:
         return np.frombuffer(self._file.read((stop - start) * self._dtype.itemsize), dtype=self._dtype)
 
     def pieces(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield all numbers, `AT_ONCE` at a time; shape (n,)."""
-        for start in range(0, self._n, AT_ONCE):
-            yield self.read(start, min(start + AT_ONCE, self._n))
+        """Yield all numbers, `NUMBERS_AT_ONCE` at a time; shape (n,)."""
+        for start in range(0, self._n, NUMBERS_AT_ONCE):
+            yield self.read(start, min(start + NUMBERS_AT_ONCE, self._n))
 
     def close(self) -> None:
         """Close the file, which removes it."""
@@ -111,13 +111,13 @@ class RunFile:
             self.n_masked += int((ends - starts).sum())
 
     def counts(self, n_subjects: int) -> Iterator[IntArray]:
-        """Yield how many runs each record has, `AT_ONCE` records at a time; shape (n_records,), int64."""
+        """Yield how many runs each record has, `NUMBERS_AT_ONCE` records at a time; shape (n_records,), int64."""
         at = 0
-        for first in range(0, n_subjects, AT_ONCE):
-            last = min(first + AT_ONCE, n_subjects)
+        for first in range(0, n_subjects, NUMBERS_AT_ONCE):
+            last = min(first + NUMBERS_AT_ONCE, n_subjects)
             counts = np.zeros(last - first, dtype=np.int64)
             while at < len(self._owners):
-                owners = self._owners.read(at, min(at + AT_ONCE, len(self._owners)))
+                owners = self._owners.read(at, min(at + NUMBERS_AT_ONCE, len(self._owners)))
                 n = int(np.searchsorted(owners, last))
                 counts += np.bincount(owners[:n] - first, minlength=last - first)
                 at += n

@@ -17,7 +17,7 @@ from swsearch.blocks import LANES, IntArray, block_columns
 from swsearch.db.content import header_problem, residues_problem
 from swsearch.db.contents import Contents, SegmentContents
 from swsearch.db.fasta import split_header
-from swsearch.db.numbers import AT_ONCE
+from swsearch.db.numbers import NUMBERS_AT_ONCE
 from swsearch.db.source import Source
 from swsearch.db.stored import MASK_COUNTS, RUNS, is_source
 from swsearch.db.stored_array import StoredArray
@@ -103,8 +103,8 @@ class SegmentCheck:
 
     def _numbers(self) -> Iterator[tuple[int, IntArray, IntArray]]:
         """Yield rank of the first, lengths and places of the subjects in their order."""
-        for first in range(0, self._n, AT_ONCE):
-            last = min(first + AT_ONCE, self._n)
+        for first in range(0, self._n, NUMBERS_AT_ONCE):
+            last = min(first + NUMBERS_AT_ONCE, self._n)
             yield first, self._stored["lengths"].load(first, last).astype(np.int64), self._order(first, last)
 
     def _order(self, first: int, last: int) -> IntArray:
@@ -132,7 +132,10 @@ class SegmentCheck:
             longest = max(longest, int(lengths[0]))
             length, place, n_columns = int(lengths[-1]), int(order[-1]), int(offsets[-1])
         # each place is met, so none is met twice
-        n_met = sum(int(_BITS[met[at : at + AT_ONCE]].sum(dtype=np.int64)) for at in range(0, len(met), AT_ONCE))
+        n_met = sum(
+            int(_BITS[met[at : at + NUMBERS_AT_ONCE]].sum(dtype=np.int64))
+            for at in range(0, len(met), NUMBERS_AT_ONCE)
+        )
         self._require(n_met == self._n, "order is no permutation")
         self._require(self._rows("residues") == n_columns, "residues do not fit the block offsets")
         return {
@@ -168,12 +171,12 @@ class SegmentCheck:
         self._require(isinstance(sources, list) and all(map(is_source, sources)), "sources are no list of files")
 
     def _offsets(self, name: str, end: int, least: int) -> Iterator[tuple[int, IntArray]]:
-        """Yield the number of a record, its offset and those of the next `AT_ONCE`; they must ascend to ``end``."""
+        """Yield the number of a record, its offset and those of the next `NUMBERS_AT_ONCE`; they must ascend to ``end``."""
         what = name.partition("_")[0]
         problem = f"{what} offsets do not fit the {what}s"
         before = 0
-        for first in range(0, self._n, AT_ONCE):
-            last = min(first + AT_ONCE, self._n)
+        for first in range(0, self._n, NUMBERS_AT_ONCE):
+            last = min(first + NUMBERS_AT_ONCE, self._n)
             offsets: IntArray = self._stored[name].load(first, last + 1)
             # compared, not subtracted: a difference of two int64 may wrap
             rising = offsets[1:] > offsets[:-1] if least else offsets[1:] >= offsets[:-1]
@@ -210,8 +213,8 @@ class SegmentCheck:
                 continue
             if first + len(offsets) - 1 > begin + len(lengths):
                 begin, lengths = first, self._lengths_at(first)
-            for at in range(int(offsets[0]), int(offsets[-1]), AT_ONCE):
-                until = min(at + AT_ONCE, int(offsets[-1]))
+            for at in range(int(offsets[0]), int(offsets[-1]), NUMBERS_AT_ONCE):
+                until = min(at + NUMBERS_AT_ONCE, int(offsets[-1]))
                 starts = self._stored[f"{name}_starts"].load(at, until).astype(np.int64)
                 ends = self._stored[f"{name}_ends"].load(at, until).astype(np.int64)
                 owners = np.searchsorted(offsets, np.arange(at, until), side="right") - 1

@@ -8,8 +8,16 @@ from typing import Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
-from swsearch.cli.options import AllowDnaOption, MaskName, MemoryOption, OutputOption, QuietOption
+from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.options import (
+    AllowDnaOption,
+    MaskName,
+    MemoryOption,
+    OutputOption,
+    ProgressName,
+    ProgressOption,
+    QuietOption,
+)
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
 from swsearch.output_files import open_output
@@ -35,16 +43,19 @@ def db_build(
     ] = MaskName.none,
     memory: MemoryOption = "512M",
     allow_dna: AllowDnaOption = False,
+    progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
 ) -> None:
     """Build a database from FASTA."""
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
     from swsearch.db import build_database
     from swsearch.db.contents import stored_attributes
 
     begun = time.monotonic()
-    with ProgressBar("building", None, quiet) as bar:
+    with ReadingProgress(display_of(progress.value, quiet), "building") as done:
         budget = parse_size(memory, "memory")
-        build_database(inputs, output, memory=budget, progress=bar.move_to, mask=mask.value, allow_dna=allow_dna)
+        build_database(inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna)
     built = stored_attributes(output)
     _warn_of_empty(built, output)
     if not quiet:
@@ -111,15 +122,18 @@ def db_append(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
     memory: MemoryOption = "512M",
     allow_dna: AllowDnaOption = False,
+    progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
     from swsearch.db import append_database
     from swsearch.db.contents import stored_attributes
 
-    with ProgressBar("appending", None, quiet) as bar:
+    with ReadingProgress(display_of(progress.value, quiet), "appending") as done:
         budget = parse_size(memory, "memory")
-        append_database(database, inputs, memory=budget, progress=bar.move_to, allow_dna=allow_dna)
+        append_database(database, inputs, memory=budget, progress=done.move_to, allow_dna=allow_dna)
     now = stored_attributes(database)
     _warn_of_empty(now, database)
     if not quiet:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
 from swsearch.report import headers
 from swsearch.report.base import BinaryWriter, did_you_mean
+from swsearch.report.portions import aligned_portions, mismatches, portions
 from swsearch.report.provenance import provenance
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -25,13 +29,15 @@ METADATA_KEY = "swsearch"
 """Where the schema's metadata has what `swsearch.report.provenance` says, as JSON."""
 
 
-class Place(NamedTuple):
-    """Where an alignment stands: its query, and the numbers of query, hit and alignment, counted from 0."""
+Values = IntArray | FloatArray | list[str]
+"""A column's part: integers, numbers that are NaN where they are null, or texts."""
 
-    result: SearchResult
+
+class Place(NamedTuple):
+    """What a column is made of: some lines of a result, and their query's number, counted from 0."""
+
+    of: Any
     query: int
-    hit: int
-    hsp: int
 
 
 @dataclass(frozen=True)
@@ -44,55 +50,68 @@ class TypedColumn:
         As in `swsearch.results.SearchResult.to_columns`, where that has it.
     type : str
         Of `pyarrow`.
-    value : callable
-        Gives the value of a row.
+    values : callable
+        Gives the values of a `swsearch.report.portions.Portion`, one per line. One that needs alignments is given
+        an `AlignedPortion`.
     needs_alignment : bool
         Whether it takes the alignment to do so.
     """
 
     name: str
     type: str
-    value: Callable[[Place, Hit, Any], Any]
+    values: Callable[[Place], Values]
     needs_alignment: bool = True
 
 
-def _text(text: str) -> str:
-    return headers.encodable(text)
+def _same(value: int, at: Place) -> IntArray:
+    return np.full(len(at.of), value, dtype=np.int64)
+
+
+def _same_text(text: str, at: Place) -> list[str]:
+    return [headers.encodable(text)] * len(at.of)
+
+
+def _of_hits(values: IntArray, at: Place) -> IntArray:
+    found: IntArray = values[at.of.hit_of_line]
+    return found
+
+
+def _texts_of_hits(texts: list[str], at: Place) -> list[str]:
+    found: list[str] = at.of.of_lines(headers.all_encodable(texts))
+    return found
 
 
 ARROW_COLUMNS: dict[str, TypedColumn] = {
     column.name: column
     for column in (
-        TypedColumn("query_index", "int64", lambda place, hit, hsp: place.query, False),
-        TypedColumn("query_id", "string", lambda place, hit, hsp: _text(hit.query_id), False),
-        TypedColumn(
-            "query_description", "string", lambda place, hit, hsp: _text(place.result.query_description), False
-        ),
-        TypedColumn("query_length", "int64", lambda place, hit, hsp: hit.query_length, False),
-        TypedColumn("hit_index", "int64", lambda place, hit, hsp: place.hit, False),
-        TypedColumn("subject_id", "string", lambda place, hit, hsp: _text(hit.subject_id), False),
-        TypedColumn("subject_description", "string", lambda place, hit, hsp: _text(hit.subject_description), False),
-        TypedColumn("subject_index", "int64", lambda place, hit, hsp: hit.subject_index, False),
-        TypedColumn("subject_length", "int64", lambda place, hit, hsp: hit.subject_length, False),
-        TypedColumn("alignment_index", "int64", lambda place, hit, hsp: place.hsp),
-        TypedColumn("score", "int64", lambda place, hit, hsp: hsp.score, False),
-        TypedColumn("bit_score", "float64", lambda place, hit, hsp: hsp.bit_score, False),
-        TypedColumn("evalue", "float64", lambda place, hit, hsp: hsp.evalue, False),
-        TypedColumn("z_score", "float64", lambda place, hit, hsp: hsp.z_score, False),
-        TypedColumn("evalue_published", "float64", lambda place, hit, hsp: hsp.evalue_published, False),
-        TypedColumn("query_start", "int64", lambda place, hit, hsp: hsp.pair.query_start),
-        TypedColumn("query_end", "int64", lambda place, hit, hsp: hsp.pair.query_end),
-        TypedColumn("subject_start", "int64", lambda place, hit, hsp: hsp.pair.subject_start),
-        TypedColumn("subject_end", "int64", lambda place, hit, hsp: hsp.pair.subject_end),
-        TypedColumn("alignment_length", "int64", lambda place, hit, hsp: hsp.pair.length),
-        TypedColumn("identities", "int64", lambda place, hit, hsp: hsp.pair.identities),
-        TypedColumn("positives", "int64", lambda place, hit, hsp: hsp.pair.positives),
-        TypedColumn("mismatches", "int64", lambda place, hit, hsp: hsp.pair.mismatches),
-        TypedColumn("gaps", "int64", lambda place, hit, hsp: hsp.pair.gaps),
-        TypedColumn("gap_openings", "int64", lambda place, hit, hsp: hsp.pair.gap_openings),
-        TypedColumn("cigar", "string", lambda place, hit, hsp: hsp.pair.cigar_string),
-        TypedColumn("query_row", "string", lambda place, hit, hsp: hsp.pair.query_row()),
-        TypedColumn("subject_row", "string", lambda place, hit, hsp: hsp.pair.subject_row()),
+        TypedColumn("query_index", "int64", lambda at: _same(at.query, at), False),
+        TypedColumn("query_id", "string", lambda at: _same_text(at.of.result.query_id, at), False),
+        TypedColumn("query_description", "string", lambda at: _same_text(at.of.result.query_description, at), False),
+        TypedColumn("query_length", "int64", lambda at: _same(at.of.result.query_length, at), False),
+        TypedColumn("hit_index", "int64", lambda at: at.of.hit_of_line + at.of.first, False),
+        TypedColumn("subject_id", "string", lambda at: _texts_of_hits(at.of.identifiers, at), False),
+        TypedColumn("subject_description", "string", lambda at: _texts_of_hits(at.of.descriptions, at), False),
+        TypedColumn("subject_index", "int64", lambda at: _of_hits(at.of.subjects, at), False),
+        TypedColumn("subject_length", "int64", lambda at: _of_hits(at.of.subject_lengths, at), False),
+        TypedColumn("alignment_index", "int64", lambda at: at.of.places),
+        TypedColumn("score", "int64", lambda at: at.of.scores, False),
+        TypedColumn("bit_score", "float64", lambda at: at.of.numbers.bit_scores, False),
+        TypedColumn("evalue", "float64", lambda at: at.of.numbers.evalues, False),
+        TypedColumn("z_score", "float64", lambda at: at.of.numbers.z_scores, False),
+        TypedColumn("evalue_published", "float64", lambda at: at.of.numbers.evalues_published, False),
+        TypedColumn("query_start", "int64", lambda at: at.of.alignments.query_start),
+        TypedColumn("query_end", "int64", lambda at: at.of.alignments.query_end),
+        TypedColumn("subject_start", "int64", lambda at: at.of.alignments.subject_start),
+        TypedColumn("subject_end", "int64", lambda at: at.of.alignments.subject_end),
+        TypedColumn("alignment_length", "int64", lambda at: at.of.alignments.length),
+        TypedColumn("identities", "int64", lambda at: at.of.alignments.identities),
+        TypedColumn("positives", "int64", lambda at: at.of.alignments.positives),
+        TypedColumn("mismatches", "int64", lambda at: mismatches(at.of.alignments)),
+        TypedColumn("gaps", "int64", lambda at: at.of.alignments.gaps),
+        TypedColumn("gap_openings", "int64", lambda at: at.of.alignments.gap_openings),
+        TypedColumn("cigar", "string", lambda at: at.of.alignments.cigar_strings()),
+        TypedColumn("query_row", "string", lambda at: [top for top, _, _ in at.of.rows]),
+        TypedColumn("subject_row", "string", lambda at: [bottom for _, _, bottom in at.of.rows]),
     )
 }
 """Every column by name."""
@@ -122,7 +141,8 @@ class ArrowWriter(BinaryWriter):
         self._sink = _Counting(stream)
         self._columns = columns or [column for column in ARROW_COLUMNS.values() if column.name not in ASKED_FOR]
         self.needs_alignments = any(column.needs_alignment for column in self._columns)
-        self._rows: list[tuple[Any, ...]] = []
+        self._parts: list[list[Values]] = [[] for _ in self._columns]
+        self._n_rows = 0
         self._queries = 0
         self._schema: pyarrow.Schema = None
         self._file: Any = None
@@ -143,22 +163,19 @@ class ArrowWriter(BinaryWriter):
 
     def write(self, result: SearchResult) -> None:
         """Take the rows of one query, and write a group of rows when it is full."""
-        values = [column.value for column in self._columns]
-        for number, hit in enumerate(result.hits):
-            lines: Iterable[Hsp | Hit] = hit.hsps if self.needs_alignments else (hit,)
-            for place, hsp in enumerate(lines):
-                at = Place(result, self._queries, number, place)
-                self._rows.append(tuple(value(at, hit, hsp) for value in values))
+        for portion in aligned_portions(result) if self.needs_alignments else portions(result):
+            at = Place(portion, self._queries)
+            for column, parts in zip(self._columns, self._parts, strict=True):
+                parts.append(column.values(at))
+            self._n_rows += len(portion)
+            while self._n_rows >= ROWS_TOGETHER:
+                self._write_group(ROWS_TOGETHER)
         self._queries += 1
-        while len(self._rows) >= ROWS_TOGETHER:
-            self._write_group(self._rows[:ROWS_TOGETHER])
-            del self._rows[:ROWS_TOGETHER]
 
     def end(self) -> None:
         """Write the last rows, and what closes the file."""
-        if self._rows:
-            self._write_group(self._rows)
-            self._rows = []
+        if self._n_rows:
+            self._write_group(self._n_rows)
         self._close()
 
     def discard(self) -> None:
@@ -166,13 +183,16 @@ class ArrowWriter(BinaryWriter):
         self._sink.deaf = True
         self._close()
 
-    def _write_group(self, rows: list[tuple[Any, ...]]) -> None:
+    def _write_group(self, rows: int) -> None:
+        """Write the first of the rows that wait."""
         import pyarrow
 
-        arrays = [
-            pyarrow.array(values, field.type)
-            for values, field in zip(zip(*rows, strict=True), self._schema, strict=True)
-        ]
+        arrays = []
+        for parts, field in zip(self._parts, self._schema, strict=True):
+            values = _joined(parts)
+            arrays.append(_array(values[:rows], field.type))
+            parts[:] = [values[rows:]]
+        self._n_rows -= rows
         self._write(pyarrow.record_batch(arrays, schema=self._schema))
 
     def _close(self) -> None:
@@ -211,6 +231,24 @@ class ArrowFileWriter(ArrowWriter):
 
     def _write(self, batch: pyarrow.RecordBatch) -> None:
         self._file.write_batch(batch)
+
+
+def _joined(parts: list[Any]) -> Values:
+    """Return a column of its parts, which are all of a kind."""
+    if isinstance(parts[0], list):
+        return [text for part in parts for text in part]
+    joined: IntArray | FloatArray = np.concatenate(parts)
+    return joined
+
+
+def _array(values: Values, kind: pyarrow.DataType) -> pyarrow.Array:
+    """Return a column as pyarrow has it; NaN is null."""
+    import pyarrow
+
+    if isinstance(values, list) or values.dtype != np.float64:
+        return pyarrow.array(values, kind)
+    missing = np.isnan(values)
+    return pyarrow.array(np.where(missing, 0.0, values), kind, mask=missing)
 
 
 def _choose(names: list[str], outfmt: str) -> list[TypedColumn]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import IO, Any
 
-from swsearch.report import blast_terms, headers
+from swsearch.report import blast_terms, headers, json_text
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
 
@@ -22,7 +22,6 @@ class BlastJsonWriter(Writer):
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)
-        self._encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
         self._run: RunInfo | None = None
         self._queries = 0
 
@@ -36,7 +35,8 @@ class BlastJsonWriter(Writer):
         assert self._run is not None, "begin comes first"
         self._queries += 1
         report = _report(self._run, self._queries, result)
-        self._stream.write((",\n" if self._queries > 1 else "") + self._encode({"report": report}))
+        self._stream.write(",\n" if self._queries > 1 else "")
+        self._stream.writelines(json_text.with_hits({"report": report}, map(_hits, aligned_portions(result))))
 
     def end(self) -> None:
         """Close the list."""
@@ -44,13 +44,14 @@ class BlastJsonWriter(Writer):
 
 
 def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
+    """Describe a query's search, but for its hits."""
     scoring = result.scoring
     statistics = blast_terms.search_statistics(result)._asdict().items()
     search: dict[str, Any] = {
         "query_id": blast_terms.query_name(number),
         "query_title": blast_terms.query_title(result),
         "query_len": result.query_length,
-        "hits": [_hit(place, hit) for place, hit in enumerate(result.hits, 1)],
+        "hits": [],
         "stat": {name.rstrip("_"): value if isinstance(value, int) else _number(value) for name, value in statistics},
     }
     if said := blast_terms.message(result):
@@ -71,36 +72,46 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
     }
 
 
-def _hit(place: int, hit: Hit) -> dict[str, Any]:
-    entries = headers.entries(hit.subject_id, hit.subject_description)
-    return {
-        "num": place,
-        "description": [{"id": name, "accession": name, "title": title} for name, title in entries],
-        "len": int(hit.subject_length),
-        "hsps": [_hsp(number, hsp) for number, hsp in enumerate(hit.hsps, 1)],
+def _hits(portion: AlignedPortion) -> list[str]:
+    """Return the hits of a portion."""
+    numbered = range(portion.first + 1, portion.first + 1 + portion.n_hits)
+    columns = {
+        "num": numbered,
+        "description": [_description(titles) for titles in portion.titles],
+        "len": portion.subject_lengths.tolist(),
+        "hsps": json_text.lists(portion.by_hit(_hsps(portion))),
     }
+    return json_text.objects(columns)
 
 
-def _hsp(number: int, hsp: Hsp) -> dict[str, Any]:
-    pair = hsp.pair
-    query_row, midline, subject_row = pair.rows()
-    return {
-        "num": number,
-        "bit_score": _number(hsp.bit_score),
-        "score": int(hsp.score),
-        "evalue": _number(hsp.evalue),
-        "identity": pair.identities,
-        "positive": pair.positives,
-        "query_from": pair.query_start + 1,
-        "query_to": pair.query_end,
-        "hit_from": pair.subject_start + 1,
-        "hit_to": pair.subject_end,
-        "align_len": pair.length,
-        "gaps": pair.gaps,
-        "qseq": query_row,
-        "hseq": subject_row,
-        "midline": midline,
+def _description(titles: list[str]) -> str:
+    entries = [json_text.strings(entry) for entry in headers.entries_of(titles)]
+    objects = ['{"id":%s,"accession":%s,"title":%s}' % (name, name, title) for name, title in entries]  # noqa: UP031
+    return f"[{','.join(objects)}]"
+
+
+def _hsps(portion: AlignedPortion) -> list[str]:
+    """Return the alignments of a portion."""
+    found, known = portion.alignments, portion.numbers
+    query_rows, middle_lines, subject_rows = zip(*portion.rows, strict=True)
+    columns = {
+        "num": (portion.places + 1).tolist(),
+        "bit_score": list(map(_number_text, known.bit_scores.tolist())),
+        "score": found.score.tolist(),
+        "evalue": list(map(_number_text, known.evalues.tolist())),
+        "identity": found.identities.tolist(),
+        "positive": found.positives.tolist(),
+        "query_from": (found.query_start + 1).tolist(),
+        "query_to": found.query_end.tolist(),
+        "hit_from": (found.subject_start + 1).tolist(),
+        "hit_to": found.subject_end.tolist(),
+        "align_len": found.length.tolist(),
+        "gaps": found.gaps.tolist(),
+        "qseq": json_text.plain(query_rows),
+        "hseq": json_text.plain(subject_rows),
+        "midline": json_text.plain(middle_lines),
     }
+    return json_text.objects(columns)
 
 
 def _number(value: float | None) -> float | int | None:
@@ -109,3 +120,9 @@ def _number(value: float | None) -> float | int | None:
         return None
     rounded = float(f"{value:g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
+
+
+def _number_text(value: float) -> str:
+    """Return what `_number` makes of a number as JSON."""
+    # six digits are printed alike by both, but where a double has fewer, or from where on JSON has an exponent
+    return f"{value:g}" if 1e-300 < abs(value) < 999_999 else json_text.encode(_number(value))

@@ -9,7 +9,8 @@ from html import escape  # xml.sax.saxutils imports all of urllib
 
 from swsearch.report import blast_terms, headers
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
 _HEAD = """<?xml version="1.0"?>
@@ -18,6 +19,9 @@ _HEAD = """<?xml version="1.0"?>
 
 _NEVER = re.compile("[\ufffe\uffff]")
 """What no XML 1.0 document may hold (section 2.2), beside the controls and surrogates that `headers` replaces."""
+
+_UNSAFE = re.compile("[^\x00-\x7f]|[&<>\"']")
+"""What cannot stand as it is; most texts have nothing of it."""
 
 XML_NO_NUMBER = "NaN"
 """What stands for an E-value, threshold or bit score where there is none: XML Schema's word, which every reader of
@@ -55,8 +59,8 @@ class BlastXmlWriter(Writer):
             "<Iteration_hits>",
         ]
         self._put(lines)
-        for place, hit in enumerate(result.hits, 1):
-            self._put(_hit_lines(place, hit))
+        for portion in aligned_portions(result):
+            self._stream.write(_hits(portion))
         numbers = zip(
             ("db-num", "db-len", "hsp-len", "eff-space", "kappa", "lambda", "entropy"),
             blast_terms.search_statistics(result),
@@ -113,60 +117,100 @@ class BlastXmlWriter(Writer):
         self._stream.writelines(line + "\n" for line in lines)
 
 
-def _hit_lines(place: int, hit: Hit) -> list[str]:
-    (_, first), *others = headers.entries(hit.subject_id, hit.subject_description)
-    identifier = headers.identifier(hit.subject_id)
-    merged = [f" >{name} {title}".rstrip() for name, title in others]
+def _hits(portion: AlignedPortion) -> str:
+    """Return the Hit elements of a portion."""
+    names = [_escaped(name) for name in portion.names]
+    titles = [_escaped(_definition(titles)) for titles in portion.titles]
+    hsps = portion.by_hit(_hsps(portion))
+    numbered = range(portion.first + 1, portion.first + 1 + portion.n_hits)
+    columns = zip(numbered, names, titles, portion.subject_lengths.tolist(), hsps, strict=True)
+    return "".join(
+        [
+            f"""<Hit>
+  <Hit_num>{number}</Hit_num>
+  <Hit_id>{name}</Hit_id>
+  <Hit_def>{title}</Hit_def>
+  <Hit_accession>{name}</Hit_accession>
+  <Hit_len>{length}</Hit_len>
+  <Hit_hsps>
+{"".join(elements)}  </Hit_hsps>
+</Hit>
+"""
+            for number, name, title, length, elements in columns
+        ]
+    )
+
+
+def _definition(titles: list[str]) -> str:
+    if len(titles) == 1:
+        return titles[0].partition(" ")[2].strip()
+    (_, first), *others = headers.entries_of(titles)
+    return first + "".join([f" >{name} {title}".rstrip() for name, title in others])
+
+
+def _hsps(portion: AlignedPortion) -> list[str]:
+    """Return the Hsp element of each alignment of a portion."""
+    found, known = portion.alignments, portion.numbers
+    # rows hold letters, gaps and signs alone, none of which XML reserves
+    columns = zip(
+        (portion.places + 1).tolist(),
+        map(_number, known.bit_scores.tolist()),
+        found.score.tolist(),
+        map(_number, known.evalues.tolist()),
+        (found.query_start + 1).tolist(),
+        found.query_end.tolist(),
+        (found.subject_start + 1).tolist(),
+        found.subject_end.tolist(),
+        found.identities.tolist(),
+        found.positives.tolist(),
+        found.gaps.tolist(),
+        found.length.tolist(),
+        portion.rows,
+        strict=True,
+    )
     return [
-        "<Hit>",
-        _element("  ", "Hit_num", place),
-        _element("  ", "Hit_id", identifier),
-        _element("  ", "Hit_def", first + "".join(merged)),
-        _element("  ", "Hit_accession", identifier),
-        _element("  ", "Hit_len", hit.subject_length),
-        "  <Hit_hsps>",
-        *(line for number, hsp in enumerate(hit.hsps, 1) for line in _hsp_lines(number, hsp)),
-        "  </Hit_hsps>",
-        "</Hit>",
-    ]
-
-
-def _hsp_lines(number: int, hsp: Hsp) -> list[str]:
-    pair = hsp.pair
-    query_row, midline, subject_row = pair.rows()
-    values: dict[str, Value] = {
-        "num": number,
-        "bit-score": hsp.bit_score,
-        "score": hsp.score,
-        "evalue": hsp.evalue,
-        "query-from": pair.query_start + 1,
-        "query-to": pair.query_end,
-        "hit-from": pair.subject_start + 1,
-        "hit-to": pair.subject_end,
-        "query-frame": 0,
-        "hit-frame": 0,
-        "identity": pair.identities,
-        "positive": pair.positives,
-        "gaps": pair.gaps,
-        "align-len": pair.length,
-        "qseq": query_row,
-        "hseq": subject_row,
-        "midline": midline,
-    }
-    return ["    <Hsp>", *(_element("      ", f"Hsp_{name}", value) for name, value in values.items()), "    </Hsp>"]
+        f"""    <Hsp>
+      <Hsp_num>{number}</Hsp_num>
+      <Hsp_bit-score>{bits}</Hsp_bit-score>
+      <Hsp_score>{score}</Hsp_score>
+      <Hsp_evalue>{evalue}</Hsp_evalue>
+      <Hsp_query-from>{query_from}</Hsp_query-from>
+      <Hsp_query-to>{query_to}</Hsp_query-to>
+      <Hsp_hit-from>{hit_from}</Hsp_hit-from>
+      <Hsp_hit-to>{hit_to}</Hsp_hit-to>
+      <Hsp_query-frame>0</Hsp_query-frame>
+      <Hsp_hit-frame>0</Hsp_hit-frame>
+      <Hsp_identity>{identity}</Hsp_identity>
+      <Hsp_positive>{positive}</Hsp_positive>
+      <Hsp_gaps>{gaps}</Hsp_gaps>
+      <Hsp_align-len>{length}</Hsp_align-len>
+      <Hsp_qseq>{query_row}</Hsp_qseq>
+      <Hsp_hseq>{subject_row}</Hsp_hseq>
+      <Hsp_midline>{middle}</Hsp_midline>
+    </Hsp>
+"""
+        for (
+            number, bits, score, evalue, query_from, query_to, hit_from, hit_to, identity, positive, gaps, length,
+            (query_row, middle, subject_row),
+        ) in columns
+    ]  # fmt: skip
 
 
 def _element(indent: str, name: str, value: Value) -> str:
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        text = XML_NO_NUMBER
-    elif isinstance(value, float):
-        text = f"{value:g}"
+    if value is None or isinstance(value, float):
+        text = _number(value)
     else:
         text = _escaped(value) if isinstance(value, str) else str(value)
     return f"{indent}<{name}>{text}</{name}>"
 
 
+def _number(value: float | None) -> str:
+    return XML_NO_NUMBER if value is None or not math.isfinite(value) else f"{value:g}"
+
+
 def _escaped(text: str) -> str:
     """Escape a text as blastp does, quotes included, and what is not ASCII besides."""
+    if not _UNSAFE.search(text):
+        return text
     safe = escape(_NEVER.sub("\ufffd", text), quote=False).replace('"', "&quot;").replace("'", "&apos;")
     return safe.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""The columns of tables: for each its name, the name that comment lines give it, and how a hit fills it.
+"""The columns of tables: for each its name, the name that comment lines give it, and how lines fill it.
 
 Names and values are BLAST's, so that whatever reads blastp's tables reads these; ``cigar``, ``subject_index``,
 ``zscore`` and ``evalue_published`` are ours.
@@ -6,122 +6,25 @@ Names and values are BLAST's, so that whatever reads blastp's tables reads these
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
-from swsearch.alignment import PairAlignment, btop_of_rows
+import numpy as np
+
+from swsearch.blocks import IntArray
 from swsearch.errors import OptionError
 from swsearch.report import blast_terms, headers, numbers
 from swsearch.report.base import did_you_mean
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.numbers import first_residues, last_residues, whole
+from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, mismatches, portions
+from swsearch.results import SearchResult
 
 STANDARD = (
     "qaccver", "saccver", "pident", "length", "mismatch", "gapopen",
     "qstart", "qend", "sstart", "send", "evalue", "bitscore",
 )  # fmt: skip
 """What ``std`` stands for, and what a table holds when no columns are asked for."""
-
-
-class Row:
-    """A line of a table as the columns see it: what several columns need is worked out once, what none needs is not.
-
-    Parameters
-    ----------
-    hit : Hit
-        The subject.
-    hsp : Hsp or None
-        The alignment that the line is about; None if no column asks for one.
-    query : tuple of (str, str)
-        The query's identifier and its whole header, fit to print.
-    """
-
-    def __init__(self, hit: Hit, hsp: Hsp | None, query: tuple[str, str]) -> None:
-        self.hit = hit
-        self.scored = hsp or hit
-        self._hsp = hsp
-        self.query_id, self.query_title = query
-
-    @cached_property
-    def subject_id(self) -> str:
-        """The subject's identifier, fit to print."""
-        return headers.identifier(self.hit.subject_id)
-
-    @cached_property
-    def titles(self) -> list[str]:
-        """The subject's titles; several where NCBI merged identical sequences."""
-        return headers.titles(self.hit.subject_id, self.hit.subject_description)
-
-    @cached_property
-    def pair(self) -> PairAlignment:
-        """The alignment."""
-        return self._hsp.pair if self._hsp else self.hit.pair
-
-    @cached_property
-    def length(self) -> int:
-        """Columns of the alignment."""
-        return self.pair.length
-
-    @cached_property
-    def gaps(self) -> int:
-        """Residues opposite a gap."""
-        return self.pair.gaps
-
-    @cached_property
-    def identities(self) -> int:
-        """Identical pairs."""
-        return self.pair.identities
-
-    @cached_property
-    def positives(self) -> int:
-        """Pairs that are identical or score above 0."""
-        return self.pair.positives
-
-    @cached_property
-    def query_row(self) -> str:
-        """The query's aligned part, gaps as ``-``."""
-        return self.pair.query_row()
-
-    @cached_property
-    def subject_row(self) -> str:
-        """The subject's aligned part, gaps as ``-``."""
-        return self.pair.subject_row()
-
-    @cached_property
-    def query_span(self) -> tuple[int, int]:
-        """First and last aligned residue of the query, counted from 1."""
-        return one_based(self.pair.query_start, self.pair.query_end)
-
-    @cached_property
-    def subject_span(self) -> tuple[int, int]:
-        """First and last aligned residue of the subject, counted from 1."""
-        return one_based(self.pair.subject_start, self.pair.subject_end)
-
-    @cached_property
-    def coverage(self) -> int:
-        """Part of the query between the alignment's first and last residue, in per cent."""
-        return numbers.whole_percentage(self.pair.query_end - self.pair.query_start, self.hit.query_length)
-
-    @cached_property
-    def coverage_by_all(self) -> int:
-        """Part of the query that all alignments with the subject cover together, in per cent."""
-        if not self.hit.may_have_several:
-            return self.coverage
-        covered = reached = 0
-        for start, end in sorted((hsp.pair.query_start, hsp.pair.query_end) for hsp in self.hit.hsps):
-            covered += max(end, reached) - max(start, reached)
-            reached = max(end, reached)
-        return numbers.whole_percentage(covered, self.hit.query_length)
-
-    @cached_property
-    def subject_coverage(self) -> int:
-        """Part of the subject between the alignment's first and last residue, in per cent."""
-        return numbers.whole_percentage(self.pair.subject_end - self.pair.subject_start, self.hit.subject_length)
-
-
-def one_based(start: int, end: int) -> tuple[int, int]:
-    """Turn a 0-based half-open range into a 1-based inclusive one; an empty range into 0, 0."""
-    return (start + 1, end) if end > start else (0, 0)
 
 
 @dataclass(frozen=True)
@@ -134,74 +37,136 @@ class Column:
         As the user asks for it.
     field : str
         As blastp's ``# Fields:`` line calls it.
-    text : callable
-        Fills the column of a row.
+    texts : callable
+        Gives what stands in it, one text per line of a portion. One that needs alignments is given an
+        `AlignedPortion`.
     needs_alignment : bool
         Whether it takes the alignment to do so.
     """
 
     name: str
     field: str
-    text: Callable[[Row], str]
+    texts: Callable[[Any], list[str]]
     needs_alignment: bool = True
 
 
+OfHits = Callable[[Portion], list[str]]
+OfLines = Callable[[AlignedPortion], list[str]]
+
+
+def _of_hits(name: str, field: str, texts: OfHits) -> Column:
+    """Return a column that is the same for all alignments of a hit."""
+    return Column(name, field, lambda portion: portion.of_lines(texts(portion)), False)
+
+
+def _of_scores(name: str, field: str, texts: OfHits) -> Column:
+    """Return a column that takes what a search knows of a line without its alignment."""
+    return Column(name, field, texts, False)
+
+
+def _count(name: str, field: str, counts: Callable[[AlignedPortion], IntArray]) -> Column:
+    """Return a column of numbers that are counted of alignments."""
+    return Column(name, field, lambda portion: whole(counts(portion)))
+
+
+def _query_id(portion: Portion) -> list[str]:
+    return [headers.identifier(portion.result.query_id)] * portion.n_hits
+
+
+def _query_title(portion: Portion) -> list[str]:
+    return [blast_terms.query_title(portion.result) or headers.MISSING] * portion.n_hits
+
+
+def _all_subject_ids(portion: Portion) -> list[str]:
+    return [";".join([name for name, _ in headers.entries_of(titles)]) for titles in portion.titles]
+
+
+def _shares(parts: IntArray, wholes: IntArray) -> list[str]:
+    """Return whole percentages."""
+    pairs = zip(parts.tolist(), wholes.tolist(), strict=True)
+    return [str(numbers.whole_percentage(part, whole)) for part, whole in pairs]
+
+
+def _coverages(portion: AlignedPortion) -> list[str]:
+    """Return the parts of the query between each alignment's first and last residue, in per cent."""
+    found = portion.alignments
+    return _shares(found.query_end - found.query_start, np.full(len(portion), portion.result.query_length))
+
+
+def _coverages_by_all(portion: AlignedPortion) -> list[str]:
+    """Return the parts of the query that all alignments of a hit cover together, in per cent."""
+    if portion.is_single:
+        return _coverages(portion)
+    found = portion.alignments
+    spans = list(zip(found.query_start.tolist(), found.query_end.tolist(), strict=True))
+    return portion.of_lines([_covered(each, portion.result.query_length) for each in portion.by_hit(spans)])
+
+
+def _covered(spans: list[tuple[int, int]], length: int) -> str:
+    covered = reached = 0
+    for start, end in sorted(spans):
+        covered += max(end, reached) - max(start, reached)
+        reached = max(end, reached)
+    return str(numbers.whole_percentage(covered, length))
+
+
+def _subject_coverages(portion: AlignedPortion) -> list[str]:
+    found = portion.alignments
+    return _shares(found.subject_end - found.subject_start, portion.subject_lengths[portion.hit_of_line])
+
+
+def _percentages(portion: AlignedPortion, parts: IntArray, decimals: int) -> list[str]:
+    return numbers.percentages(parts, portion.alignments.length, decimals)
+
+
+def _btops(portion: AlignedPortion) -> list[str]:
+    return [btop or headers.MISSING for btop in portion.btops]
+
+
 def _known_columns() -> list[Column]:
-    def query_id(row: Row) -> str:
-        return row.query_id
-
-    def subject_id(row: Row) -> str:
-        return row.subject_id
-
-    def all_subject_ids(row: Row) -> str:
-        return ";".join(headers.identifiers(row.hit.subject_id, row.hit.subject_description))
-
     # blastp sets accessions apart from identifiers only in databases made with -parse_seqids; others, and so ours,
     # have one identifier for all three. Names are blastp's; qtitle and scovhsp are diamond's.
     return [
-        Column("qseqid", "query id", query_id, False),
-        Column("qacc", "query acc.", query_id, False),
-        Column("qaccver", "query acc.ver", query_id, False),
-        Column("sseqid", "subject id", subject_id, False),
-        Column("sacc", "subject acc.", subject_id, False),
-        Column("saccver", "subject acc.ver", subject_id, False),
-        Column("qtitle", "query title", lambda row: row.query_title, False),
-        Column("sallseqid", "subject ids", all_subject_ids, False),
-        Column("sallacc", "subject accs.", all_subject_ids, False),
-        Column("qlen", "query length", lambda row: str(row.hit.query_length), False),
-        Column("slen", "subject length", lambda row: str(row.hit.subject_length), False),
-        Column("stitle", "subject title", lambda row: row.titles[0], False),
-        Column("salltitles", "subject titles", lambda row: "<>".join(row.titles), False),
-        Column("subject_index", "subject index", lambda row: str(row.hit.subject_index), False),
-        Column("score", "score", lambda row: str(row.scored.score), False),
-        Column("bitscore", "bit score", lambda row: numbers.bit_score_text(row.scored.bit_score), False),
-        Column("evalue", "evalue", lambda row: numbers.evalue_table(row.scored.evalue), False),
-        Column("zscore", "z-score", lambda row: numbers.z_score_text(row.scored.z_score), False),
-        Column(
-            "evalue_published",
-            "published evalue",
-            lambda row: numbers.evalue_table(row.scored.evalue_published),
-            False,
+        _of_hits("qseqid", "query id", _query_id),
+        _of_hits("qacc", "query acc.", _query_id),
+        _of_hits("qaccver", "query acc.ver", _query_id),
+        _of_hits("sseqid", "subject id", lambda of: of.names),
+        _of_hits("sacc", "subject acc.", lambda of: of.names),
+        _of_hits("saccver", "subject acc.ver", lambda of: of.names),
+        _of_hits("qtitle", "query title", _query_title),
+        _of_hits("sallseqid", "subject ids", _all_subject_ids),
+        _of_hits("sallacc", "subject accs.", _all_subject_ids),
+        _of_hits("qlen", "query length", lambda of: [str(of.result.query_length)] * of.n_hits),
+        _of_hits("slen", "subject length", lambda of: whole(of.subject_lengths)),
+        _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in of.titles]),
+        _of_hits("salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in of.titles]),
+        _of_hits("subject_index", "subject index", lambda of: whole(of.subjects)),
+        _of_scores("score", "score", lambda of: whole(of.scores)),
+        _of_scores("bitscore", "bit score", lambda of: numbers.bit_score_texts(of.numbers.bit_scores)),
+        _of_scores("evalue", "evalue", lambda of: numbers.evalue_texts(of.numbers.evalues)),
+        _of_scores("zscore", "z-score", lambda of: list(map(numbers.z_score_text, of.numbers.optional[2]))),
+        _of_scores(
+            "evalue_published", "published evalue", lambda of: numbers.evalue_texts(of.numbers.evalues_published)
         ),
-        Column("qstart", "q. start", lambda row: str(row.query_span[0])),
-        Column("qend", "q. end", lambda row: str(row.query_span[1])),
-        Column("sstart", "s. start", lambda row: str(row.subject_span[0])),
-        Column("send", "s. end", lambda row: str(row.subject_span[1])),
-        Column("qseq", "query seq", lambda row: row.query_row or headers.MISSING),
-        Column("sseq", "subject seq", lambda row: row.subject_row or headers.MISSING),
-        Column("length", "alignment length", lambda row: str(row.length)),
-        Column("pident", "% identity", lambda row: numbers.percentage(row.identities, row.length, 3)),
-        Column("nident", "identical", lambda row: str(row.identities)),
-        Column("mismatch", "mismatches", lambda row: str(row.length - row.identities - row.gaps)),
-        Column("positive", "positives", lambda row: str(row.positives)),
-        Column("ppos", "% positives", lambda row: numbers.percentage(row.positives, row.length, 2)),
-        Column("gapopen", "gap opens", lambda row: str(row.pair.gap_openings)),
-        Column("gaps", "gaps", lambda row: str(row.gaps)),
-        Column("btop", "BTOP", lambda row: btop_of_rows(row.query_row, row.subject_row) or headers.MISSING),
-        Column("cigar", "cigar", lambda row: row.pair.cigar_string or headers.MISSING),
-        Column("qcovs", "% query coverage per subject", lambda row: str(row.coverage_by_all)),
-        Column("qcovhsp", "% query coverage per hsp", lambda row: str(row.coverage)),
-        Column("scovhsp", "% subject coverage per hsp", lambda row: str(row.subject_coverage)),
+        _count("qstart", "q. start", lambda of: first_residues(*of.query_spans)),
+        _count("qend", "q. end", lambda of: last_residues(*of.query_spans)),
+        _count("sstart", "s. start", lambda of: first_residues(*of.subject_spans)),
+        _count("send", "s. end", lambda of: last_residues(*of.subject_spans)),
+        Column("qseq", "query seq", lambda of: [top or headers.MISSING for top, _, _ in of.rows]),
+        Column("sseq", "subject seq", lambda of: [bottom or headers.MISSING for _, _, bottom in of.rows]),
+        _count("length", "alignment length", lambda of: of.alignments.length),
+        Column("pident", "% identity", lambda of: _percentages(of, of.alignments.identities, 3)),
+        _count("nident", "identical", lambda of: of.alignments.identities),
+        _count("mismatch", "mismatches", lambda of: mismatches(of.alignments)),
+        _count("positive", "positives", lambda of: of.alignments.positives),
+        Column("ppos", "% positives", lambda of: _percentages(of, of.alignments.positives, 2)),
+        _count("gapopen", "gap opens", lambda of: of.alignments.gap_openings),
+        _count("gaps", "gaps", lambda of: of.alignments.gaps),
+        Column("btop", "BTOP", _btops),
+        Column("cigar", "cigar", lambda of: [cigar or headers.MISSING for cigar in of.alignments.cigar_strings()]),
+        Column("qcovs", "% query coverage per subject", _coverages_by_all),
+        Column("qcovhsp", "% query coverage per hsp", _coverages),
+        Column("scovhsp", "% subject coverage per hsp", _subject_coverages),
     ]
 
 
@@ -248,15 +213,11 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
     return list(chosen.values())
 
 
-def table_rows(result: SearchResult, columns: list[Column]) -> Iterable[list[str]]:
-    """Fill the columns for each alignment of a result, one hit at a time."""
-    query = (
-        headers.identifier(result.query_id),
-        blast_terms.query_title(result) or headers.MISSING,
-    )
-    texts = [column.text for column in columns]
-    for hit in result.hits:
-        # a hit's own alignment is not looked for where no column needs it
-        for hsp in hit.hsps if hit.may_have_several else (None,):
-            row = Row(hit, hsp, query)
-            yield [text(row) for text in texts]
+def table_rows(result: SearchResult, columns: list[Column]) -> Iterator[Iterator[tuple[str, ...]]]:
+    """Fill the columns for each alignment of a result, some thousand lines at a time.
+
+    No alignment is looked for where no column needs it, unless a hit may have several, which are lines of their own.
+    """
+    aligned = result.may_have_several or any(column.needs_alignment for column in columns)
+    for portion in aligned_portions(result) if aligned else portions(result):
+        yield zip(*[column.texts(portion) for column in columns], strict=True)

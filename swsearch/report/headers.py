@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from swsearch.errors import printable
 from swsearch.results import SearchResult
@@ -60,10 +61,44 @@ def statistics_note(result: SearchResult) -> str:
 
 def entries(identifier: str, description: str) -> list[tuple[str, str]]:
     """Return identifier and description of each of the headers that a header was merged from; at least one."""
-    parted = (title.partition(" ") for title in titles(identifier, description))
+    return entries_of(titles(identifier, description))
+
+
+def entries_of(titles: Sequence[str]) -> list[tuple[str, str]]:
+    """Return identifier and description of each title of a subject."""
+    parted = (title.partition(" ") for title in titles)
     return [(first, rest.strip()) for first, _, rest in parted]
 
 
 def identifiers(identifier: str, description: str) -> list[str]:
     """Return the identifiers of the headers that a header was merged from; at least one."""
     return [first for first, _ in entries(identifier, description)]
+
+
+# many at a time: most headers have nothing in them that needs care, and one look at all of them says so
+
+
+def _is_plain(texts: Sequence[str]) -> bool:
+    """Say whether every one of some texts is printed as it is; no title then was merged from several."""
+    together = "".join(texts)
+    return together.isascii() and together.isprintable()
+
+
+def all_encodable(texts: Sequence[str]) -> list[str]:
+    """Return what `encodable` makes of each of many."""
+    return list(texts) if "".join(texts).isascii() else [encodable(text) for text in texts]
+
+
+def printed_identifiers(texts: Sequence[str]) -> list[str]:
+    """Return what `identifier` makes of each of many."""
+    if _is_plain(texts):
+        return [text.strip() or MISSING for text in texts]
+    return [identifier(text) for text in texts]
+
+
+def all_titles(identifiers: Sequence[str], descriptions: Sequence[str]) -> list[list[str]]:
+    """Return what `titles` makes of each of many headers."""
+    if _is_plain(identifiers) and _is_plain(descriptions):
+        whole = zip(identifiers, descriptions, strict=True)
+        return [[f"{identifier} {description}".strip() or MISSING] for identifier, description in whole]
+    return [titles(*header) for header in zip(identifiers, descriptions, strict=True)]

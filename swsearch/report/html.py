@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -20,10 +20,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from swsearch.alphabet import ByteArray
-from swsearch.report import headers, numbers
+from swsearch.report import headers, json_text, numbers
+from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.observed import ScoreDistribution
@@ -77,17 +78,18 @@ class HtmlWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the data of one query."""
-        self._put(_data(f"data-{len(self._index)}", _query_data(result)))
-        best = result.hits[0] if result.hits else None
+        parts = json_text.with_hits(_query_data(result), map(_hit_data, aligned_portions(result)))
+        self._stream.writelines(_data(f"data-{len(self._index)}", parts))
+        hits, names = result.table, result.table.headers.identifiers
         self._index.append(
             {
                 "id": headers.identifier(result.query_id),
                 "title": headers.one_line(result.query_description).strip(),
                 "length": int(result.query_length),
-                "hits": len(result.hits),
-                "best": headers.identifier(best.subject_id) if best else "",
-                "score": int(best.score) if best else None,
-                "evalue": numbers.finite(best.evalue) if best else None,
+                "hits": len(hits),
+                "best": headers.identifier(names[0]) if names else "",
+                "score": int(hits.scores[0]) if names else None,
+                "evalue": numbers.finite(float(hits.numbers.evalues[0])) if names else None,
             }
         )
 
@@ -99,7 +101,8 @@ class HtmlWriter(Writer):
         if run.execution is not None:
             self._put(_definitions("run", "Run", _execution(run)))
         self._put("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
-        self._put(_data("index", {"queries": self._index, **_alphabet(run.scoring)}))
+        index = {"queries": self._index, **_alphabet(run.scoring)}
+        self._stream.writelines(_data("index", [json_text.encode(index)]))
         self._put(f"<script>{_script()}</script>\n</body>\n</html>\n")
 
     def _put(self, text: str) -> None:
@@ -128,72 +131,78 @@ def _text(value: object) -> str:
     return escape(headers.one_line(str(value))).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
-def _data(identifier: str, value: dict[str, Any]) -> str:
-    """Return a block of data that holds nothing that could end it: no ``<``, so no ``</script>`` and no ``<!--``."""
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-    return f'<script type="application/json" id="{identifier}">{text}</script>\n'
+def _data(identifier: str, parts: Iterable[str]) -> Iterator[str]:
+    """Yield a block of JSON that holds nothing that could end it: no ``<``, so no ``</script>`` and no ``<!--``."""
+    yield f'<script type="application/json" id="{identifier}">'
+    for text in parts:
+        yield text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    yield "</script>\n"
 
 
 def _query_data(result: SearchResult) -> dict[str, Any]:
+    """Describe a query, but for its hits."""
     statistics = result.statistics
     note = headers.statistics_note(result)
     if statistics is not None and not note:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
-    query = _letters(result.hits[0].pair.shown[0]) if result.hits else ""
     return {
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
         "length": int(result.query_length),
         "note": headers.one_line(note),
-        "sequence": query,
-        "hits": [_hit_data(hit, query) for hit in result.hits],
+        "sequence": letters_of(result).query,
+        "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
     }
 
 
-def _hit_data(hit: Hit, query: str) -> dict[str, Any]:
-    return {
-        "id": headers.identifier(hit.subject_id),
-        "titles": headers.titles(hit.subject_id, hit.subject_description),
-        "length": int(hit.subject_length),
-        "score": int(hit.score),
-        "bits": numbers.finite(hit.bit_score),
-        "evalue": numbers.finite(hit.evalue),
-        "z": numbers.finite(hit.z_score),
-        "hsps": [_hsp_data(hsp, query) for hsp in hit.hsps],
+def _hit_data(portion: AlignedPortion) -> list[str]:
+    """Return the hits of a portion."""
+    known = portion.hit_numbers
+    bits, evalues = json_text.floats(known.bit_scores), json_text.floats(known.evalues)
+    of_alignments = (bits, evalues) if portion.is_single else None
+    columns: dict[str, Sequence[str | int]] = {
+        "id": json_text.strings(portion.names),
+        "titles": json_text.lists(map(json_text.strings, portion.titles)),
+        "length": portion.subject_lengths.tolist(),
+        "score": portion.hit_scores.tolist(),
+        "bits": bits,
+        "evalue": evalues,
+        "z": json_text.floats(known.z_scores),
+        "hsps": json_text.lists(portion.by_hit(_hsp_data(portion, of_alignments))),
     }
+    return json_text.objects(columns)
 
 
-def _hsp_data(hsp: Hsp, query: str) -> dict[str, Any]:
-    """Return an alignment without what the page can work out: rows and middle line follow from these.
+def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] | None) -> list[str]:
+    """Return alignments without what the page can work out: rows and middle line follow from these.
 
-    Masked residues are in lower case; a page shows them so and scores them as X.
+    Masked residues are in lower case; a page shows them so and scores them as X. Bit scores and E-values are given
+    where they are those of the hits.
     """
-    pair = hsp.pair
-    of_query, of_subject = pair.shown
-    data: dict[str, Any] = {
-        "q": int(pair.query_start),
-        "s": int(pair.subject_start),
-        "cigar": pair.cigar_string,
-        "subject": _letters(of_subject[pair.subject_start : pair.subject_end]),
-        "identities": pair.identities,
-        "positives": pair.positives,
-        "score": int(hsp.score),
-        "bits": numbers.finite(hsp.bit_score),
-        "evalue": numbers.finite(hsp.evalue),
+    found, known = portion.alignments, portion.numbers
+    bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
+    columns: dict[str, Sequence[str | int]] = {
+        "q": found.query_start.tolist(),
+        "s": found.subject_start.tolist(),
+        "cigar": json_text.plain(found.cigar_strings()),
+        "subject": json_text.plain(portion.subject_parts),
+        "identities": found.identities.tolist(),
+        "positives": found.positives.tolist(),
+        "score": found.score.tolist(),
+        "bits": bits,
+        "evalue": evalues,
     }
-    if hsp.evalue_published is not None:
-        data["published"] = numbers.finite(hsp.evalue_published)
-    if (letters := _letters(of_query)) != query:
-        data["query"] = letters
-    return data
-
-
-def _letters(shown: ByteArray) -> str:
-    return shown.tobytes().decode("ascii")
+    absent = {}
+    if not (is_nan := np.isnan(known.evalues_published)).all():
+        columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
+    query, queries = portion.query, portion.queries
+    is_same = np.array([letters == query for letters in queries])
+    if not is_same.all():
+        columns["query"], absent["query"] = json_text.plain(queries), is_same
+    return json_text.objects(columns, absent)
 
 
 def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:

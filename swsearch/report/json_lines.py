@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TextIO
+from collections.abc import Sequence
+from typing import Any
 
-from swsearch.report import headers, numbers
+import numpy as np
+
+from swsearch.report import headers, json_text
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.portions import AlignedPortion, aligned_portions, mismatches
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import FittedStatistics
 
@@ -29,23 +32,22 @@ class JsonLinesWriter(Writer):
     are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        # ASCII, because readers that split lines as Python does would split at U+2028 or U+0085 too.
-        self._encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-
     def begin(self, run: RunInfo) -> None:
         """Write nothing: each line says all of it."""
 
     def write(self, result: SearchResult) -> None:
         """Write the object of one query."""
-        self._stream.write(self._encode(_result_object(result)) + "\n")
+        # ASCII, because readers that split lines as Python does would split at U+2028 or U+0085 too.
+        hits = map(_hits, aligned_portions(result))
+        self._stream.writelines(json_text.with_hits(_result_object(result), hits))
+        self._stream.write("\n")
 
     def end(self) -> None:
         """Write nothing."""
 
 
 def _result_object(result: SearchResult) -> dict[str, Any]:
+    """Describe a query's search, but for its hits."""
     scoring, statistics = result.scoring, result.statistics
     fit: dict[str, Any] = {}
     if isinstance(statistics, FittedStatistics):
@@ -73,46 +75,50 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             **result.asked,
             **fit,
         },
-        "hits": [_hit_object(hit) for hit in result.hits],
+        "hits": [],
     }
 
 
-def _hit_object(hit: Hit) -> dict[str, Any]:
-    best, *further = [_alignment_object(hsp) for hsp in hit.hsps]
-    return {
-        "subject": {
-            "id": headers.encodable(hit.subject_id),
-            "description": headers.encodable(hit.subject_description),
-            "length": int(hit.subject_length),
-            "index": int(hit.subject_index),
-        },
-        **best,
-        **({"further_alignments": further} if hit.may_have_several else {}),
+def _hits(portion: AlignedPortion) -> list[str]:
+    """Return the hits of a portion."""
+    subjects = {
+        "id": json_text.strings(headers.all_encodable(portion.identifiers)),
+        "description": json_text.strings(headers.all_encodable(portion.descriptions)),
+        "length": portion.subject_lengths.tolist(),
+        "index": portion.subjects.tolist(),
     }
+    alignments = portion.by_hit(_alignments(portion))
+    further = [""] * portion.n_hits
+    if portion.result.may_have_several:
+        further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]
+    hits = zip(json_text.objects(subjects), alignments, further, strict=True)
+    return [f'{{"subject":{subject},{best[1:-1]}{others}}}' for subject, (best, *_), others in hits]
 
 
-def _alignment_object(hsp: Hsp) -> dict[str, Any]:
-    pair = hsp.pair
-    length, identities, gaps = pair.length, pair.identities, pair.gaps
-    query_row, midline, subject_row = pair.rows()
-    return {
-        "score": int(hsp.score),
-        "bit_score": numbers.finite(hsp.bit_score),
-        "evalue": numbers.finite(hsp.evalue),
-        **({} if hsp.z_score is None else {"z_score": numbers.finite(hsp.z_score)}),
-        **({} if hsp.evalue_published is None else {"evalue_published": numbers.finite(hsp.evalue_published)}),
-        "query_start": int(pair.query_start),
-        "query_end": int(pair.query_end),
-        "subject_start": int(pair.subject_start),
-        "subject_end": int(pair.subject_end),
-        "alignment_length": int(length),
-        "identities": identities,
-        "positives": pair.positives,
-        "mismatches": int(length - identities - gaps),
-        "gaps": int(gaps),
-        "gap_openings": pair.gap_openings,
-        "cigar": pair.cigar_string,
-        "query_row": query_row,
-        "subject_row": subject_row,
-        "midline": midline,
+def _alignments(portion: AlignedPortion) -> list[str]:
+    """Return the alignments of a portion."""
+    found, known = portion.alignments, portion.numbers
+    query_rows, middle_lines, subject_rows = zip(*portion.rows, strict=True)
+    columns: dict[str, Sequence[str | int]] = {
+        "score": found.score.tolist(),
+        "bit_score": json_text.floats(known.bit_scores),
+        "evalue": json_text.floats(known.evalues),
+        "z_score": json_text.floats(known.z_scores),
+        "evalue_published": json_text.floats(known.evalues_published),
+        "query_start": found.query_start.tolist(),
+        "query_end": found.query_end.tolist(),
+        "subject_start": found.subject_start.tolist(),
+        "subject_end": found.subject_end.tolist(),
+        "alignment_length": found.length.tolist(),
+        "identities": found.identities.tolist(),
+        "positives": found.positives.tolist(),
+        "mismatches": mismatches(found).tolist(),
+        "gaps": found.gaps.tolist(),
+        "gap_openings": found.gap_openings.tolist(),
+        "cigar": json_text.plain(found.cigar_strings()),
+        "query_row": json_text.plain(query_rows),
+        "subject_row": json_text.plain(subject_rows),
+        "midline": json_text.plain(middle_lines),
     }
+    optional = {"z_score": known.z_scores, "evalue_published": known.evalues_published}
+    return json_text.objects(columns, {name: np.isnan(values) for name, values in optional.items()})

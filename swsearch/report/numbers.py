@@ -7,6 +7,11 @@ scores from 7.7 to 1e5.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+import numpy as np
+
+from swsearch.blocks import FloatArray, IntArray
 
 NO_NUMBER = "nan"
 """What stands in a table where there is no E-value or bit score: every reader of floats takes it."""
@@ -68,3 +73,51 @@ def whole_percentage(part: int, whole: int) -> int:
 def finite(value: float | None) -> float | None:
     """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
     return float(value) if value is not None and math.isfinite(value) else None
+
+
+# many at a time, as columns
+
+
+def whole(values: IntArray) -> list[str]:
+    """Return integers, shape (n,), as texts."""
+    return list(map(str, values.tolist()))
+
+
+def first_residues(starts: IntArray, ends: IntArray) -> IntArray:
+    """Return the first residues of ranges, shape (n,), 0-based and half-open, counted from 1; 0 of empty ranges."""
+    return np.where(ends > starts, starts + 1, 0)
+
+
+def last_residues(starts: IntArray, ends: IntArray) -> IntArray:
+    """Return the last residues of ranges, shape (n,), 0-based and half-open, counted from 1; 0 of empty ranges."""
+    return np.where(ends > starts, ends, 0)
+
+
+def evalue_texts(evalues: FloatArray) -> list[str]:
+    """Return E-values, shape (n,), NaN where there is none, as `evalue_table` prints them."""
+    return [f"{value:.2e}" if 1e-180 <= value < 0.0009 else evalue_table(value) for value in evalues.tolist()]
+
+
+def bit_score_texts(bit_scores: FloatArray) -> list[str]:
+    """Return bit scores, shape (n,), NaN where there is none, as `bit_score_text` prints them."""
+    return _by_value(bit_scores.tolist(), bit_score_text)
+
+
+def all_finite(values: FloatArray) -> list[float | None]:
+    """Return numbers, shape (n,), as JSON can hold them: None for NaN and infinity, as `finite` has it."""
+    found: list[float | None] = values.tolist()
+    for place in np.flatnonzero(~np.isfinite(values)).tolist():
+        found[place] = None
+    return found
+
+
+def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
+    """Return percentages, shape (n,), as `percentage` prints them."""
+    shares = np.divide(100.0 * parts, wholes, out=np.zeros(len(parts)), where=wholes != 0).tolist()
+    return [f"{share:.{decimals}f}" for share in shares]
+
+
+def _by_value(values: list[float], text: Callable[[float], str]) -> list[str]:
+    """Return the text of each number; equal numbers, of which hits of a query have many, are formatted once."""
+    known = {value: text(value) for value in set(values)}
+    return [known[value] for value in values]

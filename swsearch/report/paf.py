@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swsearch.report import headers, sam_lines
 from swsearch.report.base import Writer
+from swsearch.report.portions import aligned_portions
 from swsearch.report.sam import score_tags
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
@@ -23,11 +24,13 @@ class PafWriter(Writer):
         """Write the lines of one query."""
         query = headers.identifier(result.query_id)
         rank = "tp:A:P"
-        for hit in result.hits:
-            subject = headers.identifier(hit.subject_id)
-            for hsp in hit.hsps:
-                self._stream.write(sam_lines.paf_line(hsp.pair, query, subject, rank, *score_tags(hsp)))
+        for portion in aligned_portions(result):
+            lines = []
+            names = portion.of_lines(portion.names)
+            for aligned, subject, tags in zip(sam_lines.aligned_of(portion), names, score_tags(portion), strict=True):
+                lines.append(sam_lines.paf_line(aligned, query, subject, rank, *tags))
                 rank = "tp:A:S"
+            self._stream.write("".join(lines))
 
     def end(self) -> None:
         """Write nothing."""

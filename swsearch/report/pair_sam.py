@@ -76,10 +76,11 @@ class PairSamWriter(AlignmentWriter):
         flag = sam_lines.SECONDARY if query is self._last else 0
         self._last = query
         letters = pair.scoring.matrix.alphabet.decode(query.codes)
-        if not sam_lines.has_pairs(pair):
+        aligned = sam_lines.Aligned.of(pair)
+        if not aligned.has_pairs:
             return sam_lines.unmapped_line(query.identifier, flag, letters, f"AS:i:{pair.score}")
         tags = [f"MD:Z:{sam_lines.md_tag(pair)}"] if pair.scoring.matrix.alphabet is DNA else []
-        return sam_lines.mapped_line(pair, query.identifier, subject.identifier, flag, letters, *tags)
+        return sam_lines.mapped_line(aligned, query.identifier, subject.identifier, flag, letters, *tags)
 
 
 class PairPafWriter(AlignmentWriter):
@@ -91,4 +92,5 @@ class PairPafWriter(AlignmentWriter):
 
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """See `AlignmentWriter.show`."""
-        return sam_lines.paf_line(pair, headers.identifier(query.identifier), headers.identifier(subject.identifier))
+        names = (headers.identifier(one.identifier) for one in (query, subject))
+        return sam_lines.paf_line(sam_lines.Aligned.of(pair), *names)

@@ -15,7 +15,8 @@ from typing import IO, Any
 
 from swsearch.report import headers, numbers, sam_lines
 from swsearch.report.base import Writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
 _NOT_IN_REFERENCE = re.compile(r"[^0-9A-Za-z!#$%&+./:;?@^_|~*=-]")
@@ -65,16 +66,21 @@ class SamWriter(Writer):
         assert self._lines is not None, "begin comes first"
         read = _NOT_IN_READ.sub("_", headers.identifier(result.query_id))[:_READ_NAME_LENGTH]
         flag = 0
-        for hit in result.hits:
-            reference = self._reference(hit)
-            for hsp in hit.hsps:
-                pair = hsp.pair
-                letters = "*" if flag else pair.shown[0].tobytes().decode("ascii").upper().replace("*", "X")
-                if sam_lines.has_pairs(pair):
-                    self._lines.write(sam_lines.mapped_line(pair, read, reference, flag, letters, *score_tags(hsp)))
+        for portion in aligned_portions(result):
+            lines = []
+            query = portion.query.upper().replace("*", "X")
+            references = portion.of_lines(self._references_of(portion))
+            for aligned, reference, tags in zip(
+                sam_lines.aligned_of(portion), references, score_tags(portion), strict=True
+            ):
+                letters = "*" if flag else query
+                if aligned.has_pairs:
+                    line = sam_lines.mapped_line(aligned, read, reference, flag, letters, *tags)
                 else:
-                    self._lines.write(sam_lines.unmapped_line(read, flag, letters, f"AS:i:{hsp.score}"))
+                    line = sam_lines.unmapped_line(read, flag, letters, f"AS:i:{aligned.score}")
+                lines.append(line)
                 flag = sam_lines.SECONDARY
+            self._lines.write("".join(lines))
 
     def end(self) -> None:
         """Write the header, and what was kept."""
@@ -91,29 +97,44 @@ class SamWriter(Writer):
         if self._lines is not None:
             self._lines.close()
 
-    def _reference(self, hit: Hit) -> str:
-        name = self._names.get(hit.subject_index)
-        if name is None:
-            name = _NOT_IN_REFERENCE.sub("_", headers.identifier(hit.subject_id))
-            if name[0] in "*=":
-                name = "_" + name[1:]
-            if name in self._taken:
-                name = f"{name}#{hit.subject_index}"
-            while name in self._taken:
-                name += "#"
-            self._names[hit.subject_index] = name
-            self._taken.add(name)
-            if hit.subject_length:  # a reference without residues has no place in SAM, and nothing aligns to it
-                title = headers.one_line(f"{hit.subject_id} {hit.subject_description}").strip()
-                self._references.append(f"@SQ\tSN:{name}\tLN:{hit.subject_length}\tDS:{title or headers.MISSING}\n")
+    def _references_of(self, portion: AlignedPortion) -> list[str]:
+        """Return the names of a portion's subjects, and take note of those that are new."""
+        names = []
+        subjects = portion.subjects.tolist()
+        for row, subject in enumerate(subjects):
+            name = self._names.get(subject)
+            if name is None:
+                name = self._names[subject] = self._new_name(portion.names[row], subject)
+                length = int(portion.subject_lengths[row])
+                if length:  # a reference without residues has no place in SAM, and nothing aligns to it
+                    header = f"{portion.identifiers[row]} {portion.descriptions[row]}"
+                    title = headers.one_line(header).strip() or headers.MISSING
+                    self._references.append(f"@SQ\tSN:{name}\tLN:{length}\tDS:{title}\n")
+            names.append(name)
+        return names
+
+    def _new_name(self, identifier: str, subject: int) -> str:
+        """Return a name that no other subject has."""
+        name = _NOT_IN_REFERENCE.sub("_", identifier)
+        if name[0] in "*=":
+            name = "_" + name[1:]
+        if name in self._taken:
+            name = f"{name}#{subject}"
+        while name in self._taken:
+            name += "#"
+        self._taken.add(name)
         return name
 
 
-def score_tags(hsp: Hsp) -> list[str]:
-    """Return the tags EV, PI and BS; without statistics EV or BS are left out."""
-    identity = numbers.percentage(hsp.pair.identities, hsp.pair.length, 2)
-    return [*_float_tag("EV", hsp.evalue), f"PI:f:{identity}", *_float_tag("BS", hsp.bit_score)]
+def score_tags(portion: AlignedPortion) -> list[list[str]]:
+    """Return the tags EV, PI and BS of each line; without statistics EV or BS are left out."""
+    found, known = portion.alignments, portion.numbers
+    identities = numbers.percentages(found.identities, found.length, 2)
+    columns = zip(known.evalues.tolist(), identities, known.bit_scores.tolist(), strict=True)
+    return [
+        [*_float_tag("EV", evalue), f"PI:f:{identity}", *_float_tag("BS", bits)] for evalue, identity, bits in columns
+    ]
 
 
-def _float_tag(name: str, value: float | None) -> list[str]:
-    return [] if value is None or not math.isfinite(value) else [f"{name}:f:{value:g}"]
+def _float_tag(name: str, value: float) -> list[str]:
+    return [f"{name}:f:{value:g}"] if math.isfinite(value) else []

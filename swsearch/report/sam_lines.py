@@ -11,9 +11,13 @@ is left out for proteins, since Biopython reads only bases in it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from swsearch.alignment import PairAlignment
+from swsearch.report.portions import AlignedPortion
 
 UNMAPPED, SECONDARY = 4, 256
 """Bits of SAM's flag."""
@@ -22,14 +26,67 @@ NO_QUALITY = 255
 """Mapping quality that is not available."""
 
 
-def mapped_line(pair: PairAlignment, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
+class Aligned(NamedTuple):
+    """What a line says of an alignment: as of a `PairAlignment`, and the lengths of both sequences."""
+
+    score: int
+    query_start: int
+    query_end: int
+    subject_start: int
+    subject_end: int
+    length: int
+    identities: int
+    gaps: int
+    cigar: str
+    query_length: int
+    subject_length: int
+
+    @classmethod
+    def of(cls, pair: PairAlignment) -> Aligned:
+        """Return it of an alignment."""
+        return cls(
+            pair.score, pair.query_start, pair.query_end, pair.subject_start, pair.subject_end, pair.length,
+            pair.identities, pair.gaps, pair.cigar_string, len(pair.query), len(pair.subject),
+        )  # fmt: skip
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether any column holds two residues."""
+        return self.length > self.gaps
+
+    @property
+    def differences(self) -> int:
+        """The edit distance of the aligned parts: pairs of unlike letters, and residues opposite a gap."""
+        return self.length - self.identities
+
+
+def aligned_of(portion: AlignedPortion) -> Iterator[Aligned]:
+    """Yield what lines say of a portion's alignments."""
+    found = portion.alignments
+    columns = zip(
+        found.score.tolist(),
+        found.query_start.tolist(),
+        found.query_end.tolist(),
+        found.subject_start.tolist(),
+        found.subject_end.tolist(),
+        found.length.tolist(),
+        found.identities.tolist(),
+        found.gaps.tolist(),
+        found.cigar_strings(),
+        [portion.result.query_length] * len(portion),
+        portion.subject_lengths[portion.hit_of_line].tolist(),
+        strict=True,
+    )
+    return map(Aligned._make, columns)
+
+
+def mapped_line(of: Aligned, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
     """Return the SAM line of a pair with at least one column of two residues; AS and NM are the first of its tags."""
-    after = len(pair.query) - pair.query_end
-    clips = [f"{count}S" if count else "" for count in (pair.query_start, after)]
-    cigar = f"{clips[0]}{pair.cigar_string}{clips[1]}"
-    fields = (read, flag, reference, pair.subject_start + 1, NO_QUALITY, cigar, "*", 0, 0, letters, "*")
-    own = (f"AS:i:{pair.score}", f"NM:i:{differences(pair)}")
-    return "\t".join(map(str, (*fields, *own, *tags))) + "\n"
+    after = of.query_length - of.query_end
+    cigar = f"{f'{of.query_start}S' if of.query_start else ''}{of.cigar}{f'{after}S' if after else ''}"
+    own = f"AS:i:{of.score}", f"NM:i:{of.differences}"
+    place = f"{reference}\t{of.subject_start + 1}\t{NO_QUALITY}\t{cigar}"
+    return "\t".join((f"{read}\t{flag}\t{place}\t*\t0\t0\t{letters}\t*", *own, *tags)) + "\n"
 
 
 def unmapped_line(read: str, flag: int, letters: str, *tags: str) -> str:
@@ -38,27 +95,17 @@ def unmapped_line(read: str, flag: int, letters: str, *tags: str) -> str:
     return "\t".join(map(str, (*fields, *tags))) + "\n"
 
 
-def paf_line(pair: PairAlignment, query: str, subject: str, *tags: str) -> str:
+def paf_line(of: Aligned, query: str, subject: str, *tags: str) -> str:
     """Return a pair's PAF line; ``tags`` stand between NM and cg."""
-    fields: list[str | int]
-    if not has_pairs(pair):
-        fields = [query, len(pair.query), 0, 0, "*", "*", 0, 0, 0, 0, 0, 0, f"AS:i:{pair.score}", *tags]
-    else:
-        fields = [query, len(pair.query), pair.query_start, pair.query_end, "+"]
-        fields += [subject, len(pair.subject), pair.subject_start, pair.subject_end]
-        fields += [pair.identities, pair.length, NO_QUALITY, f"AS:i:{pair.score}", f"NM:i:{differences(pair)}"]
-        fields += [*tags, f"cg:Z:{pair.cigar_string}"]
-    return "\t".join(map(str, fields)) + "\n"
-
-
-def has_pairs(pair: PairAlignment) -> bool:
-    """Say whether any column holds two residues."""
-    return any(op == "M" for _, op in pair.cigar)
-
-
-def differences(pair: PairAlignment) -> int:
-    """Return the edit distance of the aligned parts: pairs of unlike letters, and residues opposite a gap."""
-    return pair.length - pair.identities
+    if not of.has_pairs:
+        nothing = "0\t0\t*\t*\t0\t0\t0\t0\t0\t0"
+        return "\t".join((f"{query}\t{of.query_length}\t{nothing}\tAS:i:{of.score}", *tags)) + "\n"
+    places = (
+        f"{query}\t{of.query_length}\t{of.query_start}\t{of.query_end}\t+\t"
+        f"{subject}\t{of.subject_length}\t{of.subject_start}\t{of.subject_end}"
+    )
+    counts = f"{of.identities}\t{of.length}\t{NO_QUALITY}\tAS:i:{of.score}\tNM:i:{of.differences}"
+    return "\t".join((places, counts, *tags, f"cg:Z:{of.cigar}")) + "\n"
 
 
 def md_tag(pair: PairAlignment) -> str:

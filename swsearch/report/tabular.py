@@ -40,11 +40,8 @@ class TabularWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the hits of one query."""
-        self._stream.writelines(self._lines(result))
-
-    def _lines(self, result: SearchResult) -> Iterator[str]:
-        for row in table_rows(result, self._columns):
-            yield "\t".join(row) + "\n"
+        for rows in table_rows(result, self._columns):
+            self._stream.write("\n".join(map("\t".join, rows)) + "\n")
 
     def end(self) -> None:
         """Write nothing."""
@@ -55,7 +52,9 @@ class CommaSeparatedWriter(TabularWriter):
 
     def write(self, result: SearchResult) -> None:
         """Write the hits of one query."""
-        csv.writer(self._stream, lineterminator="\n").writerows(table_rows(result, self._columns))
+        writer = csv.writer(self._stream, lineterminator="\n")
+        for rows in table_rows(result, self._columns):
+            writer.writerows(rows)
 
 
 class CommentedWriter(TabularWriter):
@@ -91,7 +90,8 @@ class CommentedWriter(TabularWriter):
         if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
             yield f"Fields: {', '.join(column.field for column in self._columns)}"
         # blastp counts lines too
-        yield f"{sum(len(hit.hsps) if hit.may_have_several else 1 for hit in result.hits)} hits found"
+        several = result.may_have_several
+        yield f"{sum(len(hit.hsps) for hit in result.hits) if several else len(result.hits)} hits found"
 
     def end(self) -> None:
         """Write the number of queries."""

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.results.hit import Hit
 from swsearch.results.hit_list import HitList
-from swsearch.results.table import HitTable, HspTable
+from swsearch.results.table import HitTable, HspTable, optional
 from swsearch.run_info import Asked, RunInfo
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from swsearch.statistics.observed import ScoreDistribution
+
+
+_FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
+"""Columns that have no number where there are no such statistics."""
 
 
 @dataclass(frozen=True)
@@ -123,32 +130,43 @@ class SearchResult:
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open."""
+        columns = self._columns()
+        return {
+            name: values
+            if isinstance(values, list)
+            else optional(values.astype(np.float64, copy=False))
+            if name in _FLOATS
+            else values.tolist()
+            for name, values in columns.items()
+        }
+
+    def _columns(self) -> dict[str, list[str] | IntArray | FloatArray]:
+        """Return what `to_columns` does, numbers as arrays: int64, or float64 that is NaN where there is none."""
         hits, hsps = self.table, self.hsps
-        found, rows = hsps.alignments, hsps.hits
+        found, rows, numbers = hsps.alignments, hsps.hits, hsps.numbers
         identifiers, descriptions = hits.headers.identifiers, hits.headers.descriptions
-        bits, evalues, z_scores, published = hsps.numbers.optional
         of_hit = rows.tolist()
         return {
             "query_id": [self.query_id] * len(rows),
             "subject_id": [identifiers[row] for row in of_hit],
             "subject_description": [descriptions[row] for row in of_hit],
-            "subject_index": hits.subjects[rows].tolist(),
-            "query_length": [self.query_length] * len(rows),
-            "subject_length": hits.subject_lengths[rows].tolist(),
-            "score": found.score.tolist(),
-            "bit_score": list(bits),
-            "evalue": list(evalues),
-            "z_score": list(z_scores),
-            "evalue_published": list(published),
-            "query_start": found.query_start.tolist(),
-            "query_end": found.query_end.tolist(),
-            "subject_start": found.subject_start.tolist(),
-            "subject_end": found.subject_end.tolist(),
-            "alignment_length": found.length.tolist(),
-            "identities": found.identities.tolist(),
-            "positives": found.positives.tolist(),
-            "gaps": found.gaps.tolist(),
-            "gap_openings": found.gap_openings.tolist(),
+            "subject_index": hits.subjects[rows],
+            "query_length": np.full(len(rows), self.query_length, dtype=np.int64),
+            "subject_length": hits.subject_lengths[rows],
+            "score": found.score,
+            "bit_score": numbers.bit_scores,
+            "evalue": numbers.evalues,
+            "z_score": numbers.z_scores,
+            "evalue_published": numbers.evalues_published,
+            "query_start": found.query_start,
+            "query_end": found.query_end,
+            "subject_start": found.subject_start,
+            "subject_end": found.subject_end,
+            "alignment_length": found.length,
+            "identities": found.identities,
+            "positives": found.positives,
+            "gaps": found.gaps,
+            "gap_openings": found.gap_openings,
             "cigar": found.cigar_strings(),
         }
 
@@ -156,19 +174,17 @@ class SearchResult:
         """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
         import pandas
 
-        frame = pandas.DataFrame(self.to_columns())
-        return frame.astype(dict.fromkeys(("bit_score", "evalue", "z_score", "evalue_published"), "float64"))
+        return pandas.DataFrame(self._columns())
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the hits as a pyarrow Table, one row per alignment; see `to_columns`."""
         import pyarrow
 
-        integers = pyarrow.int64()
-        types = {
-            "query_id": pyarrow.string(), "subject_id": pyarrow.string(), "subject_description": pyarrow.string(),
-            "bit_score": pyarrow.float64(), "evalue": pyarrow.float64(), "cigar": pyarrow.string(),
-            "z_score": pyarrow.float64(), "evalue_published": pyarrow.float64(),
-        }  # fmt: skip
-        columns = self.to_columns()
-        schema = pyarrow.schema([(name, types.get(name, integers)) for name in columns])
-        return pyarrow.table(columns, schema=schema)
+        def array(name: str, values: list[str] | IntArray | FloatArray) -> pyarrow.Array:
+            if isinstance(values, list):
+                return pyarrow.array(values, pyarrow.string())
+            if name in _FLOATS:
+                return pyarrow.array(values, pyarrow.float64(), mask=np.isnan(values))
+            return pyarrow.array(values, pyarrow.int64())
+
+        return pyarrow.table({name: array(name, values) for name, values in self._columns().items()})

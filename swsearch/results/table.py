@@ -7,14 +7,14 @@ row when somebody asks for one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from swsearch.alignments import AlignmentTable
-from swsearch.alphabet import ByteArray
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.fasta import header_text
 from swsearch.results.hit import Hit, Hsp
@@ -39,7 +39,7 @@ class Numbers:
         return len(self.evalues)
 
     def take(self, rows: slice | IntArray) -> Numbers:
-        """Return those of some rows."""
+        """Return those of some rows, shape (m,)."""
         return Numbers(*(values[rows] for values in self._columns))
 
     @property
@@ -192,9 +192,10 @@ class HspTable:
     def of(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""
         shown = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
+        scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
         return cls(
             np.array([row for row, _ in shown], dtype=np.int64),
-            AlignmentTable.of([hsp.pair for _, hsp in shown]),
+            replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
             Numbers.of([hsp for _, hsp in shown]),
         )
 
@@ -251,11 +252,11 @@ class SubjectCodes:
         masked = [
             np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.masked is None else each.masked for each in parts
         ]
-        letters = [each.codes if each.letters is None else each.letters for each in parts]  # where nothing is masked
+        letters = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in parts]
         return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
 
     def take(self, rows: IntArray) -> SubjectCodes:
-        """Return some in another order."""
+        """Return some, rows of shape (m,), in their order."""
         lengths = np.diff(self.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)

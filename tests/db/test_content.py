@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 
 import swsearch
-from support.db_helpers import LETTERS
+from support.db_helpers import LETTERS, put, wrong
 from support.samples import sample
 from swsearch.alphabet import PAD
-from swsearch.blocks import LANES, block_columns
+from swsearch.blocks import LANES, RunLengths, block_columns
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.build import seal
-from swsearch.db.content import order_problem, residues_problem, runs_problem
+from swsearch.db.content import lengths_problem, residues_problem, runs_problem
 from swsearch.errors import DatabaseDamageError
 
 N = 100
@@ -35,26 +34,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file.write(f">name{number} of many\n{letters[:3]}{letters[3:7].lower()}{letters[7:]}\n")
     build_database(folder / "in.fasta", folder / "sound.h5", mask="lower")
     return folder / "sound.h5"
-
-
-def wrong(sound: Path, path: Path, name: str, change: Callable[[Any], Any]) -> Path:
-    """Change one dataset, and make its checksums and the user block right again."""
-    path.write_bytes(sound.read_bytes())
-    with h5py.File(path, "r+") as file:
-        group = file["segments/0"]
-        values = group[name][()]
-        changed = change(values)
-        group[name][...] = values if changed is None else changed
-        group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
-    seal(path, 2)
-    return path
-
-
-def put(place: Any, value: Any) -> Callable[[Any], None]:
-    def change(values: Any) -> None:
-        values[place] = value
-
-    return change
 
 
 def chunks(database: Database) -> None:
@@ -104,10 +83,10 @@ CASES: dict[str, Case] = {
     "negative length": ("lengths", put(-1, -1), "lengths do not descend", nothing),
     "ascending lengths": ("lengths", lambda v: v[::-1], "lengths do not descend", nothing),
     "one length": ("lengths", put(0, 44), "attribute n_residues", nothing),
-    "order twice": ("order", put(0, 1), "order is no permutation", nothing),
-    "negative order": ("order", put(0, -1), "order is no permutation", nothing),
-    "order beyond": ("order", put(0, 1 << 62), "order is no permutation", nothing),
-    "order among equals": ("order", lambda v: np.concatenate([v[1:2], v[:1], v[2:]]), "not in input order", nothing),
+    "order twice": ("order", put(0, 1), "order is no permutation", chunks),
+    "negative order": ("order", put(0, -1), "order is no permutation", chunks),
+    "order beyond": ("order", put(0, 1 << 62), "order is no permutation", chunks),
+    "order among equals": ("order", lambda v: np.concatenate([v[1:2], v[:1], v[2:]]), "not in input order", chunks),
     "wrapped block offsets": ("block_offsets", put(1, -(1 << 63) + 8), "block offsets do not fit", nothing),
     "shifted block offsets": ("block_offsets", lambda v: v + 8, "block offsets do not fit", nothing),
     "shifted header offsets": ("header_offsets", lambda v: v + 4, "header offsets do not fit", headers),
@@ -239,5 +218,5 @@ def test_runs(seed: int) -> None:
 
 
 def test_no_subjects() -> None:
-    none = np.empty(0, dtype=np.int64)
-    assert order_problem(none.astype(np.int32), none, np.zeros(1, dtype=np.int64)) == "lengths do not descend"
+    none = RunLengths.of(np.empty(0, dtype=np.int32))
+    assert lengths_problem(none, np.zeros(1, dtype=np.int64)) == "lengths do not descend"

@@ -233,6 +233,7 @@ def test_an_empty_result_has_typed_columns(database):
     result = only(swsearch.search("HHHH", database, evalue=1e-50))
     assert len(result.hits) == 0
     assert result.to_pandas()["score"].tolist() == []
+    assert result.to_pandas()["score"].dtype == "int64"
 
 
 def test_align_hits_in_parallel_finds_what_each_hit_would(database):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +26,7 @@ from support.report_cases import (
     make_result,
     report,
 )
+from swsearch.report import blast_json
 from swsearch.results import SearchResult
 
 jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
@@ -153,3 +156,11 @@ def test_keys_and_values_are_blastps(tmp_path: Path) -> None:
             for name in ("db_num", "hsp_len", "eff_space"):
                 statistics[name] = 0
     assert json.dumps(ours, indent=1) == json.dumps(theirs, indent=1)
+
+
+def test_numbers_are_written_as_python_writes_them() -> None:
+    generator = random.Random(5)
+    edges = [0.0, 1.0, -3.0, 999_998.4, 999_999.6, 1e6, 9.9999995e-5, 1e-300, 1.23456e-310, 5e-324, 1e15, 1e16, 1e22]
+    values = [generator.uniform(-9, 9) * 10 ** generator.uniform(-320, 20) for _ in range(3000)]
+    for value in [*edges, *values, *map(round, values), math.nan, math.inf]:
+        assert blast_json._number_text(value) == json.dumps(blast_json._number(value)), value

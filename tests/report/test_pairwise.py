@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import random
 import textwrap
 
 import pytest
 
 from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
+from swsearch.report import pairwise
 from swsearch.scoring import Mode
 
 
@@ -130,3 +132,17 @@ def test_further_alignments_follow_two_blank_lines_as_in_blastps_report() -> Non
     assert text.count("Length=72") == 1
     assert "\nSbjct  62  VKALPDAQF  70\n\n\n Score = 29.4 bits (" in text
     assert "\nQuery  48  LSGAEKAVQVKVKALPDAQF  67\n" in text
+
+
+def test_titles_are_wrapped_as_textwrap_does() -> None:
+    generator = random.Random(3)
+    for _ in range(1000):
+        words = [
+            generator.choice("ab-\u00e9\u3000") * generator.choice((1, 5, 30, 66, 67, 68, 69, 90)) for _ in range(6)
+        ]
+        text = generator.choice((">", " ", "")) + "".join(
+            word + " " * generator.choice((1, 1, 1, 2)) for word in words
+        )
+        text = text[: generator.randint(0, len(text))]
+        expected = textwrap.wrap(text, 68, break_long_words=False, break_on_hyphens=False) or [""]
+        assert pairwise._wrapped(text) == expected, text

@@ -7,13 +7,18 @@ import io
 import random
 from collections.abc import Iterable
 
+import numpy as np
+
 from swsearch.alignment import PairAlignment
+from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
+from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.recurrence import Recurrence
 from swsearch.report import Writer, create_writer
-from swsearch.results import Hit, Hsp, SearchResult
+from swsearch.results import Hit, HitList, HitTable, Hsp, SearchResult
+from swsearch.results.table import SubjectCodes
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
@@ -66,6 +71,26 @@ def second_alignment(hit: Hit) -> list[Hsp]:
     second = dataclasses.replace(end, score=end.rescored())
     bits = None if hit.bit_score is None else hit.bit_score / 4
     return [Hsp(second, second.score, bits, None if hit.evalue is None else 2.5)]
+
+
+def as_columns(result: SearchResult) -> SearchResult:
+    """Return the same result with its hits as columns, as a search gives those that it aligned together."""
+    pairs = [hit.pair for hit in result.hits]
+    codes = pairs[0].query if pairs else np.zeros(result.query_length, dtype=np.uint8)
+    letters = pairs[0].query_letters if pairs else None
+    query = Query(result.query_id, result.query_description, codes, (), letters)
+    further = (lambda row, _: result.hits[row]._further) if result.may_have_several else None
+    hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row], further)
+    empty = np.zeros(0, dtype=np.uint8)
+    masked = np.array([pair.subject_letters is not None for pair in pairs], dtype=np.bool_)
+    subjects = SubjectCodes(
+        np.concatenate([empty, *(pair.subject for pair in pairs)]),
+        np.concatenate([empty, *(pair.shown[1] for pair in pairs)]) if masked.any() else None,
+        np.cumsum([0, *(len(pair.subject) for pair in pairs)]),
+        masked if masked.any() else None,
+    )
+    hits.give(AlignmentTable.of(pairs), subjects)
+    return dataclasses.replace(result, hits=hits)
 
 
 def with_two_alignments(result: SearchResult) -> SearchResult:

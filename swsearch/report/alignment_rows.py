@@ -1,0 +1,135 @@
+"""The letters of a result's alignments: rows of text and aligned parts, for many alignments at a time.
+
+Alignments that were found together have their subjects in one pool, of which the extension makes their rows. Those
+that were found one by one, or of which a hit may have several, are asked one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from swsearch.alignment import PairAlignment
+from swsearch.alignments import AlignmentTable, texts
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+from swsearch.engines.cpu import columns
+from swsearch.engines.pools import PoolLetters, SequencePool
+from swsearch.inputs import Query
+from swsearch.results import HitList, SearchResult
+from swsearch.results.table import SubjectCodes
+from swsearch.scoring import Matrix, Scoring
+
+Rows = tuple[str, str, str]
+"""The query's row, the middle line and the subject's row, as of `PairAlignment.rows`."""
+
+
+class AlignmentLetters(Protocol):
+    """The letters of the alignments that a result reports, in their order."""
+
+    @property
+    def query(self) -> str:
+        """The whole query as it is shown, masked residues in lower case; empty where there is no alignment."""
+
+    def queries(self, some: slice) -> list[str]:
+        """Return the whole query as each alignment shows it."""
+
+    def subject_parts(self, some: slice) -> list[str]:
+        """Return the subjects' aligned parts as they are shown, without gaps."""
+
+    def rows(self, some: slice) -> list[Rows]:
+        """Return the rows of text of each."""
+
+    def btops(self, some: slice) -> list[str]:
+        """Return BLAST's trace-back operations of each."""
+
+
+def letters_of(result: SearchResult) -> AlignmentLetters:
+    """Return the letters of a result's alignments."""
+    hits = result.hits
+    if isinstance(hits, HitList) and not hits.may_have_several:
+        alignments, subjects = hits.alignments, hits.subjects
+        if alignments is not None and subjects is not None:
+            return PooledLetters(hits.query, hits.scoring, alignments, subjects)
+    return SingleLetters([hsp.pair for hit in hits for hsp in hit.hsps])
+
+
+class SingleLetters:
+    """Letters of alignments that were found one by one; see `AlignmentLetters`."""
+
+    def __init__(self, pairs: Sequence[PairAlignment]) -> None:
+        self._pairs = pairs
+
+    @property
+    def query(self) -> str:
+        """See `AlignmentLetters`."""
+        return _text(self._pairs[0].shown[0]) if self._pairs else ""
+
+    def queries(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        return [_text(pair.shown[0]) for pair in self._pairs[some]]
+
+    def subject_parts(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        return [_text(pair.shown[1][pair.subject_start : pair.subject_end]) for pair in self._pairs[some]]
+
+    def rows(self, some: slice) -> list[Rows]:
+        """See `AlignmentLetters`."""
+        return [pair.rows() for pair in self._pairs[some]]
+
+    def btops(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        return [pair.btop() for pair in self._pairs[some]]
+
+
+class PooledLetters:
+    """Letters of the alignments of one query that were found together; see `AlignmentLetters`."""
+
+    def __init__(self, query: Query, scoring: Scoring, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
+        self._query, self._alignments, self._subjects = query, alignments, subjects
+        self._matrix, self._alphabet = scoring.matrix, scoring.matrix.alphabet
+        shown = self._alphabet.decode_table[query.codes] if query.letters is None else query.letters
+        self.query = _text(shown) if len(alignments) else ""
+
+    def queries(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        return [self.query] * len(range(len(self._alignments))[some])
+
+    def subject_parts(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        table, subjects = self._alignments[some], self._subjects
+        begins = subjects.offsets[:-1][some]
+        places = zip((begins + table.subject_start).tolist(), (begins + table.subject_end).tolist(), strict=True)
+        shown = subjects.codes if subjects.letters is None else subjects.letters
+        parts = np.concatenate([np.zeros(0, dtype=np.uint8), *(shown[begin:end] for begin, end in places)])
+        if subjects.letters is None:
+            parts = self._alphabet.decode_table[parts]
+        return texts(parts, np.concatenate([[0], np.cumsum(table.subject_end - table.subject_start)]))
+
+    def rows(self, some: slice) -> list[Rows]:
+        """See `AlignmentLetters`."""
+        query, middle, subject, offsets = columns.rows_of(*self._pools(some), threads=1)
+        return list(zip(texts(query, offsets), texts(middle, offsets), texts(subject, offsets), strict=True))
+
+    def btops(self, some: slice) -> list[str]:
+        """See `AlignmentLetters`."""
+        return columns.btops_of(*self._pools(some), threads=1)
+
+    def _pools(
+        self, some: slice
+    ) -> tuple[AlignmentTable, SequencePool, SequencePool, IntArray, Matrix, PoolLetters | None]:
+        """Return what the extension takes; one thread is enough, since others score meanwhile."""
+        table, subjects, codes = self._alignments[some], self._subjects, self._query.codes
+        numbers = np.arange(len(self._alignments), dtype=np.int64)[some]
+        pairs = np.stack([np.zeros_like(numbers), numbers], axis=1)
+        letters = None
+        if self._query.letters is not None or subjects.letters is not None:
+            letters = self._query.letters, subjects.letters
+        query = codes, np.array([0, len(codes)], dtype=np.int64)
+        return table, query, (subjects.codes, subjects.offsets), pairs, self._matrix, letters
+
+
+def _text(letters: ByteArray) -> str:
+    return letters.tobytes().decode("ascii")
