@@ -18,12 +18,14 @@ from swsearch.db.build import (
     replacement,
 )
 from swsearch.db.contents import SegmentContents, read_contents
+from swsearch.db.disk import DiskWatch
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import BYTES_PER_CHECKSUM
 from swsearch.db.layout import DatasetWriter, Layout, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray
+from swsearch.db.streamed import check_content
 from swsearch.db.verify import verify_source
 from swsearch.errors import OutputError, check_flag
 
@@ -91,14 +93,16 @@ def append_database(
     with (
         output_errors(resolved),
         ExitStack() as held,
-        Spool(resolved.parent, memory) as spool,
+        Spool(resolved.parent) as spool,
         replacement(resolved) as temporary,
     ):
-        read_inputs(spool, names, memory, progress, allow_dna)
+        disk = DiskWatch(resolved, memory, resolved.stat().st_size)
+        read_inputs(spool, names, memory, progress, allow_dna, disk)
         source = _open(resolved)
         held.callback(source.close)  # after the renaming, until which its turn lasts
-        verify_source(source)  # a copy would hide the damage
+        verify_source(source, content=False)  # a copy would hide the damage
         contents = read_contents(source)
+        check_content(source, contents)
         layout = Layout(spool, memory, contents.mask)
         earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
         root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}

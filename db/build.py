@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
+from swsearch.db.disk import DiskWatch
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.format import (
@@ -31,16 +32,17 @@ from swsearch.db.format import (
 )
 from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import FileSink, Layout, Sink
-from swsearch.db.spool import MIB, Spool
+from swsearch.db.numbers import MIB
+from swsearch.db.spool import Spool
 from swsearch.errors import OptionError, OutputError, check_flag
 from swsearch.masking import Mask, check_mask
 from swsearch.output_files import TemporaryFile, umask
 
 BUILD_MEMORY = 512 * MIB
-"""Working memory of a build in bytes, the interpreter (60 MiB) not counted."""
+"""Memory of a build in bytes."""
 
 SMALLEST_MEMORY = 64 * MIB
-"""Least working memory that can be asked for."""
+"""Least memory that can be asked for; the interpreter and what reads the inputs take a little more."""
 
 PathLike = str | os.PathLike[str]
 Inputs = PathLike | Iterable[PathLike]
@@ -90,12 +92,22 @@ def _total_bytes(inputs: list[str]) -> int | None:
 
 
 def read_inputs(
-    spool: Spool, inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False
+    spool: Spool,
+    inputs: list[str],
+    memory: int,
+    progress: ReadProgress | None,
+    allow_dna: bool = False,
+    disk: DiskWatch | None = None,
 ) -> None:
-    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed."""
+    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed.
+
+    Without a watch of the disk the database is one for this process alone, which may go to temporary files.
+    """
     check_flag("allow_dna", allow_dna)
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
+    disk = DiskWatch(None, memory) if disk is None else disk
+    disk.check_before(inputs)
     total = _total_bytes(inputs)
     done = 0
     for name in inputs:
@@ -103,7 +115,9 @@ def read_inputs(
         with Input(name) as source:
             reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
             batches = _reported(reader, source, done, total, progress)
-            spool.add(batches if allow_dna else DnaWatch(source.name).watch(batches))
+            for batch in batches if allow_dna else DnaWatch(source.name).watch(batches):
+                spool.add([batch])
+                disk.check(spool)
             done += source.n_bytes
             spool.sources.append(
                 {
@@ -353,10 +367,11 @@ def build_database(
     inputs : path or iterable of paths
         FASTA files, plain or compressed with gzip, bzip2, xz or zstd; ``-`` is standard input.
     output : path
-        The database; it appears under this name only when it is complete. Temporary files of the size of
-        the inputs' residues and headers stand in its folder while the build runs.
+        The database; it appears under this name only when it is complete. Temporary files stand in its folder while
+        the build runs: with the database that is 2 bytes for each residue and each byte of a header, and 48 for each
+        record.
     memory : int, optional
-        Working memory in bytes, at least 64 MiB, the interpreter's own 60 MiB not counted.
+        Working memory in bytes, at least 64 MiB, whatever the number of records.
     overwrite : bool, optional
         Replace a database that has this name. Other files are never replaced.
     progress : callable, optional
@@ -371,14 +386,14 @@ def build_database(
     SequenceError
         If an input cannot be read, or holds DNA.
     OutputError
-        If the database cannot be written; nothing is left behind.
+        If the database cannot be written, or the disk has not as much room as it takes; nothing is left behind.
     MemoryLimitError
-        If the input needs more than ``memory``.
+        If the 64 longest records need more than ``memory``.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
     check_flag("overwrite", overwrite)
     path = check_output(output, names, overwrite)
-    with output_errors(path), Spool(path.parent, memory) as spool, replacement(path) as temporary:
-        read_inputs(spool, names, memory, progress, allow_dna)
+    with output_errors(path), Spool(path.parent) as spool, replacement(path) as temporary:
+        read_inputs(spool, names, memory, progress, allow_dna, DiskWatch(path, memory))
         fill(temporary, Layout(spool, memory, mask))

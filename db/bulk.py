@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
-from swsearch.db.layout import offsets_of
 from swsearch.db.stored import Segment
 from swsearch.errors import shown
 from swsearch.masking import Mask

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
-from swsearch.blocks import LANES, IntArray, block_columns
+from swsearch.blocks import LANES, IntArray, RunLengths
 from swsearch.db.fasta import split_header
 
 N_LETTERS = len(PROTEIN.letters)
@@ -27,25 +27,13 @@ def ranges(begins: IntArray, counts: IntArray) -> IntArray:
     return whole
 
 
-def order_problem(lengths: npt.NDArray[np.int32], order: IntArray, block_offsets: IntArray) -> str:
-    """Check the numbers that say which subject stands where: shapes (n,), (n,) and (n_blocks + 1,)."""
-    if not len(lengths) or lengths[-1] < 0 or (lengths[1:] > lengths[:-1]).any():
+def lengths_problem(lengths: RunLengths, block_offsets: IntArray) -> str:
+    """Check the numbers that say where the sorted subjects stand; block offsets have the shape (n_blocks + 1,)."""
+    if not len(lengths) or lengths.values[-1] < 0 or not lengths.descend:
         return "lengths do not descend"
-    if order.min() < 0 or order.max() >= len(order) or (np.bincount(order, minlength=len(order)) != 1).any():
-        return "order is no permutation"
-    if not ((lengths[1:] < lengths[:-1]) | (order[1:] > order[:-1])).all():
-        return "equal lengths are not in input order"
-    if block_offsets[0] or (np.diff(block_offsets) != block_columns(lengths)).any():
+    if block_offsets[0] or (np.diff(block_offsets) != lengths.block_columns()).any():
         return "block offsets do not fit the lengths"
     return ""
-
-
-def offsets_problem(offsets: Any, end: int, what: str, least: int = 0) -> str:
-    """Check that offsets, shape (n + 1,), go from 0 to ``end`` in steps of at least ``least``."""
-    fine = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end
-    # compared, not subtracted: a difference of two int64 may wrap
-    fine = fine and bool((offsets[1:] > offsets[:-1]).all() if least else (offsets[1:] >= offsets[:-1]).all())
-    return "" if fine else f"{what} offsets do not fit the {what}s"
 
 
 def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: str, least: int = 0) -> str:

@@ -5,6 +5,7 @@ This is the one gate to a file's structure: nothing else asks HDF5 for an object
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -103,6 +104,21 @@ def read_contents(source: FileSource) -> Contents:
     if not segments:
         raise DatabaseDamageError(source.name, ["there are no segments"])
     return Contents(root.attributes, mask, segments)
+
+
+def stored_attributes(path: str | os.PathLike[str]) -> Attributes:
+    """Return what a database file says of itself, its counts among it; nothing that grows with them is read.
+
+    Raises
+    ------
+    DatabaseError, DatabaseDamageError
+        As for `read_contents`.
+    """
+    source = FileSource(os.fspath(path))
+    try:
+        return read_contents(source).attributes
+    finally:
+        source.close()
 
 
 def _foreign(source: FileSource) -> DatabaseError:

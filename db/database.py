@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.db import bulk
 from swsearch.db.build import (
     BUILD_MEMORY,
@@ -33,6 +33,7 @@ from swsearch.db.build import (
 from swsearch.db.contents import Contents, planned, read_contents
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
+from swsearch.db.identity import identity_of
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.source import FileSource, MemorySource, Source
@@ -79,8 +80,11 @@ class Database:
     """A protein database.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
-    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name, its lengths and
-    its counts; all else raises `DatabaseError`.
+    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name and its counts;
+    all else raises `DatabaseError`.
+
+    It keeps 4 bytes for each subject in memory, from when residues are first read; all else is read when it is asked
+    for.
 
     Parameters
     ----------
@@ -92,17 +96,16 @@ class Database:
 
     def __init__(self, source: Source, contents: Contents) -> None:
         self.name = source.name
+        self._contents = contents
         self._attributes, segments = contents.attributes, load_segments(source, contents)
         self._opened: tuple[Source, list[Segment]] | None = (source, segments)
         self.mask: Mask = contents.mask
         """What searches score as X unless they are told otherwise."""
         self._firsts = [segment.first for segment in self._segments]
         self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
-        self.lengths: npt.NDArray[np.int32] = np.empty(self.n_subjects, dtype=np.int32)
-        for segment in self._segments:
-            self.lengths[segment.first + segment.order] = segment.lengths
-        self.lengths.setflags(write=False)
-        self.n_residues = int(self.lengths.sum(dtype=np.int64))
+        self.length_runs = RunLengths.counted([segment.lengths for segment in self._segments])
+        """How many subjects have each length, the longest first: `RunLengths` of all subjects, sorted."""
+        self.n_residues = self.length_runs.n_residues
         self.residue_bytes = sum(int(segment.block_offsets[-1]) * LANES for segment in self._segments)
         """Bytes of the interleaved residues, padding included."""
 
@@ -185,7 +188,7 @@ class Database:
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
         memory = 1 << 40  # the caller holds the records in memory already
-        with output_errors(Path(tempfile.gettempdir())), Spool(None, memory) as spool:
+        with output_errors(Path(tempfile.gettempdir())), Spool(None) as spool:
             batches = record_batches(records)
             spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
@@ -223,7 +226,7 @@ class Database:
         check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
-        with output_errors(folder), Spool(None, memory) as spool:
+        with output_errors(folder), Spool(None) as spool:
             read_inputs(spool, names, memory, progress, allow_dna)
             layout = Layout(spool, memory, mask)
             if layout.n_bytes <= memory:
@@ -243,6 +246,18 @@ class Database:
         layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
         attributes = root_attributes(layout.mask) | total_attributes([segment.attributes])
         return cls(source, Contents(attributes, layout.mask, [segment]))
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject's length, shape (n_subjects,), int32, in input order; made anew whenever it is asked for.
+
+        A loop over subjects asks once, or for those it needs (`lengths_of`).
+        """
+        lengths = np.empty(self.n_subjects, dtype=np.int32)
+        for segment in self._segments:
+            lengths[segment.first : segment.first + segment.n_subjects] = segment.input_lengths()
+        lengths.setflags(write=False)
+        return lengths
 
     def check_open(self) -> None:
         """Raise `DatabaseError` if the database was closed."""
@@ -450,6 +465,10 @@ class Database:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
         return [source for segment in self._segments for source in segment.sources()]
 
+    def identity(self) -> str:
+        """Return what tells its content from that of others, hexadecimal; name and age do not matter."""
+        return identity_of(self._source, self._contents)
+
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold."""
         on_disk = isinstance(self._source, FileSource) and self._source.path == self.name
@@ -459,18 +478,18 @@ class Database:
             **{name: self._attributes.get(name) for name in names},
             "n_subjects": self.n_subjects,
             "n_residues": self.n_residues,
-            "n_empty": int(np.count_nonzero(self.lengths == 0)),
+            "n_empty": self.n_subjects - self.length_runs.n_filled,
             "mask": self.mask,
             "n_masked": self._n_masked("lower"),
             **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
-            "longest": int(self.lengths.max()),
-            "shortest": int(self.lengths.min()),
+            "longest": int(self.length_runs.values[0]),
+            "shortest": int(self.length_runs.values[-1]),
             "n_segments": len(self._segments),
             "n_bytes": self._source.n_bytes if on_disk else None,
             "segments": [
                 {
                     "n_subjects": segment.n_subjects,
-                    "n_residues": int(segment.lengths.sum(dtype=np.int64)),
+                    "n_residues": segment.lengths.n_residues,
                     "n_blocks": len(segment.block_offsets) - 1,
                     "n_columns": int(segment.block_offsets[-1]),
                     "created": str(segment.attributes.get("created")),

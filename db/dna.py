@@ -155,14 +155,7 @@ def _letters(codes: ByteArray, bounds: IntArray) -> IntArray:
     begins, lengths = bounds[:-1], np.diff(bounds)
     found = np.zeros((3, len(begins)), dtype=np.int64)
     found[0, lengths > 0] = _FOREIGN
-    at = begins[lengths > FIRST_LETTERS]
-    for step in range(FIRST_LETTERS):
-        at = at[_MAY_BE_DNA[codes[at + step]]]
-        if not len(at):
-            break
-    short = (lengths > 0) & (lengths <= FIRST_LETTERS)
-    # of the stretches that begin at one place all but the last are empty
-    left = np.union1d(np.flatnonzero(short), np.searchsorted(begins, at, side="right") - 1)
+    left = _may_be_dna(codes, begins, lengths)
     if not len(left):
         return found
     begins, lengths = begins[left], lengths[left]
@@ -177,6 +170,21 @@ def _letters(codes: ByteArray, bounds: IntArray) -> IntArray:
     found[1, left] = np.add.reduceat((marks & _EACH_BASE) > 0, starts, dtype=np.int64)
     found[2, left] = np.add.reduceat(marks == _CODE, starts, dtype=np.int64)
     return found
+
+
+def _may_be_dna(codes: ByteArray, begins: IntArray, lengths: IntArray) -> IntArray:
+    """Return the places of the stretches, ascending, that are not empty and whose first letters may all be DNA."""
+    left = np.flatnonzero(lengths)
+    whole: list[IntArray] = []  # shorter than the letters that were looked at
+    for step in range(FIRST_LETTERS):
+        left = left[_MAY_BE_DNA[codes[begins[left] + step]]]
+        if not len(left):
+            break
+        ends = lengths[left] == step + 1
+        if ends.any():
+            whole.append(left[ends])
+            left = left[~ends]
+    return np.sort(np.concatenate([*whole, left]))
 
 
 def check_no_dna(source: str, records: Iterable[tuple[str, ByteArray]], remedy: str = "translate it first") -> None:

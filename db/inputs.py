@@ -93,6 +93,17 @@ def _kind(head: bytes) -> str:
     return ""
 
 
+def plain_size(path: str) -> int:
+    """Return the size of a regular file that is not compressed; 0 for everything else, missing files included."""
+    try:
+        if path == "-" or not Path(path).is_file():  # to look into a pipe would take something out of it
+            return 0
+        with Path(path).open("rb") as file:
+            return 0 if _kind(file.read(32)) else file.seek(0, os.SEEK_END)
+    except (OSError, ValueError):
+        return 0
+
+
 def _decoder(kind: str) -> Any:
     if kind == "gzip":
         return _Gzip()

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from itertools import pairwise
-from typing import IO, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, IntArray, block_columns, interleave
+from swsearch.alphabet import PAD, ByteArray
+from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
+from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
-from swsearch.db.spool import MIB, Masks, Spool, pieces, regroup, temporary
-from swsearch.errors import MemoryLimitError
+from swsearch.db.numbers import NUMBERS_AT_ONCE, MIB, RunFile, running_sums
+from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
+from swsearch.db.spool import Spool
 from swsearch.masking import Mask, tantan
 
 WINDOW_COLUMNS = 1 << 15
@@ -110,7 +112,7 @@ class Layout:
     Parameters
     ----------
     spool : Spool
-        All input.
+        All input; nothing can be added any more.
     memory : int
         Budget in bytes.
     mask : {"none", "lower", "tantan"}
@@ -119,30 +121,23 @@ class Layout:
 
     def __init__(self, spool: Spool, memory: int, mask: Mask = "none") -> None:
         self._spool, self.mask = spool, mask
-        lengths, header_lengths, masks = spool.numbers()
-        self.order: IntArray = np.argsort(-lengths, kind="stable")
-        self.lengths: npt.NDArray[np.int32] = lengths[self.order]
-        self.block_offsets: IntArray = offsets_of(block_columns(self.lengths))
-        self._header_lengths, self._masks = header_lengths, masks
+        self._classes = spool.finish()
         self._sources = json.dumps(spool.sources).encode()
-        reserve = len(lengths) * 64 + 48 * MIB
-        self._group_bytes = max((memory - reserve) // 2, 4 * MIB)
-        self._tantan = self._find_low_complexity(lengths) if mask == "tantan" else None
+        self._group_bytes = max((memory - 48 * MIB) // 2, 4 * MIB)
+        self._groups: Groups | None = None
+        self._tantan = self._find_low_complexity() if mask == "tantan" else None
 
-    def _find_low_complexity(self, lengths: npt.NDArray[np.int32]) -> Masks:
+    def _find_low_complexity(self) -> RunFile:
         """Mask by tantan, in input order."""
         find = tantan()
-        runs: list[IntArray] = []
-        counts: list[int] = []
-        for begin, end, data in pieces(self._spool.codes, 0, lengths.astype(np.int64), self._piece_bytes):
-            ends = np.cumsum(lengths[begin:end], dtype=np.int64)[:-1]
-            for codes in np.split(data, ends):
-                found = find(codes)
-                counts.append(len(found))
-                if found:
-                    runs.append(np.array(found, dtype=np.int32))
-        both = np.concatenate([np.empty((0, 2), dtype=np.int32), *runs])
-        return Masks(offsets_of(np.array(counts, dtype=np.int64)), both[:, 0].copy(), both[:, 1].copy())
+        runs: RunFile = self._spool.hold(RunFile(self._spool.folder))
+        for piece in pieces(self._spool.codes, self._spool.lengths, self._piece_bytes):
+            ends = np.cumsum(piece.lengths, dtype=np.int64)[:-1]
+            found = [find(codes) for codes in np.split(piece.residues, ends)]
+            both = np.array([run for of_one in found for run in of_one], dtype=np.int64).reshape(-1, 2)
+            owners = np.repeat(np.arange(len(found)) + piece.first, [len(of_one) for of_one in found])
+            runs.add(owners, both[:, 0], both[:, 1])
+        return runs
 
     @property
     def n_bytes(self) -> int:
@@ -152,59 +147,55 @@ class Layout:
     @property
     def counts(self) -> dict[str, int]:
         """Attributes of the segment."""
-        low = {} if self._tantan is None else {"n_tantan": _n_masked(self._tantan)}
+        low = {} if self._tantan is None else {"n_tantan": self._tantan.n_masked}
         return {
-            "n_subjects": len(self.lengths),
-            "n_residues": int(self.lengths.sum(dtype=np.int64)),
-            "n_empty": int(np.count_nonzero(self.lengths == 0)),
-            "n_masked": _n_masked(self._masks),
+            "n_subjects": self._classes.n_subjects,
+            "n_residues": self._classes.n_residues,
+            "n_empty": self._classes.n_empty,
+            "n_masked": self._spool.masks.n_masked,
             **low,
-            "n_columns": int(self.block_offsets[-1]),
-            "n_blocks": len(self.block_offsets) - 1,
-            "longest": int(self.lengths[0]),
+            "n_columns": self._classes.n_columns,
+            "n_blocks": self._classes.n_blocks,
+            "longest": int(self._classes.values[0]),
         }
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every dataset of the segment."""
-        n = len(self.lengths)
+        n = self._classes.n_subjects
         low: dict[str, tuple[int, ...]] = {}
         if self._tantan is not None:
-            runs = (len(self._tantan.starts),)
+            runs = (len(self._tantan),)
             low = {"tantan_offsets": (n + 1,), "tantan_starts": runs, "tantan_ends": runs}
         return {
-            "residues": (int(self.block_offsets[-1]), LANES),
-            "block_offsets": (len(self.block_offsets),),
+            "residues": (self._classes.n_columns, LANES),
+            "block_offsets": (self._classes.n_blocks + 1,),
             "lengths": (n,),
             "order": (n,),
-            "headers": (int(self._header_lengths.sum(dtype=np.int64)),),
+            "headers": (self._spool.n_header_bytes,),
             "header_offsets": (n + 1,),
             "mask_offsets": (n + 1,),
-            "mask_starts": (len(self._masks.starts),),
-            "mask_ends": (len(self._masks.ends),),
+            "mask_starts": (len(self._spool.masks),),
+            "mask_ends": (len(self._spool.masks),),
             "sources": (len(self._sources),),
             **low,
         }
 
     def write(self, sink: Sink) -> None:
         """Write every dataset and its checksums."""
-        arrays: dict[str, Any] = {
-            "block_offsets": self.block_offsets,
-            "lengths": self.lengths,
-            "order": self.order,
-            "header_offsets": offsets_of(self._header_lengths),
-            "mask_offsets": self._masks.offsets,
-            "mask_starts": self._masks.starts,
-            "mask_ends": self._masks.ends,
+        n = self._classes.n_subjects
+        numbers: dict[str, Iterator[Any]] = {
+            "block_offsets": running_sums(_columns(self._classes)),
+            "lengths": _lengths(self._classes),
+            "header_offsets": running_sums(self._spool.header_lengths.pieces()),
         }
-        if self._tantan is not None:
-            arrays |= {
-                "tantan_offsets": self._tantan.offsets,
-                "tantan_starts": self._tantan.starts,
-                "tantan_ends": self._tantan.ends,
-            }
-        for name in list(arrays):
+        for name, runs in (("mask", self._spool.masks), ("tantan", self._tantan)):
+            if runs is not None:
+                numbers[f"{name}_offsets"] = running_sums(runs.counts(n))
+                numbers[f"{name}_starts"], numbers[f"{name}_ends"] = runs.starts.pieces(), runs.ends.pieces()
+        for name, parts in numbers.items():
             writer = DatasetWriter(sink, name)
-            writer.write(arrays.pop(name).astype(DATASET_TYPES[name], copy=False))
+            for part in parts:
+                writer.write(part.astype(DATASET_TYPES[name], copy=False))
             writer.close()
         for name in ("headers", "sources"):
             writer = DatasetWriter(sink, name)
@@ -215,106 +206,97 @@ class Layout:
                 while piece := self._spool.headers.read(MIB):
                     writer.write(piece)
             writer.close()
-        writer = DatasetWriter(sink, "residues")
-        self._write_residues(writer)
-        writer.close()
+        residues, order = DatasetWriter(sink, "residues"), DatasetWriter(sink, "order")
+        for group in self._each_group():
+            chosen = sorted_places(group.lengths)
+            for first in range(0, len(chosen), NUMBERS_AT_ONCE):
+                places = group.places[chosen[first : first + NUMBERS_AT_ONCE]]
+                order.write(places.astype(DATASET_TYPES["order"], copy=False))
+            _write_blocks(group, chosen, residues)
+            del group, chosen  # before the next is read
+        residues.close()
+        order.close()
 
-    def _groups(self) -> list[int]:
-        """Cut the blocks into groups whose residues fit the budget: first block of each, and the end."""
-        n_blocks = len(self.block_offsets) - 1
-        ends = offsets_of(self.lengths)[np.minimum(np.arange(1, n_blocks + 1) * LANES, len(self.lengths))]
-        bounds, done = [0], 0
-        while bounds[-1] < n_blocks:
-            last = int(np.searchsorted(ends, done + self._group_bytes, side="right"))
-            if last <= bounds[-1]:
-                need = (int(ends[bounds[-1]]) - done) * 2 + len(self.lengths) * 64 + 50 * MIB
-                raise MemoryLimitError(
-                    f"memory: the {LANES} longest records have {int(ends[bounds[-1]]) - done:,} residues"
-                    f" together; allow at least {-(-need // MIB)} MiB"
-                )
-            bounds.append(last)
-            done = int(ends[last - 1])
-        return bounds
-
-    def _write_residues(self, writer: DatasetWriter) -> None:
-        bounds = self._groups()
-        if len(bounds) == 2:
-            self._write_group(self._spool.codes, 0, 0, bounds[1], writer)
-            return
-        groups = np.empty(len(self.order), dtype=np.int32)
-        for group, (first, last) in enumerate(pairwise(bounds)):
-            groups[self.order[first * LANES : last * LANES]] = group
-        lengths = np.empty(len(self.order), dtype=np.int64)
-        lengths[self.order] = self.lengths
-        with temporary(self._spool.folder) as grouped:
-            regroup(self._spool.codes, lengths, groups, grouped, self._piece_bytes)
-            del groups, lengths
-            at = 0
-            for first, last in pairwise(bounds):
-                at += self._write_group(grouped, at, first, last, writer)
+    def _each_group(self) -> Iterator[SubjectGroup]:
+        """Read the subjects, as many at a time as fit the budget."""
+        spool, classes = self._spool, self._classes
+        spare = min(int(classes.values[0]) + COLUMN_MULTIPLE, WINDOW_COLUMNS)  # what is read at once from any place
+        if self._groups is None:
+            bounds = group_bounds(classes, self._group_bytes)
+            if len(bounds) == 2:
+                yield whole_group(spool.codes, spool.lengths, classes.n_residues, spare)
+                return
+            self._groups = spool.hold(Groups(spool.folder, classes, bounds, self._piece_bytes))
+            self._groups.fill(spool.codes, spool.lengths)
+            spool.codes.close()  # the disk has room for two of them, not for three
+            spool.lengths.close()
+        for number in range(len(self._groups)):
+            yield self._groups.read(number, spare)
 
     @property
     def _piece_bytes(self) -> int:
-        return min(8 * MIB, self._group_bytes)
-
-    def _write_group(self, file: IO[bytes], at: int, first: int, last: int, writer: DatasetWriter) -> int:
-        """Interleave and write blocks whose subjects stand in input order at ``at`` in a file."""
-        subjects = slice(first * LANES, last * LANES)
-        sorted_lengths = self.lengths[subjects].astype(np.int64)
-        by_input = np.argsort(self.order[subjects], kind="stable")
-        places = offsets_of(sorted_lengths)
-        residues = np.empty(int(places[-1]), dtype=np.uint8)
-        target = residues.data
-        lengths = sorted_lengths[by_input]
-        targets = places[by_input]
-        for begin, end, data in pieces(file, at, lengths, self._piece_bytes):
-            view, start = data.data, 0
-            # one copy per subject: 0.16 us, where numpy's index arrays would take 5 ns a residue
-            for n, to in zip(lengths[begin:end].tolist(), targets[begin:end].tolist(), strict=True):
-                target[to : to + n] = view[start : start + n]
-                start += n
-        done = first
-        while done < last:  # as many blocks as fit a window, or one that is longer
-            limit = int(self.block_offsets[done]) + WINDOW_COLUMNS
-            after = min(int(np.searchsorted(self.block_offsets, limit, side="right")) - 1, last)
-            if after <= done:
-                after = done + 1
-                self._write_long_block(residues, places[(done - first) * LANES :], done, writer)
-            else:
-                self._write_blocks(residues, places[(done - first) * LANES :], range(done, after), writer)
-            done = after
-        return int(places[-1])
-
-    def _write_blocks(self, residues: ByteArray, places: IntArray, blocks: range, writer: DatasetWriter) -> None:
-        """Interleave and write blocks whose subjects begin at ``places`` in ``residues``."""
-        columns = self.block_offsets[blocks.start : blocks.stop + 1] - self.block_offsets[blocks.start]
-        out = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
-        for index, (top, bottom) in enumerate(zip(columns[:-1].tolist(), columns[1:].tolist(), strict=True)):
-            ends = places[index * LANES : (index + 1) * LANES + 1]
-            interleave(residues[ends[0] : ends[-1]], np.diff(ends), out[top:bottom])
-        writer.write(out)
-
-    def _write_long_block(self, residues: ByteArray, places: IntArray, block: int, writer: DatasetWriter) -> None:
-        """Interleave and write one block, a window of columns at a time."""
-        ends = places[: LANES + 1]
-        lengths, starts = np.diff(ends), ends[:-1].tolist()
-        n_columns = int(self.block_offsets[block + 1] - self.block_offsets[block])
-        for column in range(0, n_columns, WINDOW_COLUMNS):
-            out = np.empty((min(WINDOW_COLUMNS, n_columns - column), LANES), dtype=np.uint8)
-            inside = np.clip(lengths - column, 0, len(out))
-            runs = zip(starts, inside.tolist(), strict=True)
-            parts = [residues[at + column : at + column + n] for at, n in runs]
-            interleave(np.concatenate(parts), inside, out)
-            writer.write(out)
+        return min(8 * MIB, self._group_bytes // 4)
 
 
-def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
-    """Turn lengths, shape (n,), into offsets, shape (n + 1,), int64: 0, then the running sum."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+def _lengths(classes: LengthClasses) -> Iterator[IntArray]:
+    """Yield the lengths of all subjects in their order."""
+    for first in range(0, classes.n_subjects, NUMBERS_AT_ONCE):
+        yield classes.lengths(np.arange(first, min(first + NUMBERS_AT_ONCE, classes.n_subjects)))
 
 
-def _n_masked(masks: Masks) -> int:
-    """Count the residues of masked runs."""
-    return int((masks.ends.astype(np.int64) - masks.starts).sum())
+def _whole_columns(longest: npt.NDArray[np.integer]) -> IntArray:
+    """Turn the lengths of the longest subjects of blocks into the blocks' numbers of columns."""
+    columns: IntArray = -(-longest.astype(np.int64) // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+    return columns
+
+
+def _columns(classes: LengthClasses) -> Iterator[IntArray]:
+    """Yield the numbers of columns of all blocks."""
+    for first in range(0, classes.n_subjects, NUMBERS_AT_ONCE * LANES):
+        longest = classes.lengths(np.arange(first, min(first + NUMBERS_AT_ONCE * LANES, classes.n_subjects), LANES))
+        yield _whole_columns(longest)
+
+
+def _write_blocks(group: SubjectGroup, chosen: IntArray, writer: DatasetWriter) -> None:
+    """Interleave and write the blocks of a group whose subjects come in the order ``chosen``."""
+    starts = np.cumsum(group.lengths, dtype=np.int64)
+    starts -= group.lengths
+    columns = _whole_columns(group.lengths[chosen[::LANES]])
+    firsts = np.flatnonzero(np.diff(columns, prepend=-1))
+    # blocks of as many columns are one array
+    for first, last in zip(firsts.tolist(), [*firsts[1:].tolist(), len(columns)], strict=True):
+        n_columns = int(columns[first])
+        step = max(WINDOW_COLUMNS // max(n_columns, 1), 1)
+        for block in range(first, last, step):
+            lanes = chosen[block * LANES : min(block + step, last) * LANES]
+            begins, lengths = starts[lanes], group.lengths[lanes].astype(np.int64)
+            for column in range(0, n_columns, WINDOW_COLUMNS):
+                width = min(WINDOW_COLUMNS, n_columns - column)
+                writer.write(_interleaved(group.residues, begins + column, lengths - column, width))
+
+
+def _interleaved(residues: ByteArray, starts: IntArray, lengths: IntArray, width: int) -> ByteArray:
+    """Interleave so many columns of blocks.
+
+    Parameters
+    ----------
+    residues : ndarray, shape (n,), uint8
+        Codes.
+    starts, lengths : ndarray, shape (n_subjects,), int64
+        Where each subject goes on in ``residues``, and how many residues it has from there; none if negative.
+    width : int
+        Columns.
+
+    Returns
+    -------
+    ndarray, shape (n_blocks, width, 64), uint8
+    """
+    n_blocks = -(-len(starts) // LANES)
+    # what stands after a subject's end does not matter: it is replaced by padding
+    rows = rows_at(residues, np.minimum(starts, len(residues) - width), width)
+    shortest = max(int(lengths.min()), 0)
+    rows[:, shortest:][np.arange(shortest, width) >= lengths[:, None]] = PAD
+    if len(rows) < n_blocks * LANES:
+        missing = np.full((n_blocks * LANES - len(rows), width), PAD, dtype=np.uint8)
+        rows = np.concatenate([rows, missing])
+    return np.ascontiguousarray(rows.reshape(n_blocks, LANES, width).transpose(0, 2, 1))

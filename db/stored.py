@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
+from swsearch.db.classes import offsets_of
 from swsearch.db.content import (
     N_LETTERS,
     header_problem,
     headers_problem,
-    offsets_problem,
-    order_problem,
+    lengths_problem,
     ranges,
     residues_problem,
     runs_problem,
@@ -26,9 +27,8 @@ from swsearch.db.content import (
 )
 from swsearch.db.contents import SegmentContents
 from swsearch.db.fasta import header_text, split_header
-from swsearch.db.layout import offsets_of
 from swsearch.db.source import Source
-from swsearch.db.stored_array import StoredArray
+from swsearch.db.stored_array import STEP, StoredArray
 from swsearch.errors import DatabaseDamageError
 from swsearch.masking import MASKED, Mask
 
@@ -37,6 +37,20 @@ RUNS = {"lower": "mask", "tantan": "tantan"}
 
 MASK_COUNTS = {"lower": "n_masked", "tantan": "n_tantan"}
 """The attributes that say how many residues each mask covers."""
+
+HEADER = "header"
+"""How the name of the headers' offsets begins."""
+
+OFFSETS_AT_ONCE = STEP // 8
+"""Offsets that are read for one subject, and kept until others are: subjects are often read in the input's order."""
+
+_NONE_NEAR = 0, np.empty(0, dtype=np.int64)
+
+HEADERS_AT_ONCE, HEADER_BYTES_AT_ONCE = 1 << 16, 8 << 20
+"""Headers that are read at a time where all are, and their bytes."""
+
+INDEXED_SUBJECTS = 4 << 20
+"""Subjects whose identifiers are indexed at a time, in 8 bytes each; the index of a segment of no more is kept."""
 
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
@@ -65,12 +79,16 @@ class Segment:
         self.n_subjects = self.stored["lengths"].shape[0]
         if problem := self._misfit():  # before anything is loaded
             raise self._wrong(problem)
-        self.lengths: npt.NDArray[np.int32] = self.stored["lengths"].all()
-        self.order: IntArray = self.stored["order"].all()
+        self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
+        """Of the sorted subjects."""
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
-        self._lazy: dict[str, npt.NDArray[Any]] = {}
+        self._ranks: npt.NDArray[Any] | None = None
+        self._index: tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None = None
+        self._n_masked: dict[Mask, int] = {}
+        self._near: dict[str, tuple[int, IntArray]] = {}
+        self._lock = threading.Lock()
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
-        if problem := order_problem(self.lengths, self.order, self.block_offsets):
+        if problem := lengths_problem(self.lengths, self.block_offsets):
             raise self._wrong(problem)
         if self.stored["residues"].shape[0] != self.block_offsets[-1]:
             raise self._wrong("residues do not fit the block offsets")
@@ -92,11 +110,11 @@ class Segment:
         """Return what the attributes must say of the lengths."""
         return {
             "n_subjects": self.n_subjects,
-            "n_residues": int(self.lengths.sum(dtype=np.int64)),
-            "n_empty": int(np.count_nonzero(self.lengths == 0)),
+            "n_residues": self.lengths.n_residues,
+            "n_empty": self.n_subjects - self.lengths.n_filled,
             "n_columns": int(self.block_offsets[-1]),
             "n_blocks": len(self.block_offsets) - 1,
-            "longest": int(self.lengths[0]),
+            "longest": self.lengths.longest,
         }
 
     def _wrong(self, problem: str) -> DatabaseDamageError:
@@ -104,70 +122,68 @@ class Segment:
         return DatabaseDamageError(self.source.name, [f"{self.name}: {problem}"])
 
     @property
-    def input_lengths(self) -> npt.NDArray[np.int32]:
-        """Lengths in input order, shape (n_subjects,)."""
-        lengths = np.empty(self.n_subjects, dtype=np.int32)
-        lengths[self.order] = self.lengths
-        return lengths
+    def ranks(self) -> npt.NDArray[Any]:
+        """The sorted place of each subject, shape (n_subjects,), in input order.
 
-    def lazy(self, name: str) -> npt.NDArray[Any]:
-        """Return a dataset that is loaded whole at its first use; shape and type are the dataset's.
-
-        Or ``ranks``, shape (n_subjects,), int64: the inverse of the order.
+        Made when first asked for, of type uint32 where that is enough; it is all that is kept for each subject.
         """
-        if name not in self._lazy:
-            if name == "ranks":
-                ranks = np.empty(self.n_subjects, dtype=np.int64)
-                ranks[self.order] = np.arange(self.n_subjects)
-                self._lazy[name] = ranks
-            else:
-                self._lazy[name] = self._checked(name, self.stored[name].all())
-        return self._lazy[name]
+        with self._lock:
+            if self._ranks is None:
+                self._ranks = self._found_ranks()
+            return self._ranks
 
-    def _checked(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what was loaded if it makes sense; runs make it once their starts were loaded before their ends."""
-        what, _, part = name.partition("_")
-        problem = ""
-        if part == "offsets":
-            end = self.stored["headers" if what == "header" else f"{what}_starts"].shape[0]
-            problem = offsets_problem(values, end, what, least=1 if what == "header" else 0)
-        elif part == "ends":
-            problem = runs_problem(
-                self.lazy(f"{what}_offsets"), self.lazy(f"{what}_starts"), values, self.input_lengths
-            )
+    def _found_ranks(self) -> npt.NDArray[Any]:
+        """Invert the order, and check it."""
+        n = self.n_subjects
+        nowhere = np.iinfo(np.uint32 if n < np.iinfo(np.uint32).max else np.int64).max
+        ranks = np.full(n, nowhere, dtype=np.uint32 if n < np.iinfo(np.uint32).max else np.int64)
+        problem, before = "", -1
+        for start, order in self.stored["order"].parts():
+            if order.min() < 0 or order.max() >= n:
+                raise self._wrong("order is no permutation")
+            ranks[order] = np.arange(start, start + len(order), dtype=ranks.dtype)
+            falls = np.flatnonzero(order[1:] <= order[:-1]) + (start + 1)
+            falls = np.append(falls, start) if order[0] <= before else falls
+            # where the order falls another length must begin
+            if (self.lengths.ends[np.searchsorted(self.lengths.ends, falls)] != falls).any():
+                problem = "equal lengths are not in input order"
+            before = int(order[-1])
+        if ranks.max() == nowhere:  # as many places as subjects: if one stands twice, another is missing
+            problem = "order is no permutation"
         if problem:
             raise self._wrong(problem)
-        return values
+        return ranks
+
+    def input_lengths(self) -> npt.NDArray[np.int32]:
+        """Return the lengths in input order, shape (n_subjects,)."""
+        lengths = np.empty(self.n_subjects, dtype=np.int32)
+        _ = self.ranks  # checks the order
+        for start, order in self.stored["order"].parts():
+            lengths[order] = self.lengths.part(start, start + len(order)).array()
+        return lengths
 
     def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
         """Load the blocks ``first`` to ``last`` (excluded), X in the place of what is masked."""
         start, stop = int(self.block_offsets[first]), int(self.block_offsets[last])
         lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
+        lengths, offsets = self.lengths.part(lanes.start, lanes.stop), self.block_offsets[first : last + 1] - start
+        _ = self.ranks  # checks the order
+        order: IntArray = self.stored["order"].load(lanes.start, lanes.stop)
         residues: ByteArray = self.stored["residues"].load(start, stop)
         if not self._seen[first:last].all():
-            problem = residues_problem(residues, self.block_offsets[first : last + 1] - start, self.lengths[lanes])
-            if problem:
+            if problem := residues_problem(residues, offsets, lengths.array()):
                 raise self._wrong(f"blocks {first} to {last}: {problem}")
             self._seen[first:last] = True
         if mask != "none":
-            self._mask(residues, mask, lanes)
-        return Chunk(
-            residues,
-            self.block_offsets[first : last + 1] - start,
-            self.lengths[lanes],
-            self.order[lanes] + self.first,
-        )
+            self._mask(residues, offsets, mask, order)
+        return Chunk(residues, offsets, lengths, order + self.first)
 
-    def _mask(self, residues: ByteArray, mask: Mask, lanes: slice) -> None:
-        """Put X where subjects, given by their sorted places, are masked in blocks that begin with the first."""
-        offsets, starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("offsets", "starts", "ends"))
-        places = self.order[lanes]
-        counts = offsets[places + 1] - offsets[places]
-        runs = ranges(offsets[places], counts)
-        ranks = np.repeat(np.arange(lanes.start, lanes.stop), counts)
-        columns = self.block_offsets[ranks // LANES] - self.block_offsets[lanes.start // LANES]
-        first = (columns + starts[runs]) * LANES + ranks % LANES
-        lengths = (ends[runs] - starts[runs]).astype(np.int64)
+    def _mask(self, residues: ByteArray, offsets: IntArray, mask: Mask, subjects: IntArray) -> None:
+        """Put X where the subjects of blocks are masked; ``offsets`` are the first columns of the blocks."""
+        counts, starts, ends = self.runs_of(subjects, mask)
+        places = np.repeat(np.arange(len(subjects)), counts)
+        first = (offsets[places // LANES] + starts) * LANES + places % LANES
+        lengths = (ends - starts).astype(np.int64)
         flat = residues.reshape(-1)
         total = np.cumsum(lengths)
         at = 0
@@ -186,20 +202,61 @@ class Segment:
 
     def codes(self, index: int) -> ByteArray:
         """Return one subject's codes, shape (length,), uint8."""
-        rank = int(self.lazy("ranks")[index])
+        rank = int(self.ranks[index])
         start = int(self.block_offsets[rank // LANES])
-        slab = self.stored["residues"].read(start, start + int(self.lengths[rank]))
+        slab = self.stored["residues"].read(start, start + int(self.lengths.at(rank)))
         codes: ByteArray = slab[:, rank % LANES].copy()
         if not self._seen[rank // LANES] and len(codes) and codes.max() >= N_LETTERS:
             raise self._wrong(f"subject {self.first + index}: residues are no letters")
         return codes
 
+    def header(self, index: int) -> bytes:
+        """Return one subject's header line."""
+        start, stop = self._bounds(HEADER, index)
+        header: bytes = self.stored["headers"].read(start, stop).tobytes()
+        if problem := header_problem(header):
+            raise self._wrong(f"subject {self.first + index}: {problem}")
+        return header
+
+    def masked(self, index: int, mask: Mask = "lower") -> list[tuple[int, int]]:
+        """Return what of one subject is masked."""
+        if mask == "none":
+            return []
+        start, stop = self._bounds(RUNS[mask], index)
+        starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].read(start, stop).tolist() for part in ("starts", "ends"))
+        bounds = [0, *(bound for run in zip(starts, ends, strict=True) for bound in run)]
+        length = int(self.lengths.at(int(self.ranks[index])))
+        # runs are not empty and do not touch; the first may begin at 0
+        if any(a >= b for a, b in pairwise(bounds[1:])) or min(bounds) < 0 or max(bounds) > length:
+            raise self._wrong("masked runs overlap or leave their subject")
+        return list(zip(starts, ends, strict=True))
+
+    def _bounds(self, what: str, index: int) -> tuple[int, int]:
+        """Return what `bounds_of` does, for one subject."""
+        first, offsets = self._near.get(what, _NONE_NEAR)
+        if not first <= index < first + len(offsets) - 1:
+            first = index // OFFSETS_AT_ONCE * OFFSETS_AT_ONCE
+            last = min(first + OFFSETS_AT_ONCE, self.n_subjects + 1)
+            if last < index + 2:
+                first, last = index, index + 2
+            offsets = self.stored[f"{what}_offsets"].read(first, last).copy()  # not a part of a piece
+            self._near[what] = first, offsets
+        start, stop = int(offsets[index - first]), int(offsets[index - first + 1])
+        end = self._end(what)
+        fits = 0 <= start < stop + (what != HEADER) <= end + (what != HEADER)
+        if not fits or (index == 0 and start != 0) or (index == self.n_subjects - 1 and stop != end):
+            raise self._wrong(f"{what} offsets do not fit the {what}s")
+        return start, stop
+
+    def _end(self, what: str) -> int:
+        """Return what the offsets of headers or masked runs end with."""
+        return self.stored["headers" if what == HEADER else f"{what}_starts"].shape[0]
+
     # many at once: subjects are given by their places in the segment, shape (n,), int64, repeats allowed
 
     def lengths_of(self, places: IntArray) -> npt.NDArray[np.int32]:
         """Return the lengths of subjects, shape (n,), int32."""
-        lengths: npt.NDArray[np.int32] = self.lengths[self.lazy("ranks")[places]]
-        return lengths
+        return self.lengths.at(self.ranks[places])
 
     def bounds_of(self, what: str, places: IntArray) -> tuple[IntArray, IntArray]:
         """Return where the headers or masked runs of subjects begin and end: two of shape (n,), int64.
@@ -214,8 +271,7 @@ class Segment:
         order = np.argsort(places, kind="stable")
         rows = (places[order][:, None] + np.arange(2)).reshape(-1)
         found = self.stored[f"{what}_offsets"].take(rows)
-        end = self.stored["headers" if what == "header" else f"{what}_starts"].shape[0]
-        if problem := some_offsets_problem(rows, found, self.n_subjects, end, what, least=int(what == "header")):
+        if problem := some_offsets_problem(rows, found, self.n_subjects, self._end(what), what, int(what == HEADER)):
             raise self._wrong(problem)
         bounds = np.empty((len(places), 2), dtype=np.int64)
         bounds[order] = found.reshape(-1, 2)
@@ -223,8 +279,8 @@ class Segment:
 
     def copy_codes(self, places: IntArray, to: IntArray, pool: ByteArray) -> None:
         """Write the codes of subjects into a pool, shape (n_bytes,), uint8, at ``to``, shape (n,), int64."""
-        ranks = self.lazy("ranks")[places]
-        lengths = self.lengths[ranks].astype(np.int64)
+        ranks = self.ranks[places].astype(np.int64)
+        lengths = self.lengths.at(ranks).astype(np.int64)
         self.stored["residues"].copy(self.block_offsets[ranks // LANES], lengths, to, pool, column=ranks % LANES)
         if self._seen[ranks // LANES].all():
             return
@@ -270,68 +326,84 @@ class Segment:
 
     def n_masked(self, mask: Mask) -> int:
         """Count the residues that a mask covers."""
-        starts, ends = (self.lazy(f"{RUNS[mask]}_{part}") for part in ("starts", "ends"))
-        count, name = int((ends.astype(np.int64) - starts).sum()), MASK_COUNTS[mask]
+        if mask not in self._n_masked:
+            starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].parts() for part in ("starts", "ends"))
+            pairs = zip(starts, ends, strict=True)
+            self._n_masked[mask] = sum(int((b.astype(np.int64) - a).sum()) for (_, a), (_, b) in pairs)
+        count, name = self._n_masked[mask], MASK_COUNTS[mask]
         if self.attributes.get(name) != count:
             raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
         return count
 
-    def masked(self, index: int, mask: Mask = "lower") -> list[tuple[int, int]]:
-        """Return what of one subject is masked."""
-        if mask == "none":
-            return []
-        start, stop = self.lazy(f"{RUNS[mask]}_offsets")[index : index + 2].tolist()
-        starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].read(start, stop).tolist() for part in ("starts", "ends"))
-        bounds = [0, *(bound for run in zip(starts, ends, strict=True) for bound in run)]
-        length = int(self.lengths[int(self.lazy("ranks")[index])])
-        # runs are not empty and do not touch; the first may begin at 0
-        if any(a >= b for a, b in pairwise(bounds[1:])) or min(bounds) < 0 or max(bounds) > length:
-            raise self._wrong("masked runs overlap or leave their subject")
-        return list(zip(starts, ends, strict=True))
-
-    def header(self, index: int) -> bytes:
-        """Return one subject's header line."""
-        start, stop = self.lazy("header_offsets")[index : index + 2].tolist()
-        header: bytes = self.stored["headers"].read(start, stop).tobytes()
-        if problem := header_problem(header):
-            raise self._wrong(f"subject {self.first + index}: {problem}")
-        return header
-
     def find(self, identifiers: Sequence[str]) -> list[list[int]]:
         """Return for each identifier the subjects that have it, in input order."""
-        if "identifier_sums" not in self._lazy:
-            sums = self._identifier_sums()
-            by_sum = np.argsort(sums, kind="stable")
-            self._lazy["identifier_sums"], self._lazy["by_identifier_sum"] = sums[by_sum], by_sum
-        sums, by_sum = self._lazy["identifier_sums"], self._lazy["by_identifier_sum"]
-        found: list[set[int]] = [set() for _ in identifiers]
-        for encoding in ("utf-8", "latin-1"):
-            # what cannot be encoded has the sum of something else, which its header then tells
-            wanted = [zlib.crc32(identifier.encode(encoding, "replace")) for identifier in identifiers]
-            wanted_sums = np.array(wanted, dtype=np.uint32)
-            bounds = zip(
-                np.searchsorted(sums, wanted_sums, side="left").tolist(),
-                np.searchsorted(sums, wanted_sums, side="right").tolist(),
-                strict=True,
-            )
-            for places, (start, stop) in zip(found, bounds, strict=True):
-                places.update(by_sum[start:stop].tolist())
+        # what cannot be encoded has the sum of something else, which its header then tells
+        encodings = ("utf-8", "latin-1")
+        sums = [zlib.crc32(each.encode(encoding, "replace")) for encoding in encodings for each in identifiers]
+        some = self._with_sums(np.array(sums, dtype=np.uint32))
+        found = [{*one, *other} for one, other in zip(some, some[len(identifiers) :], strict=False)]
         return [
             sorted(place for place in places if header_text(self.header(place))[0] == identifier)
             for identifier, places in zip(identifiers, found, strict=True)
         ]
 
-    def _identifier_sums(self) -> npt.NDArray[np.uint32]:
-        """Compute the CRC-32 of every identifier: four bytes per subject in the place of a dictionary."""
-        offsets = self.lazy("header_offsets")
-        sums = np.empty(self.n_subjects, dtype=np.uint32)
-        step = 1 << 16
-        for first in range(0, self.n_subjects, step):
-            bounds = offsets[first : first + step + 1].tolist()
+    def _with_sums(self, wanted: npt.NDArray[np.uint32]) -> list[list[int]]:
+        """Return for each of some CRC-32 the subjects whose identifiers have it."""
+        found: list[list[int]] = [[] for _ in wanted]
+        for first, sums, by_sum in self._indexes():
+            starts, stops = (np.searchsorted(sums, wanted, side=side) for side in ("left", "right"))
+            for place in np.flatnonzero(stops > starts).tolist():
+                found[place] += (by_sum[starts[place] : stops[place]] + np.int64(first)).tolist()
+        return found
+
+    def _indexes(self) -> Iterator[tuple[int, npt.NDArray[np.uint32], npt.NDArray[Any]]]:
+        """Yield for runs of subjects the first, their identifiers' CRC-32, ascending, and the subject of each.
+
+        In a segment that is not too large all of it is one run, which is kept for the next question.
+        """
+        if self.n_subjects > INDEXED_SUBJECTS:
+            for first in range(0, self.n_subjects, INDEXED_SUBJECTS):
+                yield first, *self._indexed(first, min(first + INDEXED_SUBJECTS, self.n_subjects))
+            return
+        if self._index is None:
+            self._index = self._indexed(0, self.n_subjects)
+        yield 0, *self._index
+
+    def _indexed(self, first: int, last: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """Return the CRC-32 of subjects' identifiers, ascending, and whose each is, counted from the first."""
+        sums = np.empty(last - first, dtype=np.uint32)
+        for start, bounds in self.header_bounds(first, last):
             pool = self.stored["headers"].load(bounds[0], bounds[-1]).tobytes()
             headers = (pool[a - bounds[0] : b - bounds[0]] for a, b in pairwise(bounds))
-            sums[first : first + step] = [zlib.crc32(split_header(header)[0]) for header in headers]
-        return sums
+            at = start - first
+            sums[at : at + len(bounds) - 1] = [zlib.crc32(split_header(header)[0]) for header in headers]
+        by_sum = np.argsort(sums, kind="stable").astype(np.uint32)
+        return sums[by_sum], by_sum
+
+    def header_bounds(self, first: int, last: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield where the headers of subjects stand, some at a time: the first one, and all offsets with the end.
+
+        All offsets are checked; no more is yielded at a time than `HEADER_BYTES_AT_ONCE`, or one header.
+        """
+        for start in range(first, last, HEADERS_AT_ONCE):
+            stop = min(start + HEADERS_AT_ONCE, last)
+            rows = np.arange(start, stop + 1)
+            offsets = self.stored["header_offsets"].load(start, stop + 1)
+            pairs = np.repeat(rows, 2)[1:-1], np.repeat(offsets, 2)[1:-1]
+            if problem := some_offsets_problem(*pairs, self.n_subjects, self._end(HEADER), HEADER, 1):
+                raise self._wrong(problem)
+            at = 0
+            while at < stop - start:
+                until = int(np.searchsorted(offsets, offsets[at] + HEADER_BYTES_AT_ONCE, side="right")) - 1
+                until = max(until, at + 1)
+                yield start + at, offsets[at : until + 1].tolist()
+                at = until
+
+    def check_masked(self, mask: Mask) -> None:
+        """Check every run that a mask covers, and their number of residues."""
+        for start in range(0, self.n_subjects, HEADERS_AT_ONCE):
+            self.runs_of(np.arange(start, min(start + HEADERS_AT_ONCE, self.n_subjects)), mask)
+        self.n_masked(mask)
 
     def sources(self) -> list[dict[str, Any]]:
         """Return the files that the segment was made from."""
@@ -339,12 +411,12 @@ class Segment:
             sources = json.loads(self.stored["sources"].all().tobytes())
         except (ValueError, RecursionError) as error:
             raise self._wrong("sources are no JSON") from error
-        if not isinstance(sources, list) or not all(_is_source(each) for each in sources):
+        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
             raise self._wrong("sources are no list of files")
         return sources
 
 
-def _is_source(value: Any) -> bool:
+def is_source(value: Any) -> bool:
     """Say whether something read from JSON describes a file."""
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         return False

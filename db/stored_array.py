@@ -251,6 +251,12 @@ class StoredArray:
                 begin, n, place = where[strip] - at, lengths[strip], places[strip]
                 into[place : place + n] = source[begin : begin + n * row : row]
 
+    def parts(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Read and check all rows, some at a time; yield which is the first, and rows, shape (n_rows, ...)."""
+        step = 8 * BYTES_PER_CHECKSUM // max(self.row, 1)
+        for start in range(0, self.shape[0], step):
+            yield start, self.load(start, min(start + step, self.shape[0]))
+
     def all(self) -> npt.NDArray[Any]:
         """Read and check everything; shape and type are the dataset's."""
         return self.load(0, self.shape[0])

@@ -46,12 +46,12 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
         source.close()
 
 
-def verify_source(source: FileSource) -> dict[str, int]:
-    """Check an open file as `verify_database` does."""
+def verify_source(source: FileSource, *, content: bool = True) -> dict[str, int]:
+    """Check an open file as `verify_database` does; without its content every byte, in memory that does not grow."""
     problems: list[str] = []
     counts = {"bytes": source.n_bytes}
     try:
-        counts |= _check_content(source, problems)
+        counts |= _check_content(source, problems, content)
     except DatabaseDamageError as error:
         problems += [problem for problem in error.problems if problem not in problems]
     block = source.block
@@ -74,8 +74,8 @@ def _hash(source: FileSource) -> tuple[int, str]:
     return at - USER_BLOCK, digest.hexdigest()
 
 
-def _check_content(source: FileSource, problems: list[str]) -> dict[str, int]:
-    """Check the checksums of all datasets, then what the numbers say."""
+def _check_content(source: FileSource, problems: list[str], content: bool) -> dict[str, int]:
+    """Check the checksums of all datasets, then what the numbers say where that is asked for."""
     contents = read_contents(source)
     n_checked = 0
     for each in contents.segments:
@@ -83,7 +83,7 @@ def _check_content(source: FileSource, problems: list[str]) -> dict[str, int]:
             n, broken = StoredArray(source, dataset, each.checksums[name]).problems()
             n_checked += n
             problems += broken
-    if problems:
+    if problems or not content:
         return {}
     segments = load_segments(source, contents)
     for segment in segments:
@@ -93,7 +93,7 @@ def _check_content(source: FileSource, problems: list[str]) -> dict[str, int]:
         "segments": len(segments),
         "blocks": sum(len(segment.block_offsets) - 1 for segment in segments),
         "subjects": sum(segment.n_subjects for segment in segments),
-        "residues": sum(int(segment.lengths.sum(dtype=np.int64)) for segment in segments),
+        "residues": sum(segment.lengths.n_residues for segment in segments),
     }
 
 
@@ -102,32 +102,27 @@ def _invariants(segment: Segment) -> list[str]:
     masks: tuple[Mask, ...] = ("lower", "tantan")
     try:
         segment.sources()
-        segment.lazy("header_offsets")
+        _ = segment.ranks
         for mask in masks:
             if f"{RUNS[mask]}_offsets" in segment.stored:
-                segment.n_masked(mask)
+                segment.check_masked(mask)
+        headers = _header_problems(segment)
     except DatabaseDamageError as error:
         return [problem.removeprefix(f"{segment.name}: ") for problem in error.problems]
-    return [*_header_problems(segment), *_residue_problems(segment)]
+    return [*headers, *_residue_problems(segment)]
 
 
 def _header_problems(segment: Segment) -> list[str]:
     """Check that every header is a line with an identifier."""
-    offsets = segment.lazy("header_offsets")
     headers = segment.stored["headers"]
-    first = 0
-    while first < segment.n_subjects:
-        limit = offsets[first] + 8 * BYTES_PER_CHECKSUM
-        last = max(int(np.searchsorted(offsets, limit, side="right")) - 1, first + 1)
-        bounds = offsets[first : last + 1].tolist()
+    for first, bounds in segment.header_bounds(0, segment.n_subjects):
         text = headers.load(bounds[0], bounds[-1]).tobytes()
         if problem := header_problem(b"x" + text):
             return [problem]
-        begins = np.frombuffer(text, dtype=np.uint8)[offsets[first:last] - bounds[0]]
+        begins = np.frombuffer(text, dtype=np.uint8)[np.array(bounds[:-1]) - bounds[0]]
         for place in np.flatnonzero(begins <= ord(" ")).tolist():  # most begin with their identifier
             if not split_header(text[bounds[place] - bounds[0] : bounds[place + 1] - bounds[0]])[0]:
                 return [f"subject {segment.first + first + place}: a header has no identifier"]
-        first = last
     return []
 
 

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swsearch.api import align, score, search, write
+    from swsearch.api import Searcher, align, score, search, write
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
     from swsearch.results import Hit, SearchResult
@@ -27,6 +27,7 @@ __all__ = [
     "Hit",
     "Scoring",
     "SearchResult",
+    "Searcher",
     "SwsearchError",
     "align",
     "dna_matrix",
@@ -40,6 +41,7 @@ _HOMES = {
     "Hit": "swsearch.results",
     "Scoring": "swsearch.scoring",
     "SearchResult": "swsearch.results",
+    "Searcher": "swsearch.api",
     "SwsearchError": "swsearch.errors",
     "align": "swsearch.api",
     "dna_matrix": "swsearch.scoring",

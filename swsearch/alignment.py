@@ -69,7 +69,7 @@ class PairAlignment:
         )
 
     def shown_as(self, query_letters: ByteArray | None, subject_letters: ByteArray | None) -> PairAlignment:
-        """Return the same alignment with the letters that it is shown with, where something is masked."""
+        """Return the same alignment with the letters it is shown with, each of shape (n,), uint8, or None."""
         if query_letters is None and subject_letters is None:
             return self
         return replace(self, query_letters=query_letters, subject_letters=subject_letters, counts=None)

@@ -126,6 +126,16 @@ class AlignmentTable:
             run_operations=np.frombuffer("".join(op for _, op in runs).encode("ascii"), dtype=np.uint8),
         )
 
+    @classmethod
+    def merge(cls, parts: Sequence[tuple[IntArray, AlignmentTable]]) -> AlignmentTable:
+        """Return one table of several, each given with the places, shape (n,), where its alignments are to stand.
+
+        The places are 0 to m - 1, each once.
+        """
+        everything = cls.concatenate([table for _, table in parts])
+        order = np.concatenate([np.zeros(0, dtype=np.int64), *(places for places, _ in parts)])
+        return everything.take(np.argsort(order, kind="stable"))
+
     def cigar(self, place: int) -> Cigar:
         """Return one alignment's CIGAR as `swsearch.alignment.PairAlignment` has it."""
         place = range(len(self))[place]

@@ -1,11 +1,14 @@
-"""The functions that ``import swsearch`` gives: search, score, align, write."""
+"""What ``import swsearch`` gives: search, Searcher, score, align, write."""
 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
@@ -13,9 +16,10 @@ from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
-from swsearch.job.filters import HitFilters, named_ids
+from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
+from swsearch.job.resident import ResidentSearch
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
@@ -74,6 +78,51 @@ def _checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     return scoring
 
 
+def _folder(checkpoint: object) -> Path:
+    """Return the folder that an argument names."""
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    return checkpoint_folder(checkpoint)
+
+
+class SearchKeywords(TypedDict, total=False):
+    """What `search` and `Searcher` may be asked for; see `search`."""
+
+    scoring: Scoring | None
+    preset: Preset | None
+    mode: Mode
+    max_hits: int
+    evalue: float | None
+    dbsize: int | None
+    statistics: StatisticsMethod
+    min_score: int | None
+    min_identity: float | None
+    min_query_coverage: float | None
+    min_subject_coverage: float | None
+    include_ids: Iterable[str] | str | Path | None
+    exclude_ids: Iterable[str] | str | Path | None
+    max_alignments: int
+    query_mask: Mask
+    subject_mask: Mask | Literal["database"]
+    sort: SortKey
+    distribution: bool
+    allow_dna: bool
+
+
+def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
+    """Check what is asked for."""
+    given: dict[str, Any] = dict(asked)
+    named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
+    named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
+    filters = HitFilters(**named)
+    for doubt in filters.doubts():
+        warnings.warn(doubt, SwsearchWarning, stacklevel=4)
+    scoring = _protein_scoring(given.pop("scoring", None), given.pop("preset", None))
+    method = given.pop("statistics", "auto")
+    check_flag("distribution", given.get("distribution", False))
+    return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
+
+
 def search(
     queries: Sequences,
     subjects: Any,
@@ -102,6 +151,7 @@ def search(
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
+    checkpoint: str | Path | None = None,
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
@@ -163,6 +213,10 @@ def search(
         Bytes of the GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
         Called with the number of cells just finished.
+    checkpoint : path, optional
+        A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
+        from there after it was ended or killed, with the same results. One of other queries, subjects, options or
+        version is refused.
 
     Returns
     -------
@@ -183,38 +237,34 @@ def search(
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
     """
-    filters = HitFilters(
-        min_score,
-        min_identity,
-        min_query_coverage,
-        min_subject_coverage,
-        named_ids(include_ids, "include_ids"),
-        named_ids(exclude_ids, "exclude_ids"),
+    options = _options_of(
+        scoring=scoring,
+        preset=preset,
+        mode=mode,
+        max_hits=max_hits,
+        evalue=evalue,
+        dbsize=dbsize,
+        statistics=statistics,
+        min_score=min_score,
+        min_identity=min_identity,
+        min_query_coverage=min_query_coverage,
+        min_subject_coverage=min_subject_coverage,
+        include_ids=include_ids,
+        exclude_ids=exclude_ids,
+        max_alignments=max_alignments,
+        query_mask=query_mask,
+        subject_mask=subject_mask,
+        sort=sort,
+        distribution=distribution,
+        allow_dna=allow_dna,
     )
-    for doubt in filters.doubts():
-        warnings.warn(doubt, SwsearchWarning, stacklevel=2)
-    options = SearchOptions(
-        _protein_scoring(scoring, preset),
-        mode,
-        max_hits,
-        evalue,
-        dbsize,
-        statistics,
-        filters,
-        max_alignments,
-        query_mask,
-        subject_mask,
-        sort,
-        distribution,
-        allow_dna,
-    )
-    check_flag("distribution", distribution)
     _check_callable(progress)
+    folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
     read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
     made = _make_engine(engine, threads, device, gpu_memory)
-    return SearchResults(
+    results = SearchResults(
         read,
         subjects,
         options,
@@ -224,6 +274,113 @@ def search(
         threads=threads,
         origin=Origin(path_of(queries)),
     )
+    if folder is not None:
+        results.keep_in(folder)
+    return results
+
+
+class Searcher:
+    """Searches one database again and again: it stays on the GPU, or in memory, between calls.
+
+    A context manager. Calls from several threads are safe, and those that come while another is scored are scored
+    together. Results are those of `search`.
+
+    Parameters
+    ----------
+    subjects : Database, or as for ``queries`` of `search`
+        A database, its path, or whatever stands for sequences. A `Database` stays open when this is closed.
+    engine : {"auto", "gpu", "cpu"} or Engine
+        As for `search`; an `Engine` that is given is used by nobody else until this is closed.
+    threads, device, gpu_memory : int, optional
+        As for `search`.
+    **options
+        As for `search`, from ``scoring`` to ``allow_dna``; they hold for all calls.
+
+    Raises
+    ------
+    InputError, DatabaseError, EngineError, GpuUnavailableError, MemoryLimitError
+        As `search` does, but now, when the database is opened and the engine made.
+
+    Examples
+    --------
+    >>> with swsearch.Searcher("uniprot.h5", max_hits=100) as searcher:  # doctest: +SKIP
+    ...     for result in searcher.search("MKTAYIAKQRQISFVKSHFSRQ"):
+    ...         print(result.to_pandas())
+    """
+
+    def __init__(
+        self,
+        subjects: Any,
+        *,
+        engine: str | Engine = "auto",
+        threads: int | None = None,
+        device: int | None = None,
+        gpu_memory: int | None = None,
+        **options: Unpack[SearchKeywords],
+    ) -> None:
+        unknown = [name for name in options if name not in SearchKeywords.__annotations__]
+        if unknown:
+            raise TypeError(f"Searcher() got an unexpected keyword argument {unknown[0]!r}")
+        self._options = _options_of(**options)
+        check_subjects(subjects)
+        threads = checked("threads", threads)
+        made = _make_engine(engine, threads, device, gpu_memory)
+        used = made or engine
+        assert isinstance(used, Engine)
+        closing = ExitStack()
+        try:
+            if made is not None:
+                closing.callback(made.close)
+            database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
+            if database is not subjects:
+                closing.callback(database.close)
+            self._resident = ResidentSearch(database, used, self._options, threads)
+            closing.callback(self._resident.close)
+        except BaseException:
+            closing.close()
+            raise
+        self.database, self.engine = database, used
+        self._close = weakref.finalize(self, closing.close)  # also where nobody closes it
+
+    def search(self, queries: Sequences, *, aligned: bool = True) -> list[SearchResult]:
+        """Search with every query.
+
+        Parameters
+        ----------
+        queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
+            As for `swsearch.search`.
+        aligned : bool, optional
+            Whether to align all hits now, together, so that their alignments cost nothing when they are asked for;
+            otherwise each is found when it is asked for.
+
+        Returns
+        -------
+        list of SearchResult
+            One per query, in query order.
+
+        Raises
+        ------
+        InputError
+            If a query cannot be used.
+        EngineError
+            If the engine fails, or this was closed.
+        """
+        check_flag("aligned", aligned)
+        options = self._options
+        read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=options.allow_dna)
+        return [result for batch in self._resident.search(read, aligned) for result in batch]
+
+    def close(self) -> None:
+        """Let go of the database and the engine; results stay as they are."""
+        self._close()
+
+    def __enter__(self) -> Searcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def score(

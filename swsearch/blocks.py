@@ -7,8 +7,7 @@ subject's end hold `PAD`, and the number of columns is a multiple of 8, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,108 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+class RunLengths:
+    """Lengths of subjects in an order in which equal ones stand together, in a few bytes for each distinct length.
+
+    Sorted by length, a hundred million subjects have some thousands of distinct lengths.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_runs,), int32
+        The length of each run, in residues; neighbours differ.
+    ends : ndarray, shape (n_runs,), int64
+        Subjects up to the end of each run, ascending.
+    """
+
+    def __init__(self, values: npt.NDArray[np.int32], ends: IntArray) -> None:
+        self.values, self.ends = values, ends
+
+    @classmethod
+    def of(cls, lengths: RunLengths | npt.NDArray[np.integer]) -> RunLengths:
+        """Find the runs of lengths, shape (n_subjects,), any integer type; what are runs already stays as it is."""
+        if isinstance(lengths, RunLengths):
+            return lengths
+        ends = np.append(np.flatnonzero(lengths[1:] != lengths[:-1]) + 1, len(lengths))[: len(lengths)]
+        return cls(lengths[ends - 1].astype(np.int32), ends)
+
+    @classmethod
+    def joined(cls, parts: Sequence[RunLengths]) -> RunLengths:
+        """Put lengths one after the other."""
+        values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in parts)])
+        counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in parts)])
+        return cls._of_parts(values, counts)
+
+    @classmethod
+    def _of_parts(cls, values: npt.NDArray[np.int32], counts: IntArray) -> RunLengths:
+        """Make one run of neighbours of the same length; of each part the length and the subjects."""
+        if not len(values):
+            return cls(values, counts)
+        last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)
+        return cls(values[last], np.cumsum(counts)[last])
+
+    @classmethod
+    def counted(cls, parts: Sequence[RunLengths | npt.NDArray[np.integer]]) -> RunLengths:
+        """Sort lengths, shape (n_subjects,) each, in any order: one run for each length, the longest first."""
+        each = [cls.of(part) for part in parts]
+        values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in each)])
+        counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in each)])
+        order = np.argsort(values, kind="stable")[::-1]
+        return cls._of_parts(values[order], counts[order])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    @property
+    def counts(self) -> IntArray:
+        """Subjects of each run, shape (n_runs,), int64."""
+        counts: IntArray = np.diff(self.ends, prepend=0)
+        return counts
+
+    @property
+    def n_residues(self) -> int:
+        """Residues of all subjects."""
+        return int((self.values * self.counts).sum())
+
+    @property
+    def n_filled(self) -> int:
+        """Subjects that have residues."""
+        return int(self.counts[self.values > 0].sum())
+
+    @property
+    def longest(self) -> int:
+        """The largest length; 0 if there is none."""
+        return int(self.values.max(initial=0))
+
+    @property
+    def shortest_filled(self) -> int:
+        """The least length of a subject that has residues; 0 if there is none."""
+        return int(np.min(self.values[self.values > 0], initial=self.longest))
+
+    @property
+    def descend(self) -> bool:
+        """Whether none is longer than the one before."""
+        return bool((self.values[1:] < self.values[:-1]).all())
+
+    def at(self, places: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Return the lengths at places, shape (n,), as int32 of the same shape."""
+        return self.values[np.searchsorted(self.ends, places, side="right")]
+
+    def part(self, start: int, stop: int) -> RunLengths:
+        """Return the lengths at places from ``start`` to ``stop``, excluded; there are as many."""
+        if start >= stop:
+            return RunLengths(self.values[:0], self.ends[:0])
+        first, last = np.searchsorted(self.ends, [start, stop - 1], side="right").tolist()
+        return RunLengths(self.values[first : last + 1], np.minimum(self.ends[first : last + 1], stop) - start)
+
+    def array(self) -> npt.NDArray[np.int32]:
+        """Return every length, shape (n_subjects,), int32."""
+        return np.repeat(self.values, self.counts)
+
+    def block_columns(self) -> IntArray:
+        """Count the columns of each block, shape (n_blocks,), int64, as `block_columns` does."""
+        return _columns(self.at(np.arange(0, len(self), LANES)))
+
+
 def block_columns(lengths: npt.NDArray[np.integer]) -> IntArray:
     """Count the columns of each block of subjects sorted by descending length.
 
@@ -38,8 +139,12 @@ def block_columns(lengths: npt.NDArray[np.integer]) -> IntArray:
     ndarray, shape (n_blocks,), int64
         Columns of each block: its first (longest) subject rounded up to `COLUMN_MULTIPLE`.
     """
-    longest = np.asarray(lengths[::LANES], dtype=np.int64)
-    columns: IntArray = -(-longest // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+    return _columns(lengths[::LANES])
+
+
+def _columns(longest: npt.NDArray[np.integer]) -> IntArray:
+    """Return the columns of blocks by the length of their longest subjects."""
+    columns: IntArray = -(-longest.astype(np.int64) // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
     return columns
 
 
@@ -76,7 +181,6 @@ def deinterleave(block: ByteArray) -> ByteArray:
     return np.ascontiguousarray(block.T)
 
 
-@dataclass(frozen=True)
 class Chunk:
     """A run of whole blocks: what an engine loads at once.
 
@@ -86,21 +190,36 @@ class Chunk:
         The blocks' columns, one block after the other.
     column_offsets : ndarray, shape (n_blocks + 1,), int64
         First column of each block in ``residues``; the last entry is ``n_columns``.
-    lengths : ndarray, shape (n_subjects,), int32
+    lengths : RunLengths, or ndarray, shape (n_subjects,), int32
         Subject lengths in residues, lane by lane and block by block, descending.
-    subjects : ndarray, shape (n_subjects,), int64
+    subjects : ndarray, shape (n_subjects,), int64; uint32 in what `kept` returns
         Each subject's place in the input, counted from 0 over the whole database.
+
+    Attributes
+    ----------
+    runs : RunLengths
+        The lengths; they take no memory to speak of.
     """
 
-    residues: ByteArray
-    column_offsets: IntArray
-    lengths: npt.NDArray[np.int32]
-    subjects: IntArray
+    def __init__(
+        self,
+        residues: ByteArray,
+        column_offsets: IntArray,
+        lengths: RunLengths | npt.NDArray[np.int32],
+        subjects: npt.NDArray[np.int64] | npt.NDArray[np.uint32],
+    ) -> None:
+        self.residues, self.column_offsets, self.subjects = residues, column_offsets, subjects
+        self.runs = RunLengths.of(lengths)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject's length, shape (n_subjects,), int32; made at every call, unlike ``runs``."""
+        return self.runs.array()
 
     @property
     def n_subjects(self) -> int:
         """Number of subjects; the last block may be short of 64."""
-        return len(self.lengths)
+        return len(self.subjects)
 
     @property
     def n_blocks(self) -> int:
@@ -110,7 +229,7 @@ class Chunk:
     @property
     def n_residues(self) -> int:
         """Number of residues, padding not counted."""
-        return int(self.lengths.sum(dtype=np.int64))
+        return self.runs.n_residues
 
     def block(self, index: int) -> ByteArray:
         """Return one block, shape (n_columns, 64), uint8, without a copy."""
@@ -123,7 +242,14 @@ class Chunk:
     def subject(self, place: int) -> ByteArray:
         """Return the codes of the subject at a place in the chunk, shape (length,), uint8, C-contiguous."""
         block = self.block(place // LANES)
-        return np.ascontiguousarray(block[: self.lengths[place], place % LANES])
+        return np.ascontiguousarray(block[: int(self.runs.at(place)), place % LANES])
+
+    def kept(self) -> Chunk:
+        """Return the chunk without its residues, in 4 bytes per subject where that is enough, for one that stays."""
+        subjects = self.subjects
+        if len(subjects) and subjects.max() <= np.iinfo(np.uint32).max:
+            subjects = subjects.astype(np.uint32)
+        return Chunk(np.empty((0, LANES), dtype=np.uint8), self.column_offsets, self.runs, subjects)
 
     def __iter__(self) -> Iterator[ByteArray]:
         return (self.block(index) for index in range(self.n_blocks))

@@ -44,11 +44,15 @@ def test_parts_say_what_the_whole_says(cigars, data):
     if cigars:
         places = data.draw(st.lists(st.integers(0, len(cigars) - 1), max_size=8))
         assert contents(table.take(np.array(places, dtype=np.int64))) == [whole[place] for place in places]
+    order = np.array(data.draw(st.permutations(range(len(cigars)))), dtype=np.int64)
+    parts = [(some, table.take(some)) for some in (order[:2], order[2:])]
+    assert contents(AlignmentTable.merge(parts)) == whole
 
 
 def test_no_tables_are_an_empty_one():
     empty = AlignmentTable.concatenate([])
     assert len(empty) == 0 and empty.cigar_strings() == [] and len(empty[:]) == 0
+    assert len(AlignmentTable.merge([])) == len(empty.take(np.zeros(0, dtype=np.int64))) == 0
     assert {getattr(empty, name).dtype for name in ALIGNMENT_COLUMNS} == {np.dtype(np.int64)}
 
 

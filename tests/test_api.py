@@ -67,6 +67,10 @@ FIRST = {
     db.Database.chunks: {"max_bytes": 1000},
     db.Database.codes: {"index": 0},
     db.Database.masked: {"index": 0, "mask": "none"},
+    db.Database.lengths_of: {"subjects": [0]},
+    db.Database.codes_of: {"subjects": [0]},
+    db.Database.headers_of: {"subjects": [0]},
+    db.Database.masked_of: {"subjects": [0], "mask": "none"},
     db.Database.sequence: {"index": 0},
     db.Database.header: {"index": 0},
     db.Database.identifier: {"index": 0},
@@ -137,7 +141,7 @@ def test_a_wrong_argument_gets_one_sentence(function, argument, made):
 
 READING = (
     "chunks", "codes", "masked", "sequence", "header", "identifier", "description", "find", "find_all", "sources",
-    "info", "check_open", "shared", "__enter__",
+    "lengths_of", "codes_of", "headers_of", "masked_of", "info", "check_open", "shared", "__enter__",
 )  # fmt: skip
 
 
@@ -149,7 +153,9 @@ def test_a_database_that_was_closed_says_so(name):
     given = {"self": database, **FIRST.get(getattr(db.Database, name), {})}
     with pytest.raises(SwsearchError, match="mine: this Database was closed; use it before that, or open it again"):
         call(getattr(db.Database, name), given, given)
-    assert (len(database), database.n_residues, database.lengths.tolist()) == (1, 10, [10])
+    with pytest.raises(SwsearchError, match="mine: this Database was closed"):
+        _ = database.lengths
+    assert (len(database), database.n_residues, database.length_runs.longest) == (1, 10, 10)
     assert repr(database) == "<Database 'mine': 1 subjects, 10 residues>"
 
 

@@ -1,10 +1,11 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import any_codes, make_chunk
 from swsearch.alphabet import PAD
-from swsearch.blocks import COLUMN_MULTIPLE, deinterleave
+from swsearch.blocks import COLUMN_MULTIPLE, LANES, RunLengths, block_columns, deinterleave
 
 
 @given(st.lists(any_codes(20), min_size=1, max_size=150))
@@ -23,3 +24,56 @@ def test_interleaving_is_undone_by_deinterleaving(sequences):
             assert np.array_equal(chunk.subject(place), sequences[chunk.subjects[place]])
             assert (rows[lane, length:] == PAD).all()
         assert (rows[lanes.stop - lanes.start :] == PAD).all()
+
+
+LENGTHS = st.lists(st.integers(0, 12), max_size=150)
+
+
+@given(LENGTHS, st.data())
+def test_runs_of_lengths(lengths, data):
+    """In any order, as an array does it."""
+    array = np.array(lengths, dtype=np.int32)
+    runs = RunLengths.of(array)
+    assert RunLengths.of(runs) is runs
+    check(runs, array)
+    assert runs.descend == (lengths == sorted(lengths, reverse=True))
+    start = data.draw(st.integers(0, len(array)))
+    stop = data.draw(st.integers(start, len(array)))
+    check(runs.part(start, stop), array[start:stop])
+    check(RunLengths.joined([runs.part(0, start), runs.part(start, stop), runs.part(stop, len(array))]), array)
+    places = np.array(
+        data.draw(st.lists(st.integers(0, len(array) - 1), max_size=9)) if lengths else [], dtype=np.int64
+    )
+    assert runs.at(places).tolist() == array[places].tolist()
+
+
+@given(st.lists(LENGTHS, max_size=4))
+def test_lengths_counted(parts):
+    """Whatever their order, as sorting does it."""
+    arrays = [np.array(part, dtype=np.int64) for part in parts]
+    everything = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *arrays]))[::-1]
+    counted = RunLengths.counted(arrays)
+    check(counted, everything)
+    assert counted.descend
+    check(RunLengths.counted([RunLengths.of(array) for array in arrays]), everything)
+    assert counted.block_columns().tolist() == block_columns(everything).tolist()
+
+
+def check(runs, array):
+    """Compare runs with the array that they stand for."""
+    assert len(runs) == len(array) and runs.array().tolist() == array.tolist() and runs.array().dtype == np.int32
+    assert (runs.n_residues, runs.n_filled) == (array.sum(), np.count_nonzero(array))
+    assert runs.longest == array.max(initial=0)
+    assert runs.shortest_filled == min((length for length in array.tolist() if length), default=0)
+    assert (np.diff(runs.ends, prepend=0) > 0).all() and (runs.values[1:] != runs.values[:-1]).all()
+    assert runs.counts.tolist() == np.diff(runs.ends, prepend=0).tolist()
+
+
+@pytest.mark.parametrize(("last", "kind"), [(2**32 - 1, np.uint32), (2**32, np.int64)])
+def test_what_an_engine_keeps_of_a_chunk(last, kind):
+    chunk = make_chunk([np.zeros(n, dtype=np.uint8) for n in (3, 70, 70, 0)])
+    chunk.subjects[2] = last
+    kept = chunk.kept()
+    assert kept.subjects.dtype == kind and kept.subjects.tolist() == chunk.subjects.tolist()
+    assert kept.lengths.tolist() == [70, 70, 3, 0] and kept.residues.shape == (0, LANES)
+    assert (kept.n_subjects, kept.n_blocks, kept.n_residues) == (4, 1, 143)

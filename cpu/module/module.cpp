@@ -20,27 +20,62 @@ bool this_thread_is_stopped() {
   return !threads.empty() && std::find(threads.begin(), threads.end(), PyThread_get_thread_ident()) != threads.end();
 }
 
-}  // namespace
-
-bool all_below(const Buffer& codes, int limit) {
+bool all_below(const uint8_t* codes, int64_t count, int limit) {
   // the greatest of some at a time, since a loop with an exit in it takes one code after the other
-  constexpr Py_ssize_t kTogether = 1 << 14;
-  for (Py_ssize_t begin = 0; begin < codes.size(); begin += kTogether) {
-    const Py_ssize_t end = std::min(codes.size(), begin + kTogether);
+  constexpr int64_t kTogether = 1 << 14;
+  for (int64_t begin = 0; begin < count; begin += kTogether) {
+    const int64_t end = std::min(count, begin + kTogether);
     uint8_t greatest = 0;
-    for (Py_ssize_t k = begin; k < end; ++k) greatest = std::max(greatest, codes.data()[k]);
+    for (int64_t k = begin; k < end; ++k) greatest = std::max(greatest, codes[k]);
     if (greatest >= limit) return false;
   }
   return true;
 }
 
+// One side of the pairs: the first two of their numbers or the last two.
+bool side_below(const Buffer& places, int side, const Buffer& codes, int limit) {
+  const int64_t *place = places.items<const int64_t>() + 2 * side, count = places.count<int64_t>() / 4;
+  int64_t residues = 0;
+  for (int64_t k = 0; k < count && residues < codes.size(); ++k) residues += place[4 * k + 1];
+  if (residues >= codes.size()) return all_below(codes, limit);
+  for (int64_t k = 0; k < count; ++k) {
+    // the hits of a query stand together
+    if (k > 0 && place[4 * k] == place[4 * k - 4] && place[4 * k + 1] == place[4 * k - 3]) continue;
+    if (!all_below(codes.data() + place[4 * k], place[4 * k + 1], limit)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool all_below(const Buffer& codes, int limit) { return all_below(codes.data(), codes.size(), limit); }
+
+bool places_within(const Buffer& places, const Buffer& queries, const Buffer& subjects) {
+  const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
+    return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
+  };
+  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0 && places.aligned<int64_t>();
+  for (Py_ssize_t k = 0; fine && k < places.count<int64_t>(); k += 4) {
+    const int64_t* place = places.items<const int64_t>() + k;
+    fine = within(place[0], place[1], queries.size()) && within(place[2], place[3], subjects.size());
+  }
+  return fine;
+}
+
+bool places_below(const Buffer& places, const Buffer& queries, const Buffer& subjects, int limit) {
+  return side_below(places, 0, queries, limit) && side_below(places, 1, subjects, limit);
+}
+
+bool must_end() {
+  if (PyErr_CheckSignals() != 0) return true;
+  if (!this_thread_is_stopped()) return false;
+  PyErr_SetNone(PyExc_KeyboardInterrupt);
+  return true;
+}
+
 bool asked_to_stop() {
   const PyGILState_STATE state = PyGILState_Ensure();
-  bool raised = PyErr_CheckSignals() != 0;
-  if (!raised && this_thread_is_stopped()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    raised = true;
-  }
+  const bool raised = must_end();
   PyGILState_Release(state);
   return raised;
 }

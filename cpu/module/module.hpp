@@ -49,6 +49,17 @@ inline bool costs_fit(int one, int other) { return one >= 0 && other >= 0 && one
 // Whether every code is below a limit.
 bool all_below(const Buffer& codes, int limit);
 
+// Whether places are four numbers per pair, where its query begins and how long it is and so for its subject, that lie
+// within these pools.
+bool places_within(const Buffer& places, const Buffer& queries, const Buffer& subjects);
+
+// Whether every code at such places is below a limit; what no pair names is not looked at.
+bool places_below(const Buffer& places, const Buffer& queries, const Buffer& subjects, int limit);
+
+// Run Python's signal handlers, and look whether `stop` was called for this thread, with the GIL held. Once it has said
+// yes, Python's exception is set.
+bool must_end();
+
 // An AskToStop that runs Python's signal handlers, without the GIL held. Once it has said yes, Python's exception
 // is set, and the function has to return null.
 bool asked_to_stop();

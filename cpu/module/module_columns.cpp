@@ -35,12 +35,12 @@ struct Arguments {
                           &found.threads)) {
       return false;
     }
-    if (!all_below(queries, kCodes) || !all_below(subjects, kCodes)) {
-      PyErr_SetString(PyExc_ValueError, "expected codes below 32");
+    if (!have_sizes() || !places_within(places, queries, subjects)) {
+      PyErr_SetString(PyExc_ValueError, "expected pools, tables, and places, starts and runs for each pair");
       return false;
     }
-    if (!have_sizes() || !places_fit()) {
-      PyErr_SetString(PyExc_ValueError, "expected pools, tables, and places, starts and runs for each pair");
+    if (!places_below(places, queries, subjects, kCodes)) {
+      PyErr_SetString(PyExc_ValueError, "expected codes below 32");
       return false;
     }
     found.queries = queries.data();
@@ -74,16 +74,6 @@ struct Arguments {
            ascends(offsets.items<const int64_t>(), found.count + 1, operations.size()) &&
            scores.size() == kCodes * kCodes && identities.size() == 256 && encode.size() == 256 &&
            decode.size() == 256 && found.threads >= 1;
-  }
-  bool places_fit() const {
-    const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
-      return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
-    };
-    for (int64_t k = 0; k < found.count; ++k) {
-      const int64_t* place = places.items<const int64_t>() + 4 * k;
-      if (!within(place[0], place[1], queries.size()) || !within(place[2], place[3], subjects.size())) return false;
-    }
-    return true;
   }
 };
 

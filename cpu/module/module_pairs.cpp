@@ -81,18 +81,12 @@ bool check_codes(const Buffer& query, const Buffer& subject) {
   return false;
 }
 
-// Four numbers per pair, each within the codes.
-bool check_places(const Buffer& places, const Buffer& query, const Buffer& subject) {
-  const auto within = [](int64_t begin, int64_t length, Py_ssize_t size) {
-    return begin >= 0 && length >= 0 && begin <= size && length <= size - begin;
-  };
-  bool fine = places.size() % (4 * static_cast<Py_ssize_t>(sizeof(int64_t))) == 0 && places.aligned<int64_t>();
-  for (Py_ssize_t k = 0; fine && k < places.count<int64_t>(); k += 4) {
-    const int64_t* place = places.items<const int64_t>() + k;
-    fine = within(place[0], place[1], query.size()) && within(place[2], place[3], subject.size());
-  }
-  if (!fine) PyErr_SetString(PyExc_ValueError, "expected places within the codes, four numbers a pair");
-  return fine;
+bool check_places(const Buffer& places, const Buffer& queries, const Buffer& subjects) {
+  const bool within = places_within(places, queries, subjects);
+  if (within && places_below(places, queries, subjects, kCodes)) return true;
+  PyErr_SetString(PyExc_ValueError,
+                  within ? "expected codes below 32" : "expected places within the codes, four numbers a pair");
+  return false;
 }
 
 // (numbers, lengths, operations), all bytes: score, start in the query and in the subject, number of runs and bytes
@@ -162,7 +156,7 @@ PyObject* py_align_many(PyObject*, PyObject* arguments) {
                         &common.scores.view, &common.max_score, &common.open, &common.extend, &common.local,
                         &common.ends, &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
                         &common.name) ||
-      !common.check() || !check_codes(queries, subjects) || !check_places(places, queries, subjects)) {
+      !common.check() || !check_places(places, queries, subjects)) {
     return nullptr;
   }
   const Py_ssize_t count = places.count<int64_t>() / 4;

@@ -44,7 +44,7 @@ bool is_ascending(const int64_t* chosen, int64_t n, int64_t n_subjects) {
 // Tell Python of cells that were done, and run its signal handlers; true if that raised.
 bool tell(PyObject* progress, int64_t cells) {
   const PyGILState_STATE state = PyGILState_Ensure();
-  bool raised = PyErr_CheckSignals() != 0;
+  bool raised = must_end();
   if (!raised && progress != Py_None && cells > 0) {
     PyObject* result = PyObject_CallFunction(progress, "L", static_cast<long long>(cells));
     raised = result == nullptr;

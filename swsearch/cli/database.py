@@ -8,8 +8,16 @@ from typing import Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, command, parse_size, say
-from swsearch.cli.options import AllowDnaOption, MaskName, MemoryOption, OutputOption, QuietOption
+from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.options import (
+    AllowDnaOption,
+    MaskName,
+    MemoryOption,
+    OutputOption,
+    ProgressName,
+    ProgressOption,
+    QuietOption,
+)
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
 from swsearch.output_files import open_output
@@ -35,27 +43,29 @@ def db_build(
     ] = MaskName.none,
     memory: MemoryOption = "512M",
     allow_dna: AllowDnaOption = False,
+    progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
 ) -> None:
     """Build a database from FASTA."""
-    from swsearch.db import Database
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
+    from swsearch.db import build_database
+    from swsearch.db.contents import stored_attributes
 
     begun = time.monotonic()
-    with ProgressBar("building", None, quiet) as bar:
+    with ReadingProgress(display_of(progress.value, quiet), "building") as done:
         budget = parse_size(memory, "memory")
-        database = Database.build(
-            inputs, output, memory=budget, progress=bar.move_to, mask=mask.value, allow_dna=allow_dna
+        build_database(inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna)
+    built = stored_attributes(output)
+    _warn_of_empty(built, output)
+    if not quiet:
+        say(
+            f"swsearch: {output}: {built['n_subjects']:,} subjects, {built['n_residues']:,} residues, "
+            f"{time.monotonic() - begun:.2f} s"
         )
-    with database:
-        _warn_of_empty(database.info(), output)
-        if not quiet:
-            say(
-                f"swsearch: {output}: {database.n_subjects:,} subjects, {database.n_residues:,} residues, "
-                f"{time.monotonic() - begun:.2f} s"
-            )
 
 
-def _warn_of_empty(info: dict[str, object], path: str) -> None:
+def _warn_of_empty(info: dict[str, int | str], path: str) -> None:
     if info["n_empty"]:
         say(f"swsearch: warning: {path}: {info['n_empty']} records have no residues; they are kept")
 
@@ -112,18 +122,22 @@ def db_append(
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
     memory: MemoryOption = "512M",
     allow_dna: AllowDnaOption = False,
+    progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
-    from swsearch.db import Database, append_database
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
+    from swsearch.db import append_database
+    from swsearch.db.contents import stored_attributes
 
-    with ProgressBar("appending", None, quiet) as bar:
+    with ReadingProgress(display_of(progress.value, quiet), "appending") as done:
         budget = parse_size(memory, "memory")
-        append_database(database, inputs, memory=budget, progress=bar.move_to, allow_dna=allow_dna)
-    with Database.open(database) as opened:
-        _warn_of_empty(opened.info(), database)
-        if not quiet:
-            say(f"swsearch: {database}: now {opened.n_subjects:,} subjects, {opened.n_residues:,} residues")
+        append_database(database, inputs, memory=budget, progress=done.move_to, allow_dna=allow_dna)
+    now = stored_attributes(database)
+    _warn_of_empty(now, database)
+    if not quiet:
+        say(f"swsearch: {database}: now {now['n_subjects']:,} subjects, {now['n_residues']:,} residues")
 
 
 @db_app.command("fetch", cls=OneCommand)

@@ -63,6 +63,16 @@ class EngineName(StrEnum):
     reference = "reference"
 
 
+class ProgressName(StrEnum):
+    """Values of --progress."""
+
+    auto = "auto"
+    bar = "bar"
+    lines = "lines"
+    json = "json"
+    none = "none"
+
+
 class StatisticsName(StrEnum):
     """Values of --statistics."""
 
@@ -191,8 +201,24 @@ OutputFormatsOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]
+ProgressOption = Annotated[
+    ProgressName,
+    typer.Option(
+        help="How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per "
+        "line; auto is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Keep what is done there; the same command goes on from it when it was ended or killed, and writes the "
+        "same. What is kept of other inputs, options or another version is refused.",
+        show_default="none",
+        rich_help_panel=RUN,
+    ),
 ]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)

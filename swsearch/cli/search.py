@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
+from swsearch.cli.console import checked_threads, command, parse_size, say
 from swsearch.cli.numbers import real, whole
 from swsearch.cli.options import (
     FILTERS,
     SCORING,
     STATISTICS,
     AllowDnaOption,
+    CheckpointOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -35,6 +36,8 @@ from swsearch.cli.options import (
     OutputsOption,
     PresetName,
     PresetOption,
+    ProgressName,
+    ProgressOption,
     QuietOption,
     SortName,
     StatisticsName,
@@ -170,12 +173,16 @@ def search_command(
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
     threads: ThreadsOption = None,
+    checkpoint: CheckpointOption = None,
+    progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import SearchProgress
     from swsearch.engines import create_engine
     from swsearch.inputs import check_two_inputs
     from swsearch.job.filters import HitFilters, named_ids
@@ -198,6 +205,7 @@ def search_command(
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
+    folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     found = _read(queries, options)
@@ -205,14 +213,17 @@ def search_command(
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
         keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it
-        _say_beforehand(results.job, verbose)
-        with ProgressBar("searching", float(results.job.cells) or None, quiet) as bar:
-            results.job.progress = bar.advance
-            write_reports(results, outputs)
+        if folder is not None:
+            results.keep_in(folder)
+        job = results.job
+        _say_beforehand(job, quiet, verbose)
+        with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
+            job.progress, job.restored = done.advance, done.restored
+            write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:
-            say(_summary(results.job, time.monotonic() - begun))
+            say(_summary(job, time.monotonic() - begun, done.restored_cells))
 
 
 def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:
@@ -223,6 +234,12 @@ def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_e
 
     chosen = PRESET_MATRICES[preset.value] if matrix is None else matrix
     return Scoring(load_matrix(chosen, PROTEIN), gap_open, gap_extend)
+
+
+def _folder(checkpoint: str) -> Path:
+    from swsearch.job.checkpoint import checkpoint_folder
+
+    return checkpoint_folder(checkpoint)
 
 
 def _read(path: str, options: SearchOptions) -> list[Query]:
@@ -236,7 +253,7 @@ def _read(path: str, options: SearchOptions) -> list[Query]:
     return found
 
 
-def _say_beforehand(job: SearchJob, verbose: bool) -> None:
+def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:
     """Say what will run; allocates, so that what does not fit is told before any output."""
     from swsearch.statistics.choice import why_none
 
@@ -249,6 +266,9 @@ def _say_beforehand(job: SearchJob, verbose: bool) -> None:
     note = job.plan.note
     if verbose and note:
         say(f"swsearch: {note}")
+    if job.checkpoint is not None and job.checkpoint.n_kept and not quiet:
+        kept = f"{job.checkpoint.n_kept:,} of {len(job.queries):,}"
+        say(f"swsearch: checkpoint {job.checkpoint.folder}: {kept} queries are done and not searched again")
     if job.method is None:
         say(f"swsearch: {why_none()}")
 
@@ -268,8 +288,8 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     yield from results.doubts
 
 
-def _summary(job: SearchJob, seconds: float) -> str:
-    rate = job.cells / max(seconds, 1e-9) / 1e9
+def _summary(job: SearchJob, seconds: float, restored: int) -> str:
+    rate = (job.cells - restored) / max(seconds, 1e-9) / 1e9
     plural = "query" if len(job.queries) == 1 else "queries"
     return (
         f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import Chunk, IntArray
+from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
@@ -72,14 +72,14 @@ class Workload:
     ----------
     residue_bytes : int
         Interleaved residues of the whole database, padding included.
-    lengths : ndarray, shape (n_subjects,), int32
+    lengths : RunLengths, or ndarray, shape (n_subjects,), int32
         Every subject's length, in any order.
     groups : sequence of sequence of int
         Query lengths of each group that is scored together.
     """
 
     residue_bytes: int
-    lengths: npt.NDArray[np.int32]
+    lengths: RunLengths | npt.NDArray[np.int32]
     groups: Sequence[Sequence[int]]
 
 
@@ -272,13 +272,17 @@ class Engine(ABC):
 
         def wait() -> list[Candidates]:
             values = self.score(group, loaded, progress)
-            places = [thresholds.select(query, loaded.chunk.lengths, row) for query, row in enumerate(values)]
+            lengths = loaded.chunk.lengths
+            places = [thresholds.select(query, lengths, row) for query, row in enumerate(values)]
             return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
 
         return Pending(wait)
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
-        """Make fewer of chunks that stay loaded, where that is faster; all of them are released in the end."""
+        """Make fewer of chunks that stay loaded, where that is faster.
+
+        Only what is returned is scored from then on; what was given and what is returned is released in the end.
+        """
         return list(loaded)
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do

@@ -20,7 +20,7 @@ from swsearch.processors import threads_that_help
 ENGINES = ("auto", "gpu", "cpu", "reference")
 """What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
 
-Chosen = TypeVar("Chosen")
+Picked = TypeVar("Picked")
 
 NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
 """Why there is no GPU engine on a machine that was never meant to have one."""
@@ -157,13 +157,13 @@ def count_pairs(number: int) -> str:
 def choose(
     name: str,
     *,
-    gpu: Callable[[], Chosen],
-    cpu: Callable[[], Chosen],
-    reference: Callable[[], Chosen],
+    gpu: Callable[[], Picked],
+    cpu: Callable[[], Picked],
+    reference: Callable[[], Picked],
     threads: int | None,
     gpu_options: Mapping[str, int | None],
     notice: Callable[[str], None] | None,
-) -> tuple[Chosen, str]:
+) -> tuple[Picked, str]:
     """Make what an engine's name stands for: the rules that searching and aligning share.
 
     Parameters

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from swsearch.alignment import PairAlignment
+from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.recurrence import Recurrence
 
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
 Pair = tuple[ByteArray, ByteArray]
 """Codes of a query and a subject, each of shape (n,), uint8."""
-
-SequencePool = tuple[ByteArray, IntArray]
-"""Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
-
-PoolLetters = tuple[ByteArray | None, ByteArray | None]
-"""Letters of the pools of queries and of subjects in ASCII as they are shown, masked ones in lower case: of the shape
-of the codes, uint8, or None where nothing of that side is masked."""
 
 
 class PairAligner(ABC):
@@ -85,6 +84,58 @@ class PairAligner(ABC):
         """Score (query, subject) pairs, in order; they are drawn as results are taken."""
         return (self.score(query, subject, recurrence) for query, subject in pairs)
 
+    def align_pools(
+        self,
+        queries: SequencePool,
+        subjects: SequencePool,
+        pairs: IntArray,
+        recurrence: Recurrence,
+        *,
+        known: npt.NDArray[np.integer] | None = None,
+        letters: PoolLetters | None = None,
+    ) -> AlignmentTable:
+        """Align pairs of sequences of two pools, all at a time, and count their columns.
+
+        Parameters
+        ----------
+        queries, subjects : (ndarray, ndarray)
+            Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+        pairs : ndarray, shape (m, 2), int64
+            Which query and which subject, by their places in the pools.
+        recurrence : Recurrence
+            What is computed.
+        known : ndarray, shape (m,), int, optional
+            A score that each pair reaches, which may save time and changes nothing in the result.
+        letters : (ndarray or None, ndarray or None), optional
+            What identities are counted by where something is masked; see `PoolLetters`.
+
+        Returns
+        -------
+        AlignmentTable
+            One per pair, in their order.
+
+        Raises
+        ------
+        MemoryLimitError
+            If a pair does not fit the memory allowed.
+        EngineError
+            If the device fails.
+        ValueError
+            If pairs, offsets or letters are not within or beside the pools.
+        """
+        places = places_of(queries, subjects, pairs).tolist()
+        parts = [(slice(a, a + m), slice(b, b + n)) for a, m, b, n in places]
+        found = self.align_many(((queries[0][one], subjects[0][other]) for one, other in parts), recurrence)
+        shown = letters or (None, None)
+        return _table_of(
+            replace(
+                pair,
+                query_letters=None if shown[0] is None else shown[0][one],
+                subject_letters=None if shown[1] is None else shown[1][other],
+            )
+            for pair, (one, other) in zip(found, parts, strict=True)
+        )
+
     def close(self) -> None:  # noqa: B027  # not every engine holds something
         """Let go of what the engine holds."""
 
@@ -95,3 +146,15 @@ class PairAligner(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _table_of(alignments: Iterable[PairAlignment]) -> AlignmentTable:
+    """Return alignments as a table."""
+    every = list(alignments)
+    runs = [run for each in every for run in each.cigar]
+    return AlignmentTable(
+        **{name: np.array([getattr(each, name) for each in every], dtype=np.int64) for name in ALIGNMENT_COLUMNS},
+        run_offsets=np.cumsum([0, *(len(each.cigar) for each in every)], dtype=np.int64),
+        run_lengths=np.array([length for length, _ in runs], dtype=np.int64),
+        run_operations=np.frombuffer("".join(op for _, op in runs).encode("ascii"), dtype=np.uint8),
+    )

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from swsearch.engines.cpu import extension
 from swsearch.processors import has_room_for_threads
 
-T = TypeVar("T")
+Item = TypeVar("Item")
 
 
 class Stopped(BaseException):
@@ -29,7 +29,7 @@ def check_wanted() -> None:
         raise Stopped
 
 
-class Ahead(Generic[T]):
+class Ahead(Generic[Item]):
     """The items of an iterator, made in a thread before they are asked for.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
@@ -45,7 +45,7 @@ class Ahead(Generic[T]):
         Items that may wait to be taken.
     """
 
-    def __init__(self, items: Generator[T], name: str, room: int = 1) -> None:
+    def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
         self._shared = _Shared(items, room)
         self._thread: threading.Thread | None = None
         if has_room_for_threads():
@@ -57,10 +57,10 @@ class Ahead(Generic[T]):
             self._thread = thread
             _running.add(self)
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Item]:
         return self
 
-    def __next__(self) -> T:
+    def __next__(self) -> Item:
         return next(self._shared.items) if self._thread is None else self._shared.take()
 
     def close(self) -> None:
@@ -78,19 +78,19 @@ class Ahead(Generic[T]):
                 extension.load().go_on(ident)
         _running.discard(self)
 
-    def __enter__(self) -> Ahead[T]:
+    def __enter__(self) -> Ahead[Item]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class _Shared(Generic[T]):
+class _Shared(Generic[Item]):
     """What the thread and its user share; it does not keep the user alive."""
 
-    def __init__(self, items: Generator[T], room: int) -> None:
+    def __init__(self, items: Generator[Item], room: int) -> None:
         self.items, self._room = items, room
-        self._made: deque[T] = deque()
+        self._made: deque[Item] = deque()
         self._changed = threading.Condition()
         self._is_done = self._is_stopped = False
         self._error: BaseException | None = None
@@ -113,7 +113,7 @@ class _Shared(Generic[T]):
             self._error, self._is_done = error, True
             self._changed.notify_all()
 
-    def _put(self, item: T) -> bool:
+    def _put(self, item: Item) -> bool:
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or len(self._made) < self._room)
             if not self._is_stopped:
@@ -121,7 +121,7 @@ class _Shared(Generic[T]):
                 self._changed.notify_all()
             return not self._is_stopped
 
-    def take(self) -> T:
+    def take(self) -> Item:
         """Wait for the next item."""
         with self._changed:
             self._changed.wait_for(lambda: self._made or self._is_done)

@@ -17,6 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.pools import pool_of
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.subjects import SubjectReader
@@ -149,17 +150,15 @@ def align_pairs(
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails.
     """
+    pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
+    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
+    of_subjects = subjects.codes, subjects.offsets
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
-            return _aligned_elsewhere(reader, queries, subjects, of_query, aligner)
-    lengths = np.array([len(query.codes) for query in queries], dtype=np.int64)
-    query_codes = np.concatenate([np.empty(0, dtype=np.uint8), *(query.codes for query in queries)])
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
+            return aligner.align_pools(pool, of_subjects, places, reader.recurrence, known=scores, letters=letters)
     table, needed = tracing.align_pools(
-        (query_codes, offsets), (subjects.codes, subjects.offsets), places, reader.recurrence, ALIGNMENT_MEMORY,
-        threads, known=scores, letters=(_letters_of(queries), subjects.letters),
-    )  # fmt: skip
+        pool, of_subjects, places, reader.recurrence, ALIGNMENT_MEMORY, threads, known=scores, letters=letters
+    )
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
@@ -169,9 +168,8 @@ def align_pairs(
         )
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
-    rows = np.arange(len(table))
-    rows[alone] = len(table) + np.arange(len(alone))
-    return AlignmentTable.concatenate([table, AlignmentTable.of(found)]).take(rows)
+    done = np.flatnonzero(needed == 0)
+    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.of(found))])
 
 
 def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
@@ -180,18 +178,3 @@ def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
         return None
     decode = PROTEIN.decode_table
     return np.concatenate([decode[query.codes] if query.letters is None else query.letters for query in queries])
-
-
-def _aligned_elsewhere(
-    reader: SubjectReader,
-    queries: Sequence[Query],
-    subjects: SubjectCodes,
-    of_query: IntArray,
-    aligner: PairAligner,
-) -> AlignmentTable:
-    """Let an aligner do what `align_pairs` does."""
-    pairs = [(queries[k].codes, subjects.codes_of(row)) for row, k in enumerate(of_query.tolist())]
-    found = zip(aligner.align_many(pairs, reader.recurrence), of_query.tolist(), strict=True)
-    return AlignmentTable.of(
-        [pair.shown_as(queries[k].letters, subjects.letters_of(row)) for row, (pair, k) in enumerate(found)]
-    )

@@ -27,7 +27,7 @@ from swsearch.statistics.choice import HitNumbers, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
-FEWEST_TOGETHER, MOST_TOGETHER = 64, 4096
+FEWEST_ALIGNED, MOST_ALIGNED = 64, 4096
 """Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
 and no more than memory holds."""
 
@@ -146,7 +146,7 @@ class HitMaker:
         parts: list[tuple[IntArray, AlignmentTable, SubjectCodes]] = []
         found = place = 0
         while place < len(best) and found < self.options.max_hits:
-            together = min(max(FEWEST_TOGETHER, self.options.max_hits - found), MOST_TOGETHER)
+            together = min(max(FEWEST_ALIGNED, self.options.max_hits - found), MOST_ALIGNED)
             some = best[place : place + together]
             parts.append(self._passing(query, some, self.options.max_hits - found, place))
             found, place = found + len(parts[-1][0]), place + together

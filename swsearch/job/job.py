@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.job.checkpoint import Checkpoint
 
 GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
@@ -103,6 +105,25 @@ class SearchJob:
         self._threads = threads_that_help(threads)
         self._maker = HitMaker(self.reader, options, self.least, self._threads)
         self._allowed = allowed_subjects(database, options.filters)
+        self.checkpoint: Checkpoint | None = None
+        self.restored: Progress | None = None
+        """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
+
+        Raises
+        ------
+        InputError
+            If the folder is in use, or of another search; the message names all that differs.
+        OutputError
+            If it cannot be written.
+        """
+        from swsearch.job.checkpoint import Checkpoint
+        from swsearch.job.manifest import manifest
+
+        asked = manifest(self.queries, self.database, self.reader.mask, self.options)
+        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, self.database.n_subjects)
 
     @cached_property
     def asked(self) -> Asked:
@@ -119,7 +140,7 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database, self._most_queries)
+        return plan_for(self.engine, self.queries, self.database, self.most_queries)
 
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
@@ -143,7 +164,7 @@ class SearchJob:
         options, database = self.options, self.database
         if not options.is_fitted:
             return None
-        n_subjects = int(np.count_nonzero(database.lengths))
+        n_subjects = database.length_runs.n_filled
         return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
 
     @cached_property
@@ -165,7 +186,7 @@ class SearchJob:
         return Scorer(self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls)
 
     @property
-    def _most_queries(self) -> int | None:
+    def most_queries(self) -> int | None:
         """Queries that are scored together at most, where every subject may have to be kept for each."""
         if self.options.distribution:
             each = 8  # two int32: of the engine, and while it counts
@@ -195,7 +216,8 @@ class SearchJob:
             Whether hits come with their alignments, and further ones where they may have several.
         """
         stages: list[Ahead[Any]] = []
-        with closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)) as loaded:
+        loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
+        with closing(loaded), self.checkpoint or nullcontext():
             try:
                 stages.append(Ahead(self._prepared(), "prepare"))
                 stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
@@ -205,22 +227,45 @@ class SearchJob:
                 for stage in stages:  # the first one first: those after it wait for it
                     stage.close()
 
-    def _prepared(self) -> Generator[Prepared]:
-        """Make groups of queries ready."""
-        for group in groups_of(self.queries, self._most_queries):
-            yield self.scorer.prepare(group)
+    def _prepared(self) -> Generator[Prepared | Scored]:
+        """Make groups of queries ready, but for those that the checkpoint has."""
+        first = 0
+        for group in groups_of(self.queries, self.most_queries):
+            kept = None if self.checkpoint is None else self.checkpoint.load(first, len(group))
+            yield self.scorer.prepare(group) if kept is None else (group, kept)
+            first += len(group)
 
-    def _scored(self, prepared: Iterable[Prepared], loaded: LoadedDatabase) -> Generator[Scored]:
-        """Score groups of queries."""
+    def _scored(self, prepared: Iterable[Prepared | Scored], loaded: LoadedDatabase) -> Generator[Scored]:
+        """Score groups of queries, and keep what is found; it is kept again when it is rated."""
+        first = 0
         for group in prepared:
-            yield group.queries, self._selected(group, loaded)
+            if isinstance(group, Prepared):
+                found: Scored = group.queries, self._selected(group, loaded)
+                self._keep(first, found[1])
+            else:
+                found = group
+                self._count_restored(group[0])
+            yield found
+            first += len(found[0])
+
+    def _keep(self, first: int, selections: Sequence[Selection]) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(first, selections)
+
+    def _count_restored(self, queries: Sequence[Query]) -> None:
+        if (count := self.restored or self.progress) is not None:
+            count(sum(len(query.codes) for query in queries) * self.database.n_residues)
 
     def _finished(self, scored: Iterable[Scored], aligned: bool) -> Generator[list[SearchResult]]:
         """Make results of what was scored."""
         aligner: PairAligner | None = None
+        first = 0
         with ExitStack() as stack:
             for queries, selections in scored:
                 rated = self.rated(queries, selections)
+                if any(after is not before for after, before in zip(rated, selections, strict=True)):
+                    self._keep(first, rated)
+                first += len(queries)
                 for part in _parts([len(each.candidates) for each in rated], HITS_TOGETHER):
                     if aligned and aligner is None:
                         aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
@@ -246,7 +291,7 @@ class SearchJob:
 
     @cached_property
     def _by_length(self) -> Lengths:
-        return Lengths(self.database.lengths)
+        return Lengths.of_runs(self.database.length_runs)
 
     # making results
 
@@ -344,4 +389,4 @@ def _parts(sizes: Sequence[int], most: int) -> Iterator[slice]:
 def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
     """Tell an engine what is coming; ``most`` queries are scored together at most."""
     groups = [[len(query.codes) for query in group] for group in groups_of(queries, most)]
-    return engine.plan(Workload(database.residue_bytes, database.lengths, groups))
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))

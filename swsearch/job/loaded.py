@@ -40,8 +40,10 @@ class LoadedDatabase:
         ) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
-                kept.append(loaded)
+                if self._plan.keep:
+                    kept.append(loaded)
                 yield loaded
+                del chunk, loaded  # while the next is read
         if self._plan.keep:
             self._kept = kept
 

@@ -22,7 +22,7 @@ from swsearch.blocks import Chunk, FloatArray, IntArray
 from swsearch.inputs import Query
 from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
-from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panel
+from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
 from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of
 
 ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
@@ -42,6 +42,9 @@ NO_CHANCE = 1e-12
 
 QUERIES_AT_ONCE, ROWS_AT_ONCE = 1024, 50_000
 """Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""
+
+FITTED_AT_ONCE = 64
+"""Queries whose nulls are made at a time: sums over their scores take 3 MB."""
 
 MOST_RESIDUES = 64 << 20
 """Residues of subjects, or of random sequences, that are at hand at a time."""
@@ -112,8 +115,10 @@ class NullMaker:
             panel = panel_for(self.fit.mode, 1)
             chunk = _panel_chunk(panel, self.threads)
             scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
-            for codes, row in zip(part, scores, strict=True):
-                yield fit_panel(self.fit, len(codes), panel.lengths, panel.parted(row))
+            for begin in range(0, len(part), FITTED_AT_ONCE):
+                some = slice(begin, begin + FITTED_AT_ONCE)
+                lengths = [len(codes) for codes in part[some]]
+                yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
 
     def _of_ratios(self, queries: Sequence[ByteArray]) -> Iterator[FittedStatistics]:
         """Make nulls with random sequences whose lengths follow the query's."""
@@ -127,7 +132,7 @@ class NullMaker:
             )
             rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
             for codes, panel, row in zip(queries[part], panels[part], rows, strict=True):
-                yield fit_panel(self.fit, len(codes), panel.lengths, panel.parted(row))
+                yield from fit_panels(self.fit, [len(codes)], panel.lengths, panel.parted(row[None]))
 
     def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
         """Return the nulls of the pairs of some queries.
@@ -170,7 +175,10 @@ class NullMaker:
             )
             for each, part in zip(asked, of_query, strict=True)
         ]
-        near = np.concatenate([_near(nulls, each) for nulls, each in zip(first, asked, strict=True)])
+        chances = probabilities_of(first, [each.scores for each in asked])
+        near = np.concatenate(
+            [_near(nulls, chance, each.limit) for nulls, chance, each in zip(first, chances, asked, strict=True)]
+        )
         n = np.full(len(pairs), FIRST_COPIES)
         totals[near] += sums(pairs[near], range(FIRST_COPIES, ALL_COPIES))
         n[near] = ALL_COPIES
@@ -181,11 +189,10 @@ class NullMaker:
         ]
 
 
-def _near(nulls: PairNulls, asked: PairsAsked) -> npt.NDArray[np.bool_]:
-    """Say of which pairs, shape (n,), more copies are needed."""
-    chance = nulls.probabilities(asked.scores)
+def _near(nulls: PairNulls, chance: FloatArray, limit: float) -> npt.NDArray[np.bool_]:
+    """Say of which pairs, shape (n,), of such a probability by chance more copies are needed."""
     matters = nulls.may_rise(3.0 / math.sqrt(FIRST_COPIES))  # three standard errors
-    near: npt.NDArray[np.bool_] = matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * asked.limit)
+    near: npt.NDArray[np.bool_] = matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit)
     return near
 
 

@@ -172,10 +172,10 @@ class TopHits:
             return None
         if self._rating is None or self.ranked.evalues is None:
             return int(self.ranked.scores[-1])
-        filled = chunk.lengths[chunk.lengths > 0]
-        if not len(filled):
+        if not chunk.runs.n_filled:
             return None
-        return self._rating.lowest(float(self.ranked.evalues[-1]), int(filled.min()), int(filled.max()))
+        shortest, longest = chunk.runs.shortest_filled, chunk.runs.longest
+        return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
         """Take in the hits of a chunk."""
@@ -186,9 +186,9 @@ class TopHits:
         evalues = None
         if self._rating is not None:
             if len(scores) > _PRUNED_FROM * self._limit:
-                near = self._near(scores, chunk.lengths[places])
+                near = self._near(scores, chunk.runs.at(places))
                 places, scores = places[near], scores[near]
-            evalues = self._rating.evalues(scores, chunk.lengths[places])
+            evalues = self._rating.evalues(scores, chunk.runs.at(places))
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 

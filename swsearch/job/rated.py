@@ -14,7 +14,8 @@ from swsearch.job.nulls import NullMaker, PairsAsked, ReadMany
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import Ranked, in_order
 from swsearch.job.selection import Selection
-from swsearch.statistics.fitted import FittedStatistics, PairNulls
+from swsearch.job.shuffled import cut_at
+from swsearch.statistics.fitted import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
 """Candidates that get their nulls at a time, the best first, until no other can be a hit."""
+
+MOST_RATED = 1 << 20
+"""Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
 
 SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
@@ -78,17 +82,25 @@ class Rater:
             for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
             if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
         ]
+        sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
+        for part in cut_at(sizes, MOST_RATED):
+            for each, kept in zip(rating[part], self._hits_of(rating[part], read), strict=True):
+                found[each.place] = kept
+        return found
+
+    def _hits_of(self, rating: Sequence[_Rating], read: ReadMany) -> list[Selection]:
+        """Rate candidates in rounds over all queries, and choose the hits of each."""
         open_ones = [each for each in rating if len(each.selection.candidates)]
         while open_ones:
             parts = [each.next_part(self._at_once) for each in open_ones]
             asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
             nulls = self.maker.of_pairs(asked, read)
-            for each, part, of_part in zip(open_ones, parts, nulls, strict=True):
-                each.add(of_part, of_part.evalues(part.scores, self.residues))
+            chances = probabilities_of(nulls, [part.scores for part in parts])
+            for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
+                each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
             open_ones = [each for each in open_ones if not self._is_enough(each)]
-        for each in rating:
-            found[each.place] = self._kept(each)
-        return found
+        published = self._published_of_suspects(rating)
+        return [self._kept(each, of_query) for each, of_query in zip(rating, published, strict=True)]
 
     @property
     def _at_once(self) -> int:
@@ -119,7 +131,31 @@ class Rater:
             return False
         return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
 
-    def _kept(self, rating: _Rating) -> Selection:
+    def _published_of_suspects(self, rating: Sequence[_Rating]) -> list[FloatArray]:
+        """Return published E-values of candidates that have large ones, by query, infinity for all others.
+
+        Of many queries together, since that takes hardly longer than of one.
+        """
+        found = [np.full(len(each.evalues), np.inf) for each in rating]
+        if self.published is None:
+            return found
+        suspects = [np.flatnonzero(each.evalues > DOUBTFUL) for each in rating]
+        for part in cut_at(np.array([len(places) for places in suspects], dtype=np.int64), AT_ONCE):
+            pairs = list(zip(rating[part], suspects[part], strict=True))
+            published = self.published.evalues(
+                np.concatenate([each.selection.candidates.scores[places] for each, places in pairs]),
+                np.repeat([len(each.query.codes) for each, _ in pairs], [len(places) for _, places in pairs]),
+                np.concatenate([each.nulls.lengths[places] for each, places in pairs]),
+                self.residues,
+            )
+            ends = np.cumsum([len(places) for _, places in pairs])
+            for column, places, values in zip(
+                found[part], suspects[part], np.split(published, ends[:-1]), strict=True
+            ):
+                column[places] = values
+        return found
+
+    def _kept(self, rating: _Rating, published: FloatArray) -> Selection:
         """Choose from the candidates that have E-values, those first in line."""
         evalues, nulls, options = rating.evalues, rating.nulls, self.options
         candidates = rating.selection.candidates[: len(evalues)]
@@ -130,24 +166,23 @@ class Rater:
         most = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:most]
         ranked = Ranked(candidates.scores[best], candidates.subjects[best], None if rated is None else rated[best])
-        doubt = self._doubt(rating.query, candidates, nulls, evalues)
+        doubt = self._doubt(rating, published)
         return replace(rating.selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
 
-    def _doubt(self, query: Query, candidates: Ranked, nulls: PairNulls, evalues: FloatArray) -> str:
+    def _doubt(self, rating: _Rating, published: FloatArray) -> str:
         """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
-        if self.published is None:
-            return ""
-        published = self.published.evalues(candidates.scores, len(query.codes), nulls.lengths, self.residues)
-        doubted = np.flatnonzero((published <= SURE) & (evalues > DOUBTFUL))
+        doubted = np.flatnonzero(published <= SURE)
         if not len(doubted):
             return ""
         first = int(doubted[np.argmin(published[doubted])])
+        candidates = rating.selection.candidates
         name = self.database.identifier(int(candidates.subjects[first]))
         return (
-            f"query {query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
+            f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
             f"E <= {SURE:g} by published statistics and more than {DOUBTFUL:g} by fitted ones, such as {name!r} "
-            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {evalues[first]:.1e}): with its "
-            f"residues shuffled it still scores {nulls.shuffled[first]:.0f} on average: most of it is composition"
+            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): with its "
+            f"residues shuffled it still scores {rating.nulls.shuffled[first]:.0f} on average: most of it is "
+            "composition"
         )
 
 
@@ -171,4 +206,6 @@ class _Rating:
     @property
     def nulls(self) -> PairNulls:
         """All nulls so far."""
-        return PairNulls.joined(self.statistics, self._found)
+        if len(self._found) != 1:
+            self._found = [PairNulls.joined(self.statistics, self._found)]
+        return self._found[0]

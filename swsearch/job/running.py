@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,14 @@ class _Search:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self, open_job: Callable[[SearchOptions], SearchJob], options: SearchOptions, close: Callable[[], None]
+        self,
+        open_job: Callable[[SearchOptions, Path | None], SearchJob],
+        options: SearchOptions,
+        close: Callable[[], None],
     ) -> None:
         self._open_job, self.options, self.close = open_job, options, close
         self.opened: SearchJob | None = None
+        self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
         self.aligned = False
@@ -37,7 +42,7 @@ class _Search:
     def job(self) -> SearchJob:
         """Return the job, opened when it is first asked for."""
         if self.opened is None:
-            self.opened = self._open_job(self.options)
+            self.opened = self._open_job(self.options, self.checkpoint)
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
@@ -90,10 +95,13 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        def open_job(options: SearchOptions) -> SearchJob:
+        def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                return SearchJob(queries, database, engine, options, progress, threads, origin)
+                job = SearchJob(queries, database, engine, options, progress, threads, origin)
+                if checkpoint is not None:
+                    job.keep_in(checkpoint)
+                return job
             except BaseException:
                 if database is not subjects:
                     database.close()
@@ -128,6 +136,10 @@ class SearchResults:
         """Let results keep how the whole database scores, if the search has not begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is done in a folder, if the search has not begun; see `swsearch.job.checkpoint`."""
+        self._search.checkpoint = folder
 
     def batches(self, aligned: bool = False) -> Iterator[list[SearchResult]]:
         """Yield what is left, the results of queries that were scored together at a time.
@@ -164,6 +176,9 @@ class SearchResults:
         self._found.close()
         self._waiting.clear()
         self._search.close()
+        opened = self._search.opened
+        if opened is not None and opened.checkpoint is not None:
+            opened.checkpoint.close()
 
     def __enter__(self) -> SearchResults:
         return self

@@ -91,6 +91,14 @@ class Scorer:
         ]
         return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
 
+    def together(self, parts: Sequence[Prepared]) -> Prepared:
+        """Join queries that were made ready one after the other, to be scored together."""
+        if len(parts) == 1:
+            return parts[0]
+        queries = [query for each in parts for query in each.queries]
+        nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
+
     def select(
         self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
     ) -> list[Selection]:
@@ -130,8 +138,9 @@ class Scorer:
             check_wanted()
             thresholds = _thresholds(prepared, chunk)
             values = self.engine.score(prepared.group, chunk, progress)
+            lengths = chunk.chunk.lengths
             for place, (top, row) in enumerate(zip(prepared.tops, values, strict=True)):
-                found = thresholds.select(place, chunk.chunk.lengths, row)
+                found = thresholds.select(place, lengths, row)
                 top.add(chunk.chunk, Candidates(found, row[found]))
                 tallies[place].add(row)
             loaded.done(chunk)

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.masking import MASKED, Mask, masked_codes, shown_letters
+from swsearch.engines.pools import SequencePool, mask_pool
+from swsearch.masking import Mask, masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.results import Headers, SubjectCodes
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-
-LOWER = np.uint8(0x20)
-"""What makes an ASCII letter lower case; a '*' has it set already."""
 
 
 @dataclass(frozen=True)
@@ -42,47 +40,30 @@ class SubjectReader:
         object.__setattr__(self, "database", self.database.shared())
 
     def one(self, subject: int) -> tuple[ByteArray, ByteArray | None]:
-        """Return a subject's codes as they are scored, and its letters if something of it is masked."""
+        """Return a subject's codes as they are scored, and its letters if some are masked; shape (length,), uint8."""
         codes: ByteArray = self.database.codes(subject)
         runs = [] if self.mask == "none" else self.database.masked(subject, self.mask)
         return (masked_codes(codes, runs), shown_letters(codes, runs)) if runs else (codes, None)
 
-    def scored(self, subjects: IntArray) -> tuple[ByteArray, IntArray]:
+    def scored(self, subjects: IntArray) -> SequencePool:
         """Return subjects as they are scored: codes one after the other, uint8, and their offsets, shape (n + 1,)."""
-        codes, offsets = self.database.codes_of(subjects)
-        places, _ = self._masked(subjects, offsets)
-        if places is not None:
-            codes[places] = MASKED
-        return codes, offsets
+        pool: SequencePool = self.database.codes_of(subjects)
+        return pool if self.mask == "none" else mask_pool(pool, self._runs(subjects))[0]
 
     def shown(self, subjects: IntArray) -> SubjectCodes:
-        """Return subjects as they are scored and shown, in the order asked for."""
-        codes, offsets = self.database.codes_of(subjects)
-        places, masked = self._masked(subjects, offsets)
-        if places is None:
-            return SubjectCodes(codes, None, offsets)
-        letters: ByteArray = PROTEIN.decode_table[codes]
-        letters[places] |= LOWER
-        codes[places] = MASKED
-        return SubjectCodes(codes, letters, offsets, masked)
-
-    def _masked(
-        self, subjects: IntArray, offsets: IntArray
-    ) -> tuple[IntArray | None, np.ndarray[tuple[int], np.dtype[np.bool_]] | None]:
-        """Return the places that are masked in subjects one after the other, and which subjects have some."""
+        """Return subjects as they are scored and shown, in the order of their places, shape (n,)."""
+        pool: SequencePool = self.database.codes_of(subjects)
         if self.mask == "none":
-            return None, None
-        runs, starts, ends = self.database.masked_of(subjects, self.mask)
-        if not len(starts):
-            return None, None
-        counts = np.diff(runs)
-        begins = np.repeat(offsets[:-1], counts) + starts
-        lengths = (ends - starts).astype(np.int64)
-        total = np.cumsum(lengths)
-        places: IntArray = np.arange(int(total[-1]), dtype=np.int64) + np.repeat(begins - (total - lengths), lengths)
-        return places, counts > 0
+            return SubjectCodes(pool[0], None, pool[1])
+        runs = self._runs(subjects)
+        (codes, offsets), letters = mask_pool(pool, runs)
+        return SubjectCodes(codes, letters, offsets, None if letters is None else np.diff(runs[0]) > 0)
+
+    def _runs(self, subjects: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        offsets, starts, ends = self.database.masked_of(subjects, self.mask)
+        return offsets, starts.astype(np.int64), ends.astype(np.int64)
 
     def headers(self, subjects: IntArray) -> Headers:
-        """Return the headers of subjects, in the order asked for."""
+        """Return the headers of subjects, in the order of their places, shape (n,)."""
         pool, offsets = self.database.headers_of(subjects)
         return Headers(pool.tobytes(), offsets)

@@ -16,7 +16,7 @@ from swsearch.alignments import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import columns
-from swsearch.engines.pair_base import PoolLetters, SequencePool
+from swsearch.engines.pools import PoolLetters, SequencePool
 from swsearch.inputs import Query
 from swsearch.results import HitList, SearchResult
 from swsearch.results.table import SubjectCodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path, PurePath
@@ -236,8 +236,19 @@ def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> Non
         results.keep_distribution()
 
 
-def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) -> None:
+def write_reports(
+    results: Iterable[SearchResult], outputs: Sequence[Output], written: Callable[[int], None] | None = None
+) -> None:
     """Write results to all outputs; see `swsearch.write`.
+
+    Parameters
+    ----------
+    results : SearchResults or iterable of SearchResult
+        What to write.
+    outputs : sequence of Output
+        Where.
+    written : callable, optional
+        Called with the number of results just written.
 
     Raises
     ------
@@ -256,6 +267,8 @@ def write_reports(results: Iterable[SearchResult], outputs: Sequence[Output]) ->
         for batch in batches:
             for result in batch:
                 reports.write(result)
+            if written is not None:
+                written(len(batch))
         reports.end()
 
 

@@ -18,13 +18,13 @@ from swsearch.report import headers
 from swsearch.report.alignment_rows import AlignmentLetters, Rows, letters_of
 from swsearch.results import HitTable, HspTable, Numbers, SearchResult
 
-HITS_AT_A_TIME = 1 << 14
+PORTION_HITS = 1 << 14
 """Hits of a portion, at most."""
 
-COLUMNS_AT_A_TIME = 1 << 18
+COLUMNS_TOGETHER = 1 << 18
 """Columns of a portion's alignments, unless it has a single hit: their arrays stay in a processor's cache."""
 
-Known = TypeVar("Known")
+Cell = TypeVar("Cell")
 
 
 class Portion:
@@ -120,7 +120,7 @@ class Portion:
         """Which of the portion's hits a line is about, shape (n,), int64."""
         return np.arange(self.n_hits)
 
-    def of_lines(self, of_hits: list[Known]) -> list[Known]:
+    def of_lines(self, of_hits: list[Cell]) -> list[Cell]:
         """Return what is known of each hit for each line."""
         return of_hits
 
@@ -187,7 +187,7 @@ class AlignedPortion(Portion):
 
     @property
     def subject_spans(self) -> tuple[IntArray, IntArray]:
-        """Those of the subjects, each of shape (n,), int64."""
+        """Those of the subjects, each of shape (n,)."""
         return self.alignments.subject_start, self.alignments.subject_end
 
     @property
@@ -195,11 +195,11 @@ class AlignedPortion(Portion):
         """Whether each hit has one alignment."""
         return len(self) == self.n_hits
 
-    def of_lines(self, of_hits: list[Known]) -> list[Known]:
+    def of_lines(self, of_hits: list[Cell]) -> list[Cell]:
         """See `Portion.of_lines`."""
         return of_hits if self.is_single else [of_hits[row] for row in self.hit_of_line.tolist()]
 
-    def by_hit(self, of_lines: Sequence[Known]) -> list[list[Known]]:
+    def by_hit(self, of_lines: Sequence[Cell]) -> list[list[Cell]]:
         """Return what is known of each line as a list for each hit, which has one line or more."""
         if self.is_single:
             return [[each] for each in of_lines]
@@ -240,8 +240,8 @@ def mismatches(alignments: AlignmentTable) -> IntArray:
 def portions(result: SearchResult) -> Iterator[Portion]:
     """Yield the hits of a result without their alignments, which are not looked for; nothing if there are no hits."""
     hits = result.table
-    for begin in range(0, len(hits), HITS_AT_A_TIME):
-        yield Portion(result, hits, slice(begin, min(begin + HITS_AT_A_TIME, len(hits))))
+    for begin in range(0, len(hits), PORTION_HITS):
+        yield Portion(result, hits, slice(begin, min(begin + PORTION_HITS, len(hits))))
 
 
 def aligned_portions(result: SearchResult) -> Iterator[AlignedPortion]:
@@ -254,8 +254,8 @@ def aligned_portions(result: SearchResult) -> Iterator[AlignedPortion]:
     begin = 0
     while begin < len(hits):
         columns_before = int(columns[begin - 1]) if begin else 0
-        end = int(np.searchsorted(columns, columns_before + COLUMNS_AT_A_TIME, side="right"))
-        end = min(max(end, begin + 1), begin + HITS_AT_A_TIME)
+        end = int(np.searchsorted(columns, columns_before + COLUMNS_TOGETHER, side="right"))
+        end = min(max(end, begin + 1), begin + PORTION_HITS)
         lines = slice(int(ends[begin - 1]) if begin else 0, int(ends[end - 1]))
         yield AlignedPortion(result, hits, slice(begin, end), hsps, lines, letters)
         begin = end

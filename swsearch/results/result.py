@@ -132,7 +132,11 @@ class SearchResult:
         """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open."""
         columns = self._columns()
         return {
-            name: values if isinstance(values, list) else optional(values) if name in _FLOATS else values.tolist()
+            name: values
+            if isinstance(values, list)
+            else optional(values.astype(np.float64, copy=False))
+            if name in _FLOATS
+            else values.tolist()
             for name, values in columns.items()
         }
 

@@ -39,7 +39,7 @@ class Numbers:
         return len(self.evalues)
 
     def take(self, rows: slice | IntArray) -> Numbers:
-        """Return those of some rows."""
+        """Return those of some rows, shape (m,)."""
         return Numbers(*(values[rows] for values in self._columns))
 
     @property
@@ -256,7 +256,7 @@ class SubjectCodes:
         return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
 
     def take(self, rows: IntArray) -> SubjectCodes:
-        """Return some in another order."""
+        """Return some, rows of shape (m,), in their order."""
         lengths = np.diff(self.offsets)[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)

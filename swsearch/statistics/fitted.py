@@ -41,7 +41,7 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.scoring import Mode
 from swsearch.statistics import functions
 from swsearch.statistics.distributions import EULER, MOST_SHAPE, Distribution, Gumbel, PearsonThree
-from swsearch.statistics.lengths import BrokenLine, line_to
+from swsearch.statistics.lengths import BrokenLine, line_to, log_of
 from swsearch.statistics.random_sequences import COPIES
 
 
@@ -108,6 +108,10 @@ CERTAIN = 1.0
 
 DOUBTED = 1e-20
 """Probability by its null from which an identical subject has its bound instead: no sequence would be lost before."""
+
+
+AT_ONCE = 1 << 15
+"""Pairs whose probabilities are computed at a time: arrays that stay near the processor."""
 
 
 @dataclass(frozen=True)
@@ -352,9 +356,8 @@ class PairNulls:
         -------
         ndarray, shape (n,), float64
         """
-        z = (np.asarray(scores, dtype=np.float64) - 0.5 - self.means) / np.sqrt(self.variances)
-        chance = self.statistics.distribution.survival(z)
-        return np.where(chance > DOUBTED, np.minimum(chance, self.bounds), chance)
+        (found,) = probabilities_of([self], [scores])
+        return found
 
     def evalues(self, scores: npt.ArrayLike, database_residues: int) -> FloatArray:
         """Compute the expected number of chance hits at least as good; each score, shape (n,), with its null.
@@ -385,9 +388,7 @@ class PairNulls:
         if self.statistics.fit.mode != "local":
             return None
         lambda_ = math.pi / np.sqrt(6 * self.variances)
-        log_area = functions.log(np.array([max(self.statistics.query_length, 1)])) + functions.log(
-            np.maximum(self.lengths, 1)
-        )
+        log_area = log_of(np.array([self.statistics.query_length])) + log_of(self.lengths)
         log_k = lambda_ * (self.means + 0.5) - EULER - log_area
         bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / functions.LN2
         return bits
@@ -401,6 +402,42 @@ class PairNulls:
         reach = self.statistics.distribution.upper(probability) * np.sqrt(self.variances)
         least: IntArray = np.floor(self.means + reach).astype(np.int64)
         return least
+
+
+def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]) -> list[FloatArray]:
+    """Compute `PairNulls.probabilities` of several queries' pairs, which takes as long as of one's.
+
+    Parameters
+    ----------
+    pairs : sequence of PairNulls
+        Of each query.
+    scores : sequence of array_like, shape (n,)
+        Of each query's pairs, matrix units.
+
+    Returns
+    -------
+    list of ndarray, shape (n,), float64
+    """
+    z = [
+        (np.asarray(of_query, dtype=np.float64) - 0.5 - each.means) / np.sqrt(each.variances)
+        for each, of_query in zip(pairs, scores, strict=True)
+    ]
+    found: list[FloatArray] = [*z]
+    places: dict[Distribution, list[int]] = {}
+    for place, each in enumerate(pairs):
+        places.setdefault(each.statistics.distribution, []).append(place)
+    for distribution, alike in places.items():
+        chance = _survival(distribution, np.concatenate([z[place] for place in alike]))
+        ends = np.cumsum([len(z[place]) for place in alike])
+        for place, part in zip(alike, np.split(chance, ends[:-1]), strict=True):
+            found[place] = np.where(part > DOUBTED, np.minimum(part, pairs[place].bounds), part)
+    return found
+
+
+def _survival(distribution: Distribution, z: FloatArray) -> FloatArray:
+    """Return the probabilities of at least ``z``, shape (n,): some at a time, since it takes ten arrays as large."""
+    parts = [distribution.survival(z[begin : begin + AT_ONCE]) for begin in range(0, len(z), AT_ONCE)]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def fit_panel(
@@ -425,24 +462,60 @@ def fit_panel(
         Means are those of all scores of a length; variances come from those of the copies of one sequence around its
         mean, since random sequences differ in composition too.
     """
-    means, variances, weights, skews = [], [], [], []
-    for of_length in scores:
-        n = float(of_length.size)
-        centred = of_length - of_length[:, :1]  # sums of cubes stay exact
-        one, two, three = (np.sum(centred**power, axis=1) for power in (1, 2, 3))
-        square = float(np.sum(COPIES * two - one * one))
-        variance = max(square / (n * (COPIES - 1)), LEAST_VARIANCE)
-        cube = float(np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3))
-        third = cube / (n * (COPIES - 1) * (COPIES - 2))
-        means.append(float(np.sum(of_length)) / n)
-        variances.append(variance)
-        weights.append(n)
-        skews.append(third / (variance * math.sqrt(variance)))
-    share = SPREADS[fit.mode].share(query_length)
-    known = _length_cost(fit, query_length, np.array(lengths))
-    adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
-    spread = tuple(share * variance for variance in _smoothed(variances, weights))
-    return FittedStatistics(fit, query_length, lengths, adjusted, spread, _distribution(fit.mode, skews, weights))
+    (found,) = fit_panels(fit, [query_length], lengths, [each[None] for each in scores])
+    return found
+
+
+def fit_panels(
+    fit: Fit,
+    query_lengths: Sequence[int],
+    lengths: tuple[int, ...],
+    scores: Sequence[npt.NDArray[np.integer]],
+) -> list[FittedStatistics]:
+    """Make the nulls of several queries of their scores with the same panel, as `fit_panel` does for one.
+
+    Parameters
+    ----------
+    fit : Fit
+        The search.
+    query_lengths : sequence of int
+        Residues, at least 1.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending.
+    scores : sequence of ndarray, shape (n_queries, n_sequences, COPIES), integer
+        For each length; see `fit_panel`.
+    """
+    moments = [_moments(of_length) for of_length in scores]  # by length, then by kind, then by query
+    weights = [float(of_length[0].size) for of_length in scores]
+    found = []
+    for place, query_length in enumerate(query_lengths):
+        means, variances, skews = ([kind[place] for kind in kinds] for kinds in zip(*moments, strict=True))
+        share = SPREADS[fit.mode].share(query_length)
+        known = _length_cost(fit, query_length, np.array(lengths))
+        adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
+        spread = tuple(share * variance for variance in _smoothed(variances, weights))
+        distribution = _distribution(fit.mode, skews, weights)
+        found.append(FittedStatistics(fit, query_length, lengths, adjusted, spread, distribution))
+    return found
+
+
+def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float], list[float]]:
+    """Return each query's mean, variance and skewness of scores with sequences of one length.
+
+    These have shape (n_queries, n_sequences, COPIES); sums of whole numbers are exact, those of cubes too.
+    """
+    whole = scores.astype(np.int64)
+    n = float(whole[0].size)
+    centred = whole - whole[:, :, :1]
+    square = centred * centred
+    one, two, three = centred.sum(axis=2), square.sum(axis=2), (square * centred).sum(axis=2)
+    squares = np.sum(COPIES * two - one * one, axis=1).astype(np.float64)
+    variances = np.maximum(squares / (n * (COPIES - 1)), LEAST_VARIANCE)
+    cubes = np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3, axis=1).astype(np.float64)
+    thirds = cubes / (n * (COPIES - 1) * (COPIES - 2))
+    means = whole.sum(axis=(1, 2)).astype(np.float64) / n
+    skews = thirds / (variances * np.sqrt(variances))
+    return means.tolist(), variances.tolist(), skews.tolist()
 
 
 def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) -> IntArray:

@@ -140,7 +140,7 @@ class KarlinAltschul:
     def evalues(
         self,
         scores: npt.ArrayLike,
-        query_length: int,
+        query_length: npt.ArrayLike,
         subject_lengths: npt.ArrayLike,
         database_residues: int,
     ) -> FloatArray:
@@ -150,8 +150,8 @@ class KarlinAltschul:
         ----------
         scores : array_like, shape (n,)
             Raw scores, matrix units.
-        query_length : int
-            Residues.
+        query_length : int or array_like, shape (n,)
+            Residues, of one query or of that of each pair.
         subject_lengths : array_like, shape (n,)
             Residues of each subject; positive.
         database_residues : int
@@ -163,7 +163,7 @@ class KarlinAltschul:
         """
         y = np.asarray(scores, dtype=np.float64)
         n = np.asarray(subject_lengths, dtype=np.float64)
-        query = self.finite_size(y, np.float64(query_length))
+        query = self.finite_size(y, np.asarray(query_length, dtype=np.float64))
         return self.combine(y, self.chance(y), query, self.finite_size(y, n), database_residues / n)
 
     def chance(self, y: FloatArray | np.float64) -> FloatArray:

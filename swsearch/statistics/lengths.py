@@ -7,8 +7,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import FloatArray, IntArray
+from swsearch.blocks import FloatArray, IntArray, RunLengths
 from swsearch.statistics import functions
+
+_TABLED = 1 << 14
+"""Lengths below this have their logarithms in a table: computing them takes longer than all else of a null."""
 
 
 class Lengths:
@@ -25,6 +28,14 @@ class Lengths:
         counted[0] = 0
         self.distinct: IntArray = np.flatnonzero(counted)
         self.counts: IntArray = counted[self.distinct]
+
+    @classmethod
+    def of_runs(cls, lengths: RunLengths) -> Lengths:
+        """Take subjects that are sorted by length, the longest first."""
+        made = cls.__new__(cls)
+        filled = lengths.values > 0
+        made.distinct, made.counts = lengths.values[filled][::-1].astype(np.int64), lengths.counts[filled][::-1]
+        return made
 
     @property
     def n(self) -> int:
@@ -45,8 +56,7 @@ class BrokenLine:
 
     def __init__(self, lengths: npt.NDArray[np.integer], knots: tuple[int, ...]) -> None:
         self._n_knots = len(knots)
-        at = functions.log(np.array(knots))
-        x = functions.log(np.maximum(lengths, 1))
+        at, x = log_of(np.array(knots)), log_of(lengths)
         self._left: IntArray = np.clip(np.searchsorted(at, x, side="right") - 1, 0, max(len(knots) - 2, 0))
         self._share: FloatArray = np.zeros(len(x))
         if len(knots) > 1:
@@ -62,6 +72,19 @@ class BrokenLine:
         right = np.minimum(self._left + 1, self._n_knots - 1)
         line: FloatArray = values[self._left] * (1 - share) + values[right] * share
         return line
+
+
+def log_of(lengths: npt.NDArray[np.integer]) -> FloatArray:
+    """Return the natural logarithms of lengths, shape (n,), at least 0; 0 counts as 1."""
+    if lengths.max(initial=0) >= _TABLED:
+        return functions.log(np.maximum(lengths, 1))
+    logs: FloatArray = _logs()[lengths]
+    return logs
+
+
+@lru_cache(maxsize=1)
+def _logs() -> FloatArray:
+    return functions.log(np.maximum(np.arange(_TABLED), 1))
 
 
 @lru_cache(maxsize=4)

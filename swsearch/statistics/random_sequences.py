@@ -84,20 +84,20 @@ class Panel:
         """Residues of all random sequences, each once."""
         return sum(length * n for length, n in zip(self.lengths, self.sequences, strict=True))
 
-    def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.int64]]:
-        """Part a query's scores by length.
+    def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.integer]]:
+        """Part queries' scores by length.
 
         Parameters
         ----------
-        scores : ndarray, shape (n_scores,), integer
+        scores : ndarray, shape (n_queries, n_scores), integer
             Sequence by sequence in the order of `codes`, copy by copy.
 
         Returns
         -------
-        list of ndarray, shape (n_sequences, COPIES), int64
+        list of ndarray, shape (n_queries, n_sequences, COPIES), integer
         """
-        parts = np.split(np.asarray(scores, dtype=np.int64), COPIES * np.cumsum(self.sequences)[:-1])
-        return [part.reshape(-1, COPIES) for part in parts]
+        parts = np.split(scores, COPIES * np.cumsum(self.sequences)[:-1], axis=1)
+        return [part.reshape(len(scores), -1, COPIES) for part in parts]
 
 
 def panel_for(mode: Mode, query_length: int) -> Panel:
@@ -137,14 +137,21 @@ def random_codes(seed: int, n: int) -> ByteArray:
     ndarray, shape (n,), uint8
         Codes, the same on every machine.
     """
-    ends = np.cumsum([_FREQUENCIES.get(letter, 0) for letter in PROTEIN.letters])
+    of_number = _code_of_number()
     state = _splitmix(np.array([seed], dtype=np.uint64) + (_SEED << np.uint64(32)))
     with np.errstate(over="ignore"):
         states = state + np.arange(1, n + 1, dtype=np.uint64) * _GOLDEN
-    drawn = ((_mixed(states) >> np.uint64(32)) * np.uint64(ends[-1])) >> np.uint64(32)
-    codes: ByteArray = np.searchsorted(ends, drawn.astype(np.int64), side="right").astype(np.uint8)
+    drawn = ((_mixed(states) >> np.uint64(32)) * np.uint64(len(of_number))) >> np.uint64(32)
+    codes: ByteArray = of_number[drawn.astype(np.int64)]
     codes.flags.writeable = False
     return codes
+
+
+@lru_cache(maxsize=1)
+def _code_of_number() -> ByteArray:
+    """Return the codes, each as often as it occurs in 100,000 residues: a number that is drawn is a place here."""
+    counts = [_FREQUENCIES.get(letter, 0) for letter in PROTEIN.letters]
+    return np.repeat(np.arange(len(counts), dtype=np.uint8), counts)
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -1,9 +1,13 @@
-// sanitize: pairs in every kind of pass with one to four threads, for ThreadSanitizer; see sanitize.sh.
+// sanitize: pairs in every kind of pass, their columns, and shuffled copies, with several threads, for
+// ThreadSanitizer; see sanitize.sh.
 #include <cstdio>
 #include <random>
 
+#include "codes.hpp"
 #include "isa/kernels.hpp"
+#include "pairs/columns.hpp"
 #include "pairs/many.hpp"
+#include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
 
 using namespace swsearch;
@@ -28,6 +32,65 @@ int many_that_differ(const int8_t* scores) {
     for (size_t k = 0; k < kCount; ++k) wrong += found[k].aligned.cigar != first[k].aligned.cigar;
   }
   std::printf("%d pairs side by side, %d differ from those of one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
+
+// All that is written of some alignments.
+struct Columns {
+  std::vector<int64_t> counts, sizes;
+  std::vector<uint8_t> rows;
+  std::string operations;
+  bool operator!=(const Columns& other) const {
+    return counts != other.counts || sizes != other.sizes || rows != other.rows || operations != other.operations;
+  }
+};
+
+// Many alignments with gaps, masked or not: what several threads count and write against one.
+int columns_alike(const int8_t* scores) {
+  constexpr int64_t kCount = 1000, kRuns = 5, kLengths[kRuns] = {300, 5, 200, 40, 100}, kColumns = 645, kResidues = 700;
+  constexpr char kOperations[] = "MIMDM";
+  std::mt19937 generator(4);
+  std::vector<uint8_t> codes(kResidues), letters(kResidues), identities(256), encode(256), decode(256), operations;
+  for (size_t byte = 0; byte < 256; ++byte) {
+    identities[byte] = static_cast<uint8_t>(byte);
+    encode[byte] = static_cast<uint8_t>(byte % 32);
+    decode[byte] = static_cast<uint8_t>(byte < 26 ? 'A' + byte : '?');
+  }
+  for (size_t k = 0; k < kResidues; ++k) {
+    codes[k] = generator() % 4;
+    letters[k] = static_cast<uint8_t>(k % 7 ? 'A' + codes[k] : 'a' + generator() % 4);
+  }
+  std::vector<int64_t> places, starts, offsets{0}, lengths, row_offsets{0};
+  for (int64_t k = 0; k < kCount; ++k) {
+    places.insert(places.end(), {k % 10, kResidues - 10, 0, kResidues});
+    starts.insert(starts.end(), {k % 3, k % 5});
+    lengths.insert(lengths.end(), kLengths, kLengths + kRuns);
+    operations.insert(operations.end(), kOperations, kOperations + kRuns);
+    offsets.push_back(offsets.back() + kRuns);
+    row_offsets.push_back(row_offsets.back() + kColumns);
+  }
+  int wrong = 0;
+  for (const bool masked : {false, true}) {
+    Columns first;
+    for (const int threads : {1, 2, 7}) {
+      const Found found{codes.data(), codes.data(), masked ? letters.data() : nullptr, nullptr, places.data(),
+                        starts.data(), offsets.data(), lengths.data(), operations.data(), kCount, scores,
+                        identities.data(), encode.data(), decode.data(), threads, [] { return false; }};
+      if (!fits(found) || !as_long(found, row_offsets.data())) return 1;
+      Columns written;
+      const size_t columns = static_cast<size_t>(kCount * kColumns);
+      written.counts.resize(static_cast<size_t>(kCounts * kCount));
+      written.sizes.resize(static_cast<size_t>(kCount));
+      written.rows.resize(3 * columns);
+      count_columns(found, written.counts.data());
+      uint8_t* rows = written.rows.data();
+      write_rows(found, Rows{row_offsets.data(), rows, rows + columns, rows + 2 * columns});
+      for (const std::string& part : trace_back_operations(found, written.sizes.data())) written.operations += part;
+      if (threads == 1) first = written;
+      wrong += written != first;
+    }
+  }
+  std::printf("columns of %d alignments, %d times other than by one thread\n", static_cast<int>(kCount), wrong);
   return wrong;
 }
 
@@ -60,6 +123,44 @@ int shuffled_alike() {
   return wrong;
 }
 
+// Scores with copies of sequences of many lengths, none among them; how often several threads find other ones.
+int scored_alike(const int8_t* scores) {
+  constexpr int64_t kQueries = 12, kSequences = 90;
+  constexpr int32_t kCopies = 7;
+  std::mt19937 generator(4);
+  std::vector<uint8_t> codes(4000);
+  for (auto& code : codes) code = generator() % 4;
+  std::vector<int64_t> queries{0}, offsets{0}, pairs;
+  for (int64_t k = 0; k < kQueries; ++k) queries.push_back(queries.back() + (k % 4 == 1 ? 0 : 20 + 30 * k));
+  for (int64_t k = 0; k < kSequences; ++k) offsets.push_back(offsets.back() + (k % 9 == 2 ? 0 : 7 + k % 70));
+  const std::vector<int32_t> longest(kQueries, 300);
+  for (int64_t k = 0; k < 700; ++k) pairs.insert(pairs.end(), {(11 * k) % kQueries, (17 * k) % kSequences});
+  int wrong = 0;
+  for (const Mode mode : {Mode::kLocal, Mode::kGlobal, Mode::kSemiglobal}) {
+    std::vector<int32_t> first;
+    for (const int threads : {1, 2, 7}) {
+      std::vector<int32_t> found(350 * 2 * kCopies, -1);
+      ScoredCopies asked{{scores, 11, 1, mode},
+                         codes.data(), queries.data(), kQueries, longest.data(),
+                         codes.data(), offsets.data(), kSequences,
+                         pairs.data(), 700, 3, kCopies, 20,
+                         8, 32, threads, Way::kChosen, &search_kernels(available_instructions().front()),
+                         found.data(), [] { return false; }};
+      run(asked);
+      if (threads == 1) first = found;
+      wrong += found != first;
+      // asked to stop at once: what was begun ends, and no thread is left
+      asked.asked = [] { return true; };
+      try {
+        run(asked);
+      } catch (const Interrupted&) {
+      }
+    }
+  }
+  std::printf("4,900 scores of shuffled copies in each mode, %d times other than by one thread\n", wrong);
+  return wrong;
+}
+
 int main() {
   constexpr int kRows = 900, kColumns = 1000;
   std::mt19937 generator(1);
@@ -86,6 +187,7 @@ int main() {
     }
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
-  wrong += many_that_differ(scores.data()) + shuffled_alike();
+  wrong += many_that_differ(scores.data()) + columns_alike(scores.data()) + shuffled_alike() +
+           scored_alike(scores.data());
   return wrong > 0;
 }

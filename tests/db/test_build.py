@@ -10,22 +10,21 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from support.db_helpers import HBA, HBB, LETTERS
 from support.processes import started
-from support.samples import random_cases
+from support.samples import sample
 from swsearch.blocks import LANES, interleave
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.layout import Layout
-from swsearch.db.spool import Spool, regroup, temporary
+from swsearch.db.spool import Spool
 from swsearch.errors import (
     DatabaseDamageError,
     DatabaseError,
@@ -62,15 +61,20 @@ def leftovers(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.endswith(".tmp") or path.name == "out.h5")
 
 
-def test_a_small_budget_makes_the_same_bytes(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_database(source, tmp_path / "large.h5")
+def starve(monkeypatch: pytest.MonkeyPatch, most_residues: int = 27_000) -> None:
+    """Let subjects be sorted in many groups; the longest block of ``source`` has 25,000 residues."""
     planned = Layout.__init__
 
     def starved(self: Layout, spool: Spool, memory: int, mask: Mask = "none") -> None:
         planned(self, spool, memory, mask)
-        self._group_bytes = 27_000  # the longest block has 25,000 residues
+        self._group_bytes = most_residues
 
     monkeypatch.setattr(Layout, "__init__", starved)
+
+
+def test_a_small_budget_makes_the_same_bytes(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_database(source, tmp_path / "large.h5")
+    starve(monkeypatch)
     monkeypatch.setattr("swsearch.db.layout.WINDOW_COLUMNS", 72)
     monkeypatch.setattr("swsearch.db.build.BUFFER_BYTES", 1000)
     build_database(source, tmp_path / "small.h5")
@@ -85,13 +89,6 @@ def test_smallest_memory(tmp_path: Path, source: Path) -> None:
             build_database(source, tmp_path / "other.h5", memory=memory)  # type: ignore[arg-type]
 
 
-def test_records_that_do_not_fit_the_memory(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsearch.db.spool.SUBJECT_BYTES", 40_000)
-    with pytest.raises(MemoryLimitError, match="1,000 records take more than half of the 64 MiB"):
-        build_database(source, tmp_path / "out.h5", memory=64 * MIB)
-    assert not leftovers(tmp_path)
-
-
 def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
     (tmp_path / "in.fasta").write_text("".join(f">c{i}\n{'M' * MIB}\n" for i in range(12)))
     with pytest.raises(MemoryLimitError, match=r"12,582,912 residues together; allow at least \d+ MiB"):
@@ -100,19 +97,65 @@ def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
     verify_database(tmp_path / "out.h5")
 
 
-@random_cases(60)
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), min_size=1, max_size=50), st.integers(1, 60))
-def test_regroup(subjects: list[tuple[int, int]], piece_bytes: int) -> None:
-    subjects.append((1, 3))
-    parts = [bytes([i % 256]) * n for i, (n, _) in enumerate(subjects)]
-    lengths = np.array([n for n, _ in subjects], dtype=np.int64)
-    groups = np.array([group for _, group in subjects], dtype=np.int32)
-    with temporary(None) as spool, temporary(None) as out:
-        spool.write(b"".join(parts))
-        regroup(spool, lengths, groups, out, piece_bytes)
-        out.seek(0)
-        chosen = sorted(range(len(subjects)), key=lambda i: subjects[i][1])
-        assert out.read() == b"".join(parts[i] for i in chosen)
+def peak_of_a_build(inputs: Path, output: Path) -> int:
+    """Return the most memory that Python and numpy hold during a build, in bytes."""
+    tracemalloc.start()
+    try:
+        build_database(inputs, output, memory=64 * MIB)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+KINDS_OF_RECORDS = {
+    "one length": lambda pick: ">r\n" + "M" * 30,
+    "any length": lambda pick: ">r\n" + "M" * pick.randint(1, 60),
+    "masked": lambda pick: ">r and more\nMmMmMMMMMMMMMMMmmmMMMMMMMMMMMM",
+    "shortest first": lambda pick: ">r\n" + "M" * pick.randint(20, 40),
+    "nearly all empty": lambda pick: ">r" + "\nMV" * (pick.random() < 0.01),
+}
+
+
+@pytest.mark.parametrize("kind", sample(KINDS_OF_RECORDS, lambda kind: kind == "shortest first"))
+def test_memory_does_not_grow_with_the_records(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all pieces small, 20,000 records more take no more: a byte for each of them would be seen."""
+    monkeypatch.setattr("swsearch.db.build.BUFFER_BYTES", 1 << 15)
+    monkeypatch.setattr("swsearch.db.numbers.IN_MEMORY", 1 << 12)
+    monkeypatch.setattr("swsearch.db.layout.MIB", 1 << 14)
+    monkeypatch.setattr("swsearch.db.layout.WINDOW_COLUMNS", 1 << 10)
+    for module in ("numbers", "layout"):
+        monkeypatch.setattr(f"swsearch.db.{module}.AT_ONCE", 1 << 10)
+    starve(monkeypatch, 200_000)
+    pick = random.Random(1)
+    some = [KINDS_OF_RECORDS[kind](pick) + "\n" for _ in range(1000)]
+    peaks = []
+    for times in (1, 25, 45):  # what is imported or made once counts for none
+        records = some * times
+        (tmp_path / "in.fasta").write_text("".join(sorted(records, key=len) if kind == "shortest first" else records))
+        peaks.append(peak_of_a_build(tmp_path / "in.fasta", tmp_path / "out.h5"))
+    assert peaks[2] < peaks[1] + 15_000, peaks
+
+
+@pytest.mark.exhaustive
+def test_a_million_records_within_the_smallest_memory(tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text((f">r\n{HBA[:30]}\n>rr\n{HBB[:20].lower()}\n") * 1_000_000)
+    assert peak_of_a_build(tmp_path / "in.fasta", tmp_path / "out.h5") < 64 * MIB
+    verify_database(tmp_path / "out.h5")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("at", ["regroup.Groups.fill", "regroup.Groups.read", "layout.DatasetWriter.close"])
+def test_what_ends_while_subjects_are_sorted_leaves_nothing(
+    tmp_path: Path, source: Path, at: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> None:
+        raise error
+
+    starve(monkeypatch)
+    monkeypatch.setattr(f"swsearch.db.{at}", ended)
+    with pytest.raises(OutputError if isinstance(error, OSError) else KeyboardInterrupt):
+        build_database(source, tmp_path / "out.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.fasta"]
 
 
 def test_layout_is_that_of_blocks(tmp_path: Path, source: Path) -> None:
@@ -349,7 +392,7 @@ def test_an_append_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 
 def test_a_spool_has_no_name_that_a_killed_process_could_leave(tmp_path: Path) -> None:
-    with Spool(tmp_path, 64 << 20) as spool:
+    with Spool(tmp_path) as spool:
         for file in (spool.codes, spool.headers):
             file.write(bytes(5 << 20))
             file.flush()

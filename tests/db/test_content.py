@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ import numpy as np
 import pytest
 
 import swsearch
-from support.db_helpers import LETTERS
+from support.db_helpers import LETTERS, put, wrong
 from support.samples import sample
 from swsearch.alphabet import PAD
-from swsearch.blocks import LANES, block_columns
-from swsearch.db import Database, build_database, verify_database
+from swsearch.blocks import LANES, RunLengths, block_columns
+from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.db.build import seal
-from swsearch.db.content import order_problem, residues_problem, runs_problem
+from swsearch.db.content import lengths_problem, residues_problem, runs_problem
 from swsearch.errors import DatabaseDamageError
 
 N = 100
@@ -35,26 +34,6 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file.write(f">name{number} of many\n{letters[:3]}{letters[3:7].lower()}{letters[7:]}\n")
     build_database(folder / "in.fasta", folder / "sound.h5", mask="lower")
     return folder / "sound.h5"
-
-
-def wrong(sound: Path, path: Path, name: str, change: Callable[[Any], Any]) -> Path:
-    """Change one dataset, and make its checksums and the user block right again."""
-    path.write_bytes(sound.read_bytes())
-    with h5py.File(path, "r+") as file:
-        group = file["segments/0"]
-        values = group[name][()]
-        changed = change(values)
-        group[name][...] = values if changed is None else changed
-        group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
-    seal(path, 2)
-    return path
-
-
-def put(place: Any, value: Any) -> Callable[[Any], None]:
-    def change(values: Any) -> None:
-        values[place] = value
-
-    return change
 
 
 def chunks(database: Database) -> None:
@@ -104,10 +83,10 @@ CASES: dict[str, Case] = {
     "negative length": ("lengths", put(-1, -1), "lengths do not descend", nothing),
     "ascending lengths": ("lengths", lambda v: v[::-1], "lengths do not descend", nothing),
     "one length": ("lengths", put(0, 44), "attribute n_residues", nothing),
-    "order twice": ("order", put(0, 1), "order is no permutation", nothing),
-    "negative order": ("order", put(0, -1), "order is no permutation", nothing),
-    "order beyond": ("order", put(0, 1 << 62), "order is no permutation", nothing),
-    "order among equals": ("order", lambda v: np.concatenate([v[1:2], v[:1], v[2:]]), "not in input order", nothing),
+    "order twice": ("order", put(0, 1), "order is no permutation", chunks),
+    "negative order": ("order", put(0, -1), "order is no permutation", chunks),
+    "order beyond": ("order", put(0, 1 << 62), "order is no permutation", chunks),
+    "order among equals": ("order", lambda v: np.concatenate([v[1:2], v[:1], v[2:]]), "not in input order", chunks),
     "wrapped block offsets": ("block_offsets", put(1, -(1 << 63) + 8), "block offsets do not fit", nothing),
     "shifted block offsets": ("block_offsets", lambda v: v + 8, "block offsets do not fit", nothing),
     "shifted header offsets": ("header_offsets", lambda v: v + 4, "header offsets do not fit", headers),
@@ -142,6 +121,20 @@ def test_noticed(sound: Path, tmp_path: Path, kind: str) -> None:
         read(database)
 
 
+@pytest.mark.parametrize("kind", CASES)
+def test_noticed_by_an_append(sound: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks at a piece at a time, here at 64 records of 100, and goes over the lengths more than once."""
+    monkeypatch.setattr("swsearch.db.streamed.AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.PLACES_AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.BYTES_AT_ONCE", 3000)
+    name, change, words, _ = CASES[kind]
+    path = wrong(sound, tmp_path / "wrong.h5", name, change)
+    before = path.read_bytes()
+    with pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
+        append_database(path, sound.parent / "in.fasta")
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("kind", [kind for kind, case in CASES.items() if case[3] in IN_BULK])
 def test_noticed_in_bulk(sound: Path, tmp_path: Path, kind: str) -> None:
     name, change, words, read = CASES[kind]
@@ -157,8 +150,9 @@ def test_counts_of_masks(sound: Path, tmp_path: Path, name: str) -> None:
     with h5py.File(path, "r+") as file:
         file["segments/0"].attrs[name] = 3
     seal(path, 2)
-    with pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
-        verify_database(path)
+    for call in (verify_database, lambda given: append_database(given, sound.parent / "in.fasta")):
+        with pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
+            call(path)
     with Database.open(path) as database, pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
         database.info()
 
@@ -224,5 +218,5 @@ def test_runs(seed: int) -> None:
 
 
 def test_no_subjects() -> None:
-    none = np.empty(0, dtype=np.int64)
-    assert order_problem(none.astype(np.int32), none, np.zeros(1, dtype=np.int64)) == "lengths do not descend"
+    none = RunLengths.of(np.empty(0, dtype=np.int32))
+    assert lengths_problem(none, np.zeros(1, dtype=np.int64)) == "lengths do not descend"

@@ -30,7 +30,7 @@ from swsearch.db.spool import Spool
 
 def of_many_segments(path: Path, n: int) -> None:
     """Make a database of ``n`` segments of two subjects, as appending makes it."""
-    with Spool(None, 1 << 40) as spool:
+    with Spool(None) as spool:
         spool.add(record_batches([("a x", "MKV"), ("b y", "mLLL")]))
         spool.sources.append({"path": "x", "sha256": None, "bytes": 0, "records": 2, "residues": 7})
         layout = Layout(spool, 1 << 40)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,13 +10,16 @@ from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
 from support.samples import random_cases
 from swsearch import align, reference
+from swsearch.alignments import ALIGNMENT_COLUMNS
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines import choice
 from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
+from swsearch.engines.pools import pool_of
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Ends, Scoring, dna_matrix, load_matrix
 
@@ -71,6 +76,31 @@ def test_one_interface(aligner):
 
 LENGTHS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
 """Around the lanes and tiles of every engine that fits a test of the plain recurrence."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pools_are_what_pairs_are_in_columns(aligner, mode):
+    generator = np.random.default_rng(7)
+    queries = [random_codes(generator, n) for n in (12, 0, 31)]
+    subjects = [random_codes(generator, 5), queries[2][3:25], queries[0][::-1], queries[1], queries[0]]
+    places = [(q, s) for s in (4, 3, 2, 1, 0, 1) for q in range(3)]
+    pools = (pool_of(queries), pool_of(subjects))
+    letters = (None, shown_letters(pools[1][0], [(3, 9), (20, 24)]))
+    scored = (pools[0], (masked_codes(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
+    pairs, recurrence = np.array(places), Recurrence(Scoring(), mode)
+    for known in (None, np.zeros(len(pairs), dtype=np.int64)):
+        table = aligner.align_pools(*scored, pairs, recurrence, known=known, letters=letters)
+        for k, (q, s) in enumerate(places):
+            part = slice(*scored[1][1][s : s + 2])
+            one = aligner.align(queries[q], scored[1][0][part], recurrence)
+            one = replace(one, subject_letters=letters[1][part])
+            assert [getattr(table, name)[k] for name in ALIGNMENT_COLUMNS] == [
+                getattr(one, name) for name in ALIGNMENT_COLUMNS
+            ]
+            assert table.cigar(k) == one.cigar
+    assert len(aligner.align_pools(*scored, pairs[:0], recurrence)) == 0
+    with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column 1"):
+        aligner.align_pools(*scored, np.array([[0, 5]]), recurrence)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -236,6 +266,22 @@ def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
     with CpuPairAligner(memory=1 << 20, threads=4) as aligner:  # its share would not be enough for any pair
         assert len(list(aligner.align_many(several[:2], Recurrence(Scoring(), "global")))) == 2
     assert calls == [("one", 4, 1 << 20)] * 2
+
+
+def test_pairs_of_pools_that_take_much_are_alone_with_all_threads(calls):
+    long = np.zeros(100, dtype=np.uint8), np.full(90, 3, dtype=np.uint8), np.zeros(0, dtype=np.uint8)
+    recurrence, pool = Recurrence(Scoring(), "global"), pool_of(list(long))
+    pairs = np.array([[2, 2], [0, 1], [2, 0], [0, 0], [1, 1]])
+    with CpuPairAligner(threads=2, memory=4 << 20) as aligner:
+        expected = aligner.align_pools(pool, pool, pairs, recurrence)
+        assert calls == []
+        small = tracing.enough_memory(0, 100) * 2  # the share of a thread is too little for the longer pairs
+        aligner.memory = small
+        table = aligner.align_pools(pool, pool, pairs, recurrence)
+    assert [call[0] for call in calls] == ["one"] * 3
+    for name in ALIGNMENT_COLUMNS:
+        assert getattr(table, name).tolist() == getattr(expected, name).tolist()
+    assert table.cigar_strings() == expected.cigar_strings()
 
 
 def test_a_call_is_bounded_by_its_cells(calls):

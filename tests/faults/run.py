@@ -40,6 +40,7 @@ class Counted:
 def kinds() -> dict[str, type[Kind]]:
     """Return all kinds of fault by name; they import what is tested."""
     from faults.changed import Changed
+    from faults.checkpoint import Checkpoints
     from faults.fasta import Fasta
     from faults.hdf5 import Hdf5
     from faults.kills import Kills
@@ -49,7 +50,7 @@ def kinds() -> dict[str, type[Kind]]:
     from faults.streams import Streams
     from faults.users import Users
 
-    found: list[type[Kind]] = [Fasta, Hdf5, Kills, Limits, Streams, Pipes, Users, Shared, Changed]
+    found: list[type[Kind]] = [Fasta, Hdf5, Kills, Limits, Streams, Pipes, Users, Shared, Changed, Checkpoints]
     return {kind.name: kind for kind in found}
 
 

@@ -349,4 +349,7 @@ def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):
         assert each.chunk.residues.size == 0
         assert each.chunk.residues.base is None
         assert each.handle.chunk is each.chunk
+        assert each.chunk.subjects.dtype == np.uint32
+        assert np.shares_memory(each.chunk.subjects, merged[0].chunk.subjects)
+    assert np.concatenate([each.chunk.subjects for each in loaded]).tolist() == merged[0].chunk.subjects.tolist()
     assert merged[0].chunk.n_residues == sum(chunk.n_residues for chunk in chunks)

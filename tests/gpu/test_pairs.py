@@ -16,14 +16,19 @@ from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.host_pairs import HostDevice, HostFunction, host_aligner
 from support.samples import sample
 from swsearch import reference
+from swsearch.alignments import ALIGNMENT_COLUMNS
+from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
+from swsearch.engines.gpu.pairs import aligner as aligner_module
 from swsearch.engines.gpu.pairs import long_pair, plan, short_pairs
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.engines.gpu.pairs.found import FoundAlignment
+from swsearch.engines.gpu.pairs.found import FoundAlignment, decode_answers
 from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
+from swsearch.engines.pools import pool_of
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
+from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, Scoring, dna_matrix
 
@@ -197,6 +202,34 @@ def test_runs_that_do_not_fit_are_asked_for_again(make_aligner, monkeypatch):
     assert [summary(one) for one in found] == [reference.align(*pair, DNA, "global") for pair in pairs]
 
 
+@pytest.mark.parametrize("mode", ["local", pytest.param("global", marks=pytest.mark.exhaustive)])
+def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
+    monkeypatch.setattr(short_pairs, "RUN_SHARE", 1)
+    monkeypatch.setattr(aligner_module, "BATCH_BYTES", 250)
+    monkeypatch.setattr(aligner_module, "SHORT_BYTES", 40_000)
+    generator = np.random.default_rng(5)
+    both = [related(generator, length, 20) for length in (20, 30, 30, 45)]
+    queries = pool_of([np.zeros(0, dtype=np.uint8), *(query for query, _ in both)])
+    subjects = pool_of([*(subject for _, subject in both), random_codes(generator, 300), queries[0][:0]])
+    places = [(2, 3), (4, 0), (0, 1), (1, 4), (3, 5), (2, 2), (2, 3), (4, 1), (0, 5), (1, 0)]
+    pairs = np.array(places)
+    recurrence, letters = Recurrence(Scoring(), mode), (None, shown_letters(subjects[0], [(10, 30)]))
+    subjects = masked_codes(subjects[0], [(10, 30)]), subjects[1]
+    with CpuPairAligner(threads=1) as cpu:
+        expected = cpu.align_pools(queries, subjects, pairs, recurrence, letters=letters)
+    with make_aligner() as aligner:
+        found = aligner.align_pools(queries, subjects, pairs, recurrence, letters=letters)
+        assert aligner.usage.launches > 3
+        alone = aligner.align_pools(queries, subjects, pairs[:1], recurrence, letters=letters)
+        assert len(aligner.align_pools(queries, subjects, pairs[:0], recurrence)) == 0
+        with pytest.raises(ValueError, match="expected places of sequences"):
+            aligner.align_pools(queries, subjects, pairs + 1, recurrence)
+    for table in (found, alone):
+        for name in ALIGNMENT_COLUMNS:
+            assert getattr(table, name).tolist() == getattr(expected, name).tolist()[: len(table)], name
+        assert table.cigar_strings() == expected.cigar_strings()[: len(table)]
+
+
 def test_nothing_to_align_is_no_alignment(make_aligner):
     with make_aligner() as aligner:
         assert list(aligner.align_many([], Recurrence(DNA, "global"))) == []
@@ -289,9 +322,29 @@ def test_letters_that_score_alike_are_one():
     assert letters_in(np.array([3, 3, 0], dtype=np.uint8)).tolist() == [0, 3]
 
 
+def test_what_a_launch_found_is_decoded():
+    answers = np.array([[9, 1, 2, 3], [0, 7, 7, 1], [5, 0, 0, -2], [4, 3, 3, 1]], dtype=np.int32)
+    runs = np.array([4 << 2 | 1, 5 << 2 | 2, 6 << 2 | 3, 8 << 2 | 1, 2 << 2 | 1], dtype=np.uint32)
+    starts = np.array([1, 0, 99, 4], dtype=np.uint32)
+    fitted, found = decode_answers(answers, starts, runs, local=True)
+    assert fitted.tolist() == [True, True, False, True]
+    assert (found.score.tolist(), found.query_start.tolist(), found.subject_start.tolist()) == (
+        [9, 0, 4],
+        [1, 0, 3],
+        [2, 0, 3],
+    )
+    assert found.run_offsets.tolist() == [0, 3, 3, 4]
+    assert found.run_lengths.tolist() == [8, 6, 5, 2]
+    assert found.run_operations.tobytes() == b"MDIM"
+    _, found = decode_answers(answers, starts, runs, local=False)
+    assert found.query_start.tolist() == [1, 7, 3] and found.run_operations.tobytes() == b"MDIMM"
+    fitted, found = decode_answers(answers[:0], starts[:0], runs[:0], local=True)
+    assert len(fitted) == len(found.score) == 0 and found.run_offsets.tolist() == [0]
+
+
 def test_pairs_of_a_launch_are_alike_in_size():
     sizes = [10, 4_000, 900, 39, 4_001, 1_000, 41]
-    groups = short_pairs.classes(sizes)
+    groups = short_pairs.classes(np.array(sizes))
     assert sorted(place for group in groups for place in group) == list(range(7))
     assert [[sizes[place] for place in group] for group in groups] == [[4_001, 4_000], [1_000, 900], [41, 39], [10]]
 

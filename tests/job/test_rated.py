@@ -150,3 +150,22 @@ def test_no_candidate_is_no_hit(database):
     result = search("WWWWW", database, evalue=1e-9)
     assert result.hits == []
     assert result.statistics is not None
+
+
+@pytest.mark.parametrize("most", [1, 3, 10**9])
+def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, database, monkeypatch, most):
+    """In rounds, some of which are over for some of the queries."""
+    generator = np.random.default_rng(22)
+    queries = [query, "WWWWW", query[:80], PROTEIN.decode(random_codes(generator, 60, 20)), query, query[90:]]
+    plain = [listed(search(each, database, max_hits=6).hits) for each in queries]
+    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 5)
+    monkeypatch.setattr(rated, "MOST_AT_ONCE", 7)
+    alone = [search(each, database, max_hits=6) for each in queries]
+    monkeypatch.setattr(rated, "MOST_RATED", most)
+    monkeypatch.setattr(rated, "AT_ONCE", most)
+    together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
+    assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
+    doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]
+    assert doubts[0] == doubts[1]
+    assert any(doubts[0])
+    assert not all(doubts[0])

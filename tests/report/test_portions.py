@@ -106,8 +106,8 @@ def test_every_format_says_the_same_of_columns_and_of_hits(seed: int, monkeypatc
     assert isinstance(letters_of(columns[0]), PooledLetters) != results[0].may_have_several
     expected = [written(outfmt, results) for outfmt in FORMATS]
     assert [written(outfmt, columns) for outfmt in FORMATS] == expected
-    monkeypatch.setattr(portions, "HITS_AT_A_TIME", 2)
-    monkeypatch.setattr(portions, "COLUMNS_AT_A_TIME", 100)
+    monkeypatch.setattr(portions, "PORTION_HITS", 2)
+    monkeypatch.setattr(portions, "COLUMNS_TOGETHER", 100)
     assert len(list(portions.aligned_portions(columns[2]))) > 1 or len(columns[2]) < 3
     assert [written(outfmt, columns) for outfmt in FORMATS] == expected
 
@@ -211,7 +211,7 @@ def test_xml_says_what_each_hit_says(seed: int) -> None:
 
 
 def test_portions_are_all_hits_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portions, "COLUMNS_AT_A_TIME", 200)
+    monkeypatch.setattr(portions, "COLUMNS_TOGETHER", 200)
     result = as_columns(make_result(subjects=[(f"s{n}", "", QUERY[: 5 * n]) for n in range(15)], mode="global"))
     some = list(portions.aligned_portions(result))
     assert [name for portion in some for name in portion.names] == [f"s{n}" for n in range(15)]

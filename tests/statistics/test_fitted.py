@@ -1,13 +1,14 @@
 """Nulls of queries and pairs, made of scores whose distribution is known."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 from swsearch.statistics import fitted
 from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
-from swsearch.statistics.fitted import SPREADS, Fit, PairNulls, fit_panel
+from swsearch.statistics.fitted import SPREADS, Fit, PairNulls, fit_panel, fit_panels, probabilities_of
 from swsearch.statistics.random_sequences import COPIES
 
 MODES = ("local", "global", "semiglobal")
@@ -185,3 +186,46 @@ def test_a_null_describes_itself():
     assert [knot["length"] for knot in null.parameters()["by_length"]] == list(LENGTHS)
     assert null.parameters()["by_length"][0]["mean"] == pytest.approx(mean_at("global", 16), abs=1.0)
     assert "shuffled" in null.name
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nulls_made_together_are_those_made_alone(mode):
+    generator = np.random.default_rng(31)
+    scores = [generator.integers(-40, 90, (5, n, COPIES)) for n in (3, 1, 6)]
+    lengths, queries = (16, 100, 700), [1, 12, 350, 20_000, 12]
+    together = fit_panels(fit_of(mode), queries, lengths, scores)
+    for place, (n, found) in enumerate(zip(queries, together, strict=True)):
+        assert found == fit_panel(fit_of(mode), n, lengths, [each[place] for each in scores])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pairs_of_several_queries_have_the_probabilities_of_each(mode, monkeypatch):
+    generator = np.random.default_rng(32)
+    panels = [[generator.integers(20, 40 + 9 * k, (30, COPIES)) for _ in range(2)] for k in range(3)]
+    nulls = [fit_panel(fit_of(mode), 60 + k, (30, 300), panel) for k, panel in enumerate(panels)]
+    pairs = [
+        PairNulls(null, generator.integers(1, 20_000, n), generator.normal(30, 5, n), np.ones(n))
+        for null, n in zip(nulls, (7, 0, 40), strict=True)
+    ]
+    scores = [generator.integers(20, 200, len(each)) for each in pairs]
+    alone = [each.probabilities(of_query).tolist() for each, of_query in zip(pairs, scores, strict=True)]
+    monkeypatch.setattr(fitted, "AT_ONCE", 6)
+    assert [found.tolist() for found in probabilities_of(pairs, scores)] == alone
+    assert probabilities_of([], []) == []
+
+
+def test_nulls_that_are_cut_joined_or_given_other_copies_are_those_made_anew():
+    generator = np.random.default_rng(33)
+    null = fit_panel(fit_of("local"), 60, (30, 300), [generator.integers(20, 40, (30, COPIES)) for _ in range(2)])
+    n, means, bounds = generator.integers(1, 900, 20), generator.normal(30, 5, 20), generator.random(20)
+
+    def values(made):
+        every = (made.lengths, made.shuffled, made.bounds, made.means, made.variances)
+        return [each.tolist() for each in (*every, made.may_rise(1.0), made.evalues(np.full(len(made), 50), 10_000))]
+
+    whole = PairNulls(null, n, means, bounds)
+    assert values(PairNulls.joined(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
+    assert values(whole.with_copies(means + 2)) == values(PairNulls(null, n, means + 2, bounds))
+    assert values(whole[np.array([3, 1])]) == values(PairNulls(null, n[[3, 1]], means[[3, 1]], bounds[[3, 1]]))
+    assert len(PairNulls.joined(null, [])) == 0
+    assert values(pickle.loads(pickle.dumps(whole))) == values(whole)

@@ -51,7 +51,7 @@ def test_the_panel_of_global_mode_is_about_the_query(length):
 
 def test_scores_are_parted_by_length():
     panel = Panel((3, 5), (2, 1))
-    one, other = panel.parted(np.arange(panel.n_scores))
+    one, other = (part[0] for part in panel.parted(np.arange(panel.n_scores)[None]))
     assert one.tolist() == [list(range(COPIES)), list(range(COPIES, 2 * COPIES))]
     assert other.tolist() == [list(range(2 * COPIES, 3 * COPIES))]
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.db import Record
+from swsearch.db.build import seal
 
 LETTERS = PROTEIN.letters
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data"
@@ -43,3 +50,23 @@ def letters_of(record: Record) -> str:
 
 def runs_of_lower(letters: str) -> list[tuple[int, int]]:
     return [found.span() for found in re.finditer("[a-z]+", letters.replace("*", "A"))]
+
+
+def wrong(sound: Path, path: Path, name: str, change: Callable[[Any], Any]) -> Path:
+    """Change one dataset, and make its checksums and the user block right again."""
+    path.write_bytes(sound.read_bytes())
+    with h5py.File(path, "r+") as file:
+        group = file["segments/0"]
+        values = group[name][()]
+        changed = change(values)
+        group[name][...] = values if changed is None else changed
+        group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
+    seal(path, 2)
+    return path
+
+
+def put(place: Any, value: Any) -> Callable[[Any], None]:
+    def change(values: Any) -> None:
+        values[place] = value
+
+    return change

@@ -5,6 +5,7 @@ All of it is as `swsearch.alignment.PairAlignment` has it, for all alignments at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ from swsearch.alignments import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.pair_base import PoolLetters, SequencePool
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.processors import available_processors
+from swsearch.reference import Cigar
 from swsearch.scoring import Matrix
 
 ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
@@ -33,6 +35,20 @@ class FoundPairs:
     run_offsets: IntArray
     run_lengths: IntArray
     run_operations: ByteArray
+
+    @classmethod
+    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> FoundPairs:
+        """Lay out alignments that were found one by one: score, starts in query and subject, and CIGAR of each."""
+        runs = [run for each in traced for run in each[3]]
+        score, query_start, subject_start = (np.array([each[k] for each in traced], dtype=np.int64) for k in range(3))
+        return cls(
+            score,
+            query_start,
+            subject_start,
+            np.cumsum([0, *(len(each[3]) for each in traced)], dtype=np.int64),
+            np.array([length for length, _ in runs], dtype=np.int64),
+            np.frombuffer("".join(operation for _, operation in runs).encode("ascii"), dtype=np.uint8),
+        )
 
 
 class RowPools(NamedTuple):
@@ -52,37 +68,6 @@ class RowPools(NamedTuple):
     offsets: IntArray
 
 
-def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
-    """Return where the sequences of pairs lie in their pools.
-
-    Parameters
-    ----------
-    queries, subjects : (ndarray, ndarray)
-        See `SequencePool`.
-    pairs : ndarray, shape (m, 2), int64
-        Which query and which subject, by their places in the pools.
-
-    Returns
-    -------
-    ndarray, shape (m, 4), int64
-        The query's first residue and its length, then the subject's.
-
-    Raises
-    ------
-    ValueError
-        If a pair names a sequence that is not there. The extension refuses offsets that are wrong.
-    """
-    pairs = np.asarray(pairs).reshape(-1, 2)
-    places = np.empty((len(pairs), 4), dtype=np.int64)
-    for side, (_, offsets) in enumerate((queries, subjects)):
-        chosen = pairs[:, side]
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(offsets) - 1):
-            raise ValueError(f"expected places of sequences from 0 to {len(offsets) - 2} in the pairs' column {side}")
-        places[:, 2 * side] = offsets[chosen]
-        places[:, 2 * side + 1] = offsets[chosen + 1] - places[:, 2 * side]
-    return places
-
-
 def count_pools(
     found: FoundPairs,
     queries: SequencePool,
@@ -98,10 +83,14 @@ def count_pools(
     ----------
     found : FoundPairs
         The alignments.
-    queries, subjects, pairs, letters
-        What was aligned, as `swsearch.engines.cpu.tracing.align_pools` takes it.
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
     matrix : Matrix
         What they were scored with.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
     threads : int, optional
         At most this many; by default all processors that this process may use. Few columns take one.
 
@@ -159,6 +148,7 @@ def rows_of(
     Returns
     -------
     RowPools
+        Three arrays of shape (n_columns,) and offsets.
 
     Raises
     ------
@@ -210,7 +200,7 @@ def btops_of(
     letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> list[str]:
-    """Return BLAST's trace-back operations of alignments, one text each; parameters and errors as for `rows_of`."""
+    """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
     return texts(*btop_pool(table, queries, subjects, pairs, matrix, letters, threads))
 
 

@@ -113,14 +113,14 @@ class CpuEngine(Engine):
         """See `Engine.score`."""
         chunk: Chunk = loaded.chunk
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
-        filled = int(np.count_nonzero(chunk.lengths))  # descending, so the empty subjects stand last
+        lengths, filled = chunk.lengths, chunk.runs.n_filled  # descending, so the empty subjects stand last
         for query, profile in enumerate(group.profiles):
             if not len(profile):
-                values[query] = empty_scores(0, chunk.lengths, group.recurrence)
+                values[query] = empty_scores(0, lengths, group.recurrence)
                 continue
             if filled:
-                group.recurrence.lane_bits(len(profile), int(chunk.lengths[0]))  # raises where 32 are not enough
-            values[query, filled:] = empty_scores(len(profile), chunk.lengths[filled:], group.recurrence)
+                group.recurrence.lane_bits(len(profile), chunk.runs.longest)  # raises where 32 are not enough
+            values[query, filled:] = empty_scores(len(profile), lengths[filled:], group.recurrence)
         queries: _Queries = group.handle
         # where no query is empty, the extension writes straight into the result
         whole = len(queries.places) == len(group.profiles)
@@ -145,7 +145,7 @@ class CpuEngine(Engine):
             queries.longest_16,
             np.ascontiguousarray(chunk.residues),
             np.ascontiguousarray(chunk.column_offsets),
-            np.ascontiguousarray(chunk.lengths),
+            chunk.lengths,
             np.zeros(0, dtype=np.int64),  # all subjects, not only some
             False,
             *what_is_computed(group.recurrence),

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from swsearch.alignment import PairAlignment
+from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair, PairAligner
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 
@@ -104,6 +111,45 @@ class CpuPairAligner(PairAligner):
                 yield self.score(*batch[0], recurrence)
                 continue
             yield from (one[0] for one in self._find(batch, recurrence, path=False))
+
+    def align_pools(
+        self,
+        queries: SequencePool,
+        subjects: SequencePool,
+        pairs: IntArray,
+        recurrence: Recurrence,
+        *,
+        known: npt.NDArray[np.integer] | None = None,
+        letters: PoolLetters | None = None,
+    ) -> AlignmentTable:
+        """See `PairAligner.align_pools`."""
+        pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        places = places_of(queries, subjects, pairs)
+        m, n = places[:, 1], places[:, 3]
+        alone = (m * n >= ALONE_CELLS) | (tracing.enough_memory(m, n) > self.memory // self.threads)
+        together = np.flatnonzero(~alone)
+        memory, score = self.memory // self.threads, None if known is None else np.asarray(known)[together]
+        table, needed = tracing.align_pools(
+            queries, subjects, pairs[together], recurrence, memory, self.threads, known=score, letters=letters
+        )
+        alone[together[needed > 0]] = True
+        if not alone.any():
+            return table
+        fits, large = needed == 0, np.flatnonzero(alone)
+        traced = [
+            tracing.trace(queries[0][a : a + m], subjects[0][b : b + n], recurrence, self.memory, self.threads)
+            for a, m, b, n in places[large].tolist()
+        ]
+        counted = count_pools(
+            FoundPairs.of(traced),
+            queries,
+            subjects,
+            pairs[large],
+            recurrence.scoring.matrix,
+            letters,
+            self.threads,
+        )
+        return AlignmentTable.merge([(together[fits], table.take(np.flatnonzero(fits))), (large, counted)])
 
     def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.Traced]:
         memory = self.memory // self.threads

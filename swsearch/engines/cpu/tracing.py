@@ -6,8 +6,8 @@ In similar pairs it leaves out the tiles that no alignment as good as one alread
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,9 @@ from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.columns import FoundPairs, count_pools, places_of
-from swsearch.engines.pair_base import Pair, PoolLetters, SequencePool
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.pair_base import Pair
+from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -30,6 +31,8 @@ Counted = tuple[int, int, int, Cigar, int, int]
 """As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
+
+Residues = TypeVar("Residues", int, IntArray)
 
 TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
@@ -113,8 +116,8 @@ def score(
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
-def enough_memory(query_length: int, subject_length: int) -> int:
-    """Return bytes in which a pair can be aligned whatever it is like: linear in the lengths."""
+def enough_memory(query_length: Residues, subject_length: Residues) -> Residues:
+    """Return bytes in which pairs can be aligned whatever they are like: linear in the lengths, of any shape."""
     return 150 * (query_length + subject_length) + (1 << 20)
 
 
@@ -246,7 +249,7 @@ def align_pools(
         If places, offsets or letters are not within or beside the pools.
     """
     places = places_of(queries, subjects, pairs)
-    check_reaches(places, recurrence)
+    check_lengths(places, lambda m, n: check_reach(m, n, recurrence))
     given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, 0, BEAM, path=True)
     codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
@@ -259,17 +262,6 @@ def align_pools(
     aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
     matrix = recurrence.scoring.matrix
     return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
-
-
-def check_reaches(places: IntArray, recurrence: Recurrence) -> None:
-    """Do what `check_reach` does for many pairs, ``places`` of `swsearch.engines.cpu.columns.places_of`."""
-    if not len(places):
-        return
-    with contextlib.suppress(InputError):
-        check_reach(int(places[:, 1].max()), int(places[:, 3].max()), recurrence)
-        return
-    for m, n in np.unique(places[:, [1, 3]], axis=0).tolist():
-        check_reach(m, n, recurrence)
 
 
 def _settings(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.engines.base import (
     Candidates,
     ChunkPlan,
@@ -124,7 +123,9 @@ class GpuEngine(Engine):
         assert plan is not None
         return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
-    def _make_room(self, lengths: npt.NDArray[np.int32], n_queries: int, n_rows: int, residue_bytes: int) -> None:
+    def _make_room(
+        self, lengths: RunLengths | npt.NDArray[np.int32], n_queries: int, n_rows: int, residue_bytes: int
+    ) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
         self._free()
         with self._device.active("planning memory"):
@@ -213,7 +214,7 @@ class GpuEngine(Engine):
         begun = time.perf_counter()
         if not self._loaded and not self._foresaw(chunk):
             self._planned = False
-            self._make_room(chunk.lengths, UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes)
+            self._make_room(chunk.runs, UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes)
         assert self.memory_plan is not None
         region = self._free_region(chunk)
         with self._device.active("copying residues"):
@@ -224,7 +225,7 @@ class GpuEngine(Engine):
 
     def _foresaw(self, chunk: Chunk) -> bool:
         """Say whether the plan in force has room for a chunk; without a job each chunk gets its own plan."""
-        longest = int(chunk.lengths[0]) if chunk.n_subjects else 0
+        longest = chunk.runs.longest
         return self._planned and chunk.residues.nbytes <= self._foreseen[0] and longest <= self._foreseen[1]
 
     def _free_region(self, chunk: Chunk) -> Region:
@@ -257,13 +258,12 @@ class GpuEngine(Engine):
         ready.record(stream)
         columns: IntArray = np.diff(chunk.column_offsets)
         # a database that stays on the device need not stay in the host's memory as well
-        numbers_only = replace(chunk, residues=NO_RESIDUES)
-        return GpuChunk(numbers_only, address, *numbers, columns, region, ready)
+        return GpuChunk(chunk.kept(), address, *numbers, columns, region, ready)
 
     def _put_numbers(self, chunk: Chunk, region: Region) -> tuple[int, int]:
         """Bring each block's first tile and the subjects' lengths to the device; return their addresses."""
         addresses = []
-        for array in ((chunk.column_offsets // 8).astype(np.uint32), np.ascontiguousarray(chunk.lengths)):
+        for array in ((chunk.column_offsets // 8).astype(np.uint32), chunk.lengths):
             addresses.append(region.take_end(array.nbytes))
             self._device.upload_async(addresses[-1], array, self._copies)
         return addresses[0], addresses[1]
@@ -273,9 +273,9 @@ class GpuEngine(Engine):
         if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
             return list(loaded)
         chunks = [each.chunk for each in loaded]
-        lengths = np.concatenate([chunk.lengths for chunk in chunks])
+        lengths = RunLengths.joined([chunk.runs for chunk in chunks])
         assert self.memory_plan is not None
-        if (lengths[1:] > lengths[:-1]).any() or 4 * len(lengths) > self.memory_plan.scores:
+        if not lengths.descend or 4 * len(lengths) > self.memory_plan.scores:
             return list(loaded)
         first: GpuChunk = loaded[0].handle
         starts = [(each.handle.residues - first.residues) // COLUMN_BYTES for each in loaded]
@@ -293,6 +293,8 @@ class GpuEngine(Engine):
             ready = self._device.event()
             ready.record(self._copies)
         whole = GpuChunk(merged, first.residues, tiles, at, columns, first.region, ready)
+        for chunk, end in zip(chunks, np.cumsum([chunk.n_subjects for chunk in chunks]), strict=True):
+            chunk.subjects = merged.subjects[end - chunk.n_subjects : end]  # not twice in memory
         self._loaded.append(whole)
         return [LoadedChunk(merged, whole)]
 
@@ -315,7 +317,7 @@ class GpuEngine(Engine):
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
         # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
         if group.recurrence.mode == "global":
-            everything |= not chunk.chunk.lengths.all() or not all(map(len, group.profiles))
+            everything |= chunk.chunk.runs.n_filled < chunk.n_subjects or not all(map(len, group.profiles))
         if everything:
             return super().find(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
@@ -371,8 +373,7 @@ class GpuEngine(Engine):
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """See `Engine.score`; what saturates is scored again on the device."""
         chunk: GpuChunk = loaded.handle
-        lengths = loaded.chunk.lengths
-        filled = int(np.count_nonzero(lengths))
+        lengths, filled = loaded.chunk.runs, loaded.chunk.runs.n_filled
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for part in self._parts(group, chunk):
             results = self._start(self._take_slot(), part, chunk, None)
@@ -383,7 +384,9 @@ class GpuEngine(Engine):
             self._count(part, chunk, progress)
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
-            values[query, start:] = empty_scores(len(profile), lengths[start:], group.recurrence)
+            values[query, start:] = empty_scores(
+                len(profile), lengths.part(start, chunk.n_subjects).array(), group.recurrence
+            )
         return values
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:

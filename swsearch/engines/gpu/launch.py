@@ -119,7 +119,7 @@ class Launch:
         self._memory, self._uploaded, self._chunk = memory, uploaded, chunk
         self._part, self._sm = uploaded.part, memory.device.info.multiprocessors
         self._n_blocks = int(np.count_nonzero(chunk.columns))
-        self._n_filled = int(np.count_nonzero(chunk.chunk.lengths))
+        self._n_filled = chunk.chunk.runs.n_filled
         self._limit = UNREACHABLE
         self._batches: list[BatchLaunch] = []
         self._wavefronts: list[WavefrontLaunch] = []
@@ -141,7 +141,7 @@ class Launch:
         """Whether a 16-bit score might reach its limit."""
         if self._part.mode != "local" or not self._n_filled:
             return False
-        return self._part.may_saturate(self._limit, int(self._chunk.chunk.lengths[0]))
+        return self._part.may_saturate(self._limit, self._chunk.chunk.runs.longest)
 
     # which subjects go to which kernel
 
@@ -291,7 +291,7 @@ class Launch:
         if wave.passes > 1:
             # a warp's first task is the one of its number, and none after it is longer
             places = np.arange(n_warps) // len(launch.queries) * step
-            ends = np.cumsum(self._chunk.chunk.lengths[places], dtype=np.int64)
+            ends = np.cumsum(self._chunk.chunk.runs.at(places), dtype=np.int64)
             n_warps = max(1, int(np.searchsorted(ends, memory.plan.wavefront // BOUNDARY_BYTES, side="right")))
             offsets = np.concatenate(([0], ends[: n_warps - 1]))
         self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
@@ -348,7 +348,7 @@ class Launch:
         self._rescore_listed(*self._listed, memory.pairs)
 
     def _rescore_listed(self, limits: NeededScores, count: int, pairs: range) -> None:
-        memory, longest = self._memory, int(self._chunk.chunk.lengths[0])
+        memory, longest = self._memory, self._chunk.chunk.runs.longest
         assert self._uploaded.wavefront is not None
         n_warps = max(1, min(memory.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
         self._collect("tasks", limits, count, pairs)

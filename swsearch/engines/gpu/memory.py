@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import LANES, IntArray, block_columns
+from swsearch.blocks import LANES, IntArray, RunLengths
 from swsearch.engines.gpu.device import GpuMemoryError
 
 MIB = 1 << 20
@@ -368,13 +368,17 @@ class Region:
 
 
 def demand_of(
-    lengths: npt.NDArray[np.integer], n_queries: int, n_rows: int, residue_bytes: int, multiprocessors: int
+    lengths: RunLengths | npt.NDArray[np.integer],
+    n_queries: int,
+    n_rows: int,
+    residue_bytes: int,
+    multiprocessors: int,
 ) -> Demand:
     """Count what a job needs.
 
     Parameters
     ----------
-    lengths : ndarray, shape (n_subjects,), any integer type
+    lengths : RunLengths, or ndarray, shape (n_subjects,), any integer type
         Residues of every subject, in any order.
     n_queries, n_rows : int
         Queries and their residues in the largest group.
@@ -383,9 +387,9 @@ def demand_of(
     multiprocessors : int
         Of the device.
     """
-    ordered = np.sort(lengths)[::-1]
-    longest = max(int(ordered[0]) if len(ordered) else 0, 1)
-    blocks = np.maximum(block_columns(ordered), 8) * LANES if len(ordered) else np.array([8 * LANES])
+    ordered = RunLengths.counted([lengths])
+    longest = max(ordered.longest, 1)
+    blocks = np.maximum(ordered.block_columns(), 8) * LANES if len(ordered) else np.array([8 * LANES])
     return Demand(
         residue_bytes=max(residue_bytes, LANES * 8),
         longest=longest,

@@ -13,17 +13,12 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import ALIGNMENT_COLUMNS, texts
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu import columns, extension, tracing
+from swsearch.engines.pools import pool_of
 from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
 DNA = Scoring(dna_matrix(), 4, 1)
-
-
-def pool_of(sequences):
-    """Sequences end to end, and where each begins."""
-    offsets = np.cumsum([0, *map(len, sequences)])
-    return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
 
 
 def expected_rows(table, queries, subjects, pairs, scoring, letters):
@@ -219,6 +214,29 @@ def test_what_columns_cannot_be_given(wrong):
     ):
         with pytest.raises(ValueError, match="expected"):
             call()
+
+
+@pytest.mark.parametrize("bad", [0, 9, 10, 11, 12, 39])
+def test_codes_are_looked_at_where_a_pair_names_them(bad):
+    codes = CODES.copy()
+    codes[bad] = 32
+    pool, fine = (codes, np.array([0, 10, 12, 40])), (CODES, POOL[1])
+    one = np.array([1, 1])
+    found = columns.FoundPairs(one, 0 * one, 0 * one, np.arange(3), one, FOUND.run_operations[[0, 0]])
+    recurrence = Recurrence(Scoring(), "local")
+    # fewer residues than the pool has, and as many or more
+    for places, named in (([0, 0], range(10)), ([0, 1], range(12)), ([2, 2], range(40))):
+        for side, pools in enumerate(((pool, fine), (fine, pool))):
+            pairs = np.zeros((2, 2), dtype=np.int64)
+            pairs[:, side] = places
+            if bad in named:
+                with pytest.raises(ValueError, match="expected codes below 32"):
+                    columns.count_pools(found, *pools, pairs, Scoring().matrix)
+                with pytest.raises(ValueError, match="expected codes below 32"):
+                    tracing.align_pools(*pools, pairs, recurrence)
+            else:
+                assert columns.count_pools(found, *pools, pairs, Scoring().matrix).identities.tolist() == [1, 1]
+                assert tracing.align_pools(*pools, pairs, recurrence)[1].tolist() == [0, 0]
 
 
 def test_what_takes_the_result_must_have_its_size():

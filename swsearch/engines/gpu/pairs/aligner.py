@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from swsearch import reference
 from swsearch.alignment import PairAlignment
+from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
+from swsearch.blocks import IntArray
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
@@ -14,9 +20,10 @@ from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.handles import PairHandles, PairUsage, Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.pairs.long_pair import LongPair
-from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
-from swsearch.engines.gpu.pairs.short_pairs import ShortPairs, size_of
+from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
+from swsearch.engines.gpu.pairs.short_pairs import ShortPairs
 from swsearch.engines.pair_base import Pair, PairAligner
+from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of, pool_of
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
 
@@ -93,6 +100,36 @@ class GpuPairAligner(PairAligner):
         for batch in _batches(pairs):
             yield from (found.score for found in self._find(batch, recurrence, False))
 
+    def align_pools(
+        self,
+        queries: SequencePool,
+        subjects: SequencePool,
+        pairs: IntArray,
+        recurrence: Recurrence,
+        *,
+        known: npt.NDArray[np.integer] | None = None,  # it would spare nothing here
+        letters: PoolLetters | None = None,
+    ) -> AlignmentTable:
+        """See `PairAligner.align_pools`."""
+        pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        places = places_of(queries, subjects, pairs)
+        check_lengths(places, recurrence.lane_bits)
+        m, n = places[:, 1], places[:, 3]
+        short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(pairs) > 1)
+        parts = [
+            (some, self._find_short(queries, subjects, pairs[some], recurrence, letters))
+            for some in _parts(np.flatnonzero(short), m + n)
+        ]
+        if len(others := np.flatnonzero(~short)):
+            found = [
+                self._find([(queries[0][a : a + m], subjects[0][b : b + n])], recurrence, True)[0]
+                for a, m, b, n in places[others].tolist()
+            ]
+            traced = FoundPairs.of([(one.score, one.query_start, one.subject_start, one.cigar) for one in found])
+            matrix = recurrence.scoring.matrix
+            parts.append((others, count_pools(traced, queries, subjects, pairs[others], matrix, letters)))
+        return AlignmentTable.merge(parts)
+
     def _find(self, pairs: list[Pair], recurrence: Recurrence, align: bool) -> list[FoundAlignment]:
         """Find the alignments of some pairs; only scores are sure where they are not asked for."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
@@ -103,15 +140,30 @@ class GpuPairAligner(PairAligner):
                 found[place] = FoundAlignment(*reference.align(query, subject, scoring, mode, ends))
                 continue
             recurrence.lane_bits(len(query), len(subject))  # raises where 32 bits are not enough
-            if len(pairs) > 1 and size_of((query, subject)) <= SHORT_BYTES:
+            if len(pairs) > 1 and direction_bytes(len(query), len(subject)) <= SHORT_BYTES:
                 short.append(place)
             else:
                 found[place] = self._find_long((query, subject), recurrence, align)
         if short:
-            with self._device.active("aligning pairs"), self._handles.scratch.lent():
-                together = ShortPairs(self._handles, recurrence)
-                found.update(zip(short, together.align([pairs[place] for place in short]), strict=True))
+            queries, of_query = _pool([pairs[place][0] for place in short])
+            subjects, of_subject = _pool([pairs[place][1] for place in short])
+            table = self._find_short(queries, subjects, np.stack((of_query, of_subject), axis=1), recurrence)
+            starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
+            for k, (place, one) in enumerate(zip(short, starts, strict=True)):
+                found[place] = FoundAlignment(*one, table.cigar(k))
         return [found[place] for place in range(len(pairs))]
+
+    def _find_short(
+        self,
+        queries: SequencePool,
+        subjects: SequencePool,
+        pairs: IntArray,
+        recurrence: Recurrence,
+        letters: PoolLetters | None = None,
+    ) -> AlignmentTable:
+        """Align short pairs in as few launches as their sizes allow."""
+        with self._device.active("aligning pairs"), self._handles.scratch.lent():
+            return ShortPairs(self._handles, recurrence).align(queries, subjects, pairs, letters)
 
     def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
@@ -153,3 +205,20 @@ def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
             batch, residues = [], 0
     if batch:
         yield batch
+
+
+def _parts(chosen: IntArray, residues: IntArray) -> Iterator[IntArray]:
+    """Cut chosen pairs into what is aligned in one go; ``residues`` has those of every pair."""
+    ends, begin = np.cumsum(residues[chosen]), 0
+    while begin < len(chosen):
+        before = int(ends[begin - 1]) if begin else 0
+        last = int(np.searchsorted(ends, before + BATCH_BYTES)) + 1
+        yield chosen[begin : (end := min(last, begin + BATCH_PAIRS))]
+        begin = end
+
+
+def _pool(parts: Sequence[ByteArray]) -> tuple[SequencePool, IntArray]:
+    """Lay sequences end to end, an array that comes again (the hits of a query) once; return the place of each."""
+    different = {id(part): part for part in parts}
+    places = dict(zip(different, range(len(different)), strict=True))
+    return pool_of(list(different.values())), np.array([places[id(part)] for part in parts], dtype=np.int64)

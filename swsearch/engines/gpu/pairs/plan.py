@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import hypot
+from typing import TypeVar
 
+from swsearch.blocks import IntArray
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.variants import DIRECTION_ROWS, PAIR_ROWS, PairVariant
+
+Size = TypeVar("Size", int, IntArray)
 
 RING_COLUMNS = 512
 """Columns that a strip may be ahead of the next one, a power of two."""
@@ -84,8 +88,8 @@ class PairLaunch:
         return self.strips > self.resident
 
 
-def direction_bytes(rows: int, n: int) -> int:
-    """Return the bytes of the directions of ``rows`` by ``n`` cells."""
+def direction_bytes(rows: Size, n: Size) -> Size:
+    """Return the bytes of the directions of ``rows`` by ``n`` cells, of one pair or of pairs, of any shape."""
     strips = -(-rows // (32 * DIRECTION_ROWS))
     steps = -(-(n + 31) // 32) * 32
     return strips * steps * 32 * 4

@@ -5,20 +5,21 @@ What belongs here packs pairs together and reads what one launch found; `long_pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
+from swsearch.alignments import AlignmentTable
+from swsearch.blocks import IntArray
+from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.gpu.device import GpuMemoryError
-from swsearch.engines.gpu.pairs.found import FoundAlignment, decode_runs
+from swsearch.engines.gpu.pairs.found import decode_answers
 from swsearch.engines.gpu.pairs.handles import PairHandles
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
-from swsearch.engines.pair_base import Pair
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of, subset_of
 from swsearch.recurrence import Recurrence
 
 PAIR = np.dtype([("query", "<u8"), ("columns", "<u8"), ("rows", "<i4"), ("n", "<i4")])
@@ -32,18 +33,16 @@ RUN_SHARE = 64
 """Runs that there is room for per pair; a pair that has more is aligned again, with more room."""
 
 
-def size_of(pair: Pair) -> int:
-    """Return the bytes of a pair's directions."""
-    return direction_bytes(len(pair[0]), len(pair[1]))
-
-
-def classes(sizes: Sequence[int]) -> list[list[int]]:
-    """Group pairs, by their bytes of directions, into launches; longest first."""
-    groups: list[list[int]] = []
-    for place in sorted(range(len(sizes)), key=lambda place: (-sizes[place], place)):
-        if not groups or sizes[place] * CLASS_RATIO < sizes[groups[-1][0]]:
-            groups.append([])
-        groups[-1].append(place)
+def classes(sizes: IntArray) -> list[IntArray]:
+    """Group pairs, by their bytes of directions, shape (m,), into launches: places of each, longest first."""
+    order = np.argsort(-sizes, kind="stable")
+    descending = sizes[order]
+    groups: list[IntArray] = []
+    begin = 0
+    while begin < len(order):
+        end = int(np.searchsorted(-CLASS_RATIO * descending, -descending[begin], side="right"))
+        groups.append(order[begin:end])
+        begin = end
     return groups
 
 
@@ -84,25 +83,47 @@ class ShortPairs:
         self._handles, self._scratch = handles, handles.scratch
         self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
 
-    def align(self, pairs: Sequence[Pair]) -> list[FoundAlignment]:
-        """Align pairs of codes, each of shape (n,), uint8, neither side empty; return the alignments in order."""
-        found: dict[int, FoundAlignment] = {}
-        for places in classes([size_of(pair) for pair in pairs]):
-            left, room = places, RUN_SHARE
-            while left:
-                found.update(self._launch(pairs, left, room))
-                left = [place for place in left if place not in found]
-                room *= 8
-        return [found[place] for place in range(len(pairs))]
+    def align(
+        self, queries: SequencePool, subjects: SequencePool, pairs: IntArray, letters: PoolLetters | None = None
+    ) -> AlignmentTable:
+        """Align pairs of sequences of two pools.
 
-    def _launch(self, pairs: Sequence[Pair], places: list[int], room: int) -> dict[int, FoundAlignment]:
-        """Align the pairs at some places; those whose runs did not fit are missing."""
-        handles, chosen = self._handles, [pairs[place] for place in places]
+        Parameters
+        ----------
+        queries, subjects : (ndarray, ndarray)
+            Codes and offsets; see `SequencePool`.
+        pairs : ndarray, shape (m, 2), int64
+            Which query and which subject, neither of them empty; their directions are to fit the scratch memory.
+        letters : (ndarray or None, ndarray or None), optional
+            See `PoolLetters`.
+
+        Returns
+        -------
+        AlignmentTable
+            One per pair, in their order.
+        """
+        places, matrix = places_of(queries, subjects, pairs), self._scoring.matrix
+        parts: list[tuple[IntArray, AlignmentTable]] = []
+        for group in classes(direction_bytes(places[:, 1], places[:, 3])):
+            left, room = group, RUN_SHARE
+            while len(left):
+                fitted, found = self._launch(queries, subjects, pairs[left], room)
+                counted = count_pools(found, queries, subjects, pairs[left[fitted]], matrix, letters)
+                parts.append((left[fitted], counted))
+                left = left[~fitted]
+                room *= 8
+        return AlignmentTable.merge(parts)
+
+    def _launch(
+        self, queries: SequencePool, subjects: SequencePool, chosen: IntArray, room: int
+    ) -> tuple[npt.NDArray[np.bool_], FoundPairs]:
+        """Align some pairs; say of which the runs fitted, and what was found for these."""
+        handles = self._handles
         mark = self._scratch.mark()
-        packed = self._put([query for query, _ in chosen], [subject for _, subject in chosen])
+        packed = self._put(queries, subjects, chosen)
         table = packed.table
         most_rows, most_columns = int(table["rows"].max()), int(table["n"].max())
-        directions = max(map(size_of, chosen))
+        directions = int(direction_bytes(table["rows"].astype(np.int64), table["n"].astype(np.int64)).max())
         most_runs = max(room * len(chosen), most_rows + most_columns)
         runs = self._scratch.take(4 * most_runs)
         results, run_places = self._scratch.take(16 * len(chosen)), self._scratch.take(4 * len(chosen))
@@ -148,34 +169,21 @@ class ShortPairs:
         answers = handles.download(np.int32, (len(chosen), 4), results)
         starts = handles.download(np.uint32, len(chosen), run_places)
         n_runs = int(handles.download(np.uint32, 2, counters)[1])
-        found = self._found(answers, starts, handles.download(np.uint32, min(n_runs, most_runs), runs))
+        found = handles.download(np.uint32, min(n_runs, most_runs), runs)
         self._scratch.release(mark)
-        return {place: each for place, each in zip(places, found, strict=True) if each is not None}
+        return decode_answers(answers, starts, found, self._local)
 
-    def _put(self, queries: Sequence[ByteArray], subjects: Sequence[ByteArray]) -> PackedPairs:
-        """Bring pairs and the lookup of their scores to the device."""
-        query_pool, query_starts = _pool(queries)
-        subject_pool, subject_starts = _pool(subjects)
+    def _put(self, queries: SequencePool, subjects: SequencePool, chosen: IntArray) -> PackedPairs:
+        """Bring pairs and the lookup of their scores to the device, each sequence of theirs once."""
+        table = np.empty(len(chosen), dtype=PAIR)
+        (query_pool, query_offsets), query_of = _used(queries, chosen[:, 0])
+        (subject_pool, subject_offsets), subject_of = _used(subjects, chosen[:, 1])
+        table["query"], table["columns"] = query_offsets[query_of], subject_offsets[subject_of]
+        table["rows"], table["n"] = np.diff(query_offsets)[query_of], np.diff(subject_offsets)[subject_of]
         letters = letters_of(self._scoring, letters_in(query_pool), letters_in(subject_pool))
-        table = np.empty(len(queries), dtype=PAIR)
-        table["query"], table["columns"] = query_starts, subject_starts
-        table["rows"], table["n"] = [len(query) for query in queries], [len(subject) for subject in subjects]
         put = self._handles.put
         addresses = (put(query_pool), put(letters.columns(subject_pool)), put(table), put(letters.table))
         return PackedPairs(PairsVariant(letters.count, self._local), table, *addresses)
-
-    def _found(
-        self, answers: npt.NDArray[np.int32], starts: npt.NDArray[np.uint32], runs: npt.NDArray[np.uint32]
-    ) -> Iterator[FoundAlignment | None]:
-        """Translate what the kernel found, pair by pair; None where its runs did not fit."""
-        for start, (score, row, column, n_runs) in zip(starts.tolist(), answers.tolist(), strict=True):
-            if n_runs < 0:
-                yield None
-            elif self._local and not score:
-                yield FoundAlignment(0, 0, 0, ())
-            else:
-                cigar = tuple((length, op) for op, length in reversed(decode_runs(runs[start : start + n_runs])))
-                yield FoundAlignment(score, row, column, cigar)
 
     def _grid(self, variant: PairsVariant, warp_bytes: int, n_pairs: int) -> tuple[int, int]:
         """Return blocks, and warps of each: as many as there are pairs and memory for."""
@@ -190,14 +198,7 @@ class ShortPairs:
         return blocks, min(variant.block_warps(info.shared_limit), most // blocks)
 
 
-def _pool(parts: Sequence[ByteArray]) -> tuple[ByteArray, list[int]]:
-    """Lay sequences end to end, an array that comes again (the hits of a query) once; return where each begins."""
-    starts: dict[int, int] = {}
-    kept: list[ByteArray] = []
-    size = 0
-    for part in parts:
-        if id(part) not in starts:
-            starts[id(part)] = size
-            kept.append(part)
-            size += len(part)
-    return np.concatenate(kept), [starts[id(part)] for part in parts]
+def _used(pool: SequencePool, chosen: IntArray) -> tuple[SequencePool, IntArray]:
+    """Return the sequences of a pool that are used, and the place of each of the chosen among them."""
+    used, places = np.unique(chosen, return_inverse=True)
+    return subset_of(pool, used), np.asarray(places).reshape(-1)

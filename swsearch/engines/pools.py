@@ -1,0 +1,135 @@
+"""Sequences end to end, as what aligns many pairs takes them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import numpy as np
+
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import IntArray
+from swsearch.errors import InputError
+from swsearch.masking import MASKED
+
+SequencePool = tuple[ByteArray, IntArray]
+"""Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
+
+PoolLetters = tuple[ByteArray | None, ByteArray | None]
+"""Letters of the pools of queries and of subjects in ASCII as they are shown, masked ones in lower case: of the shape
+of the codes, uint8, or None where nothing of that side is masked."""
+
+
+def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
+    """Return where the sequences of pairs lie in their pools.
+
+    Parameters
+    ----------
+    queries, subjects : (ndarray, ndarray)
+        See `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+
+    Returns
+    -------
+    ndarray, shape (m, 4), int64
+        The query's first residue and its length, then the subject's.
+
+    Raises
+    ------
+    ValueError
+        If a pair names a sequence that is not there, or that does not lie within its pool.
+    """
+    pairs = np.asarray(pairs).reshape(-1, 2)
+    places = np.empty((len(pairs), 4), dtype=np.int64)
+    for side, (codes, offsets) in enumerate((queries, subjects)):
+        chosen = pairs[:, side]
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(offsets) - 1):
+            raise ValueError(f"expected places of sequences from 0 to {len(offsets) - 2} in the pairs' column {side}")
+        begins, ends = offsets[chosen], offsets[chosen + 1]
+        if len(chosen) and (begins.min() < 0 or (ends < begins).any() or ends.max() > len(codes)):
+            raise ValueError(f"expected offsets that ascend, up to the {len(codes)} residues of their pool")
+        places[:, 2 * side], places[:, 2 * side + 1] = begins, ends - begins
+    return places
+
+
+def check_lengths(places: IntArray, check: Callable[[int, int], object]) -> None:
+    """Check the lengths of pairs.
+
+    Parameters
+    ----------
+    places : ndarray, shape (m, 4), int64
+        Of `places_of`.
+    check : callable
+        Takes the lengths of a query and of a subject and raises `InputError` where they are too much; if it does not
+        for two lengths, then neither for shorter ones.
+
+    Raises
+    ------
+    InputError
+        That of the first pair, by lengths, for which ``check`` raises it.
+    """
+    if not len(places):
+        return
+    with contextlib.suppress(InputError):
+        check(int(places[:, 1].max()), int(places[:, 3].max()))
+        return
+    for m, n in np.unique(places[:, [1, 3]], axis=0).tolist():
+        check(m, n)
+
+
+def pool_of(sequences: list[ByteArray]) -> SequencePool:
+    """Lay sequences, each of shape (n,), uint8, end to end."""
+    offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
+    np.cumsum([len(sequence) for sequence in sequences], out=offsets[1:])
+    return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
+
+
+def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
+    """Return some sequences of a pool, ascending places of shape (n,); those next to each other without a copy."""
+    codes, offsets = pool
+    if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1:
+        some = offsets[chosen[0] : chosen[-1] + 2]
+        return codes[some[0] : some[-1]], some - some[0]
+    parts = zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True)
+    return pool_of([codes[begin:end] for begin, end in parts])
+
+
+def mask_pool(pool: SequencePool, runs: tuple[IntArray, IntArray, IntArray]) -> tuple[SequencePool, ByteArray | None]:
+    """Mask stretches of a pool of proteins, as `swsearch.masking` masks one sequence.
+
+    Parameters
+    ----------
+    pool : (ndarray, ndarray)
+        Codes as they are stored, and offsets; see `SequencePool`.
+    runs : (ndarray, ndarray, ndarray)
+        Where each sequence's stretches begin in the other two, shape (n + 1,), and where each stretch begins and
+        ends in its sequence, 0-based and half-open, each of shape (n_runs,); int64. They do not overlap.
+
+    Returns
+    -------
+    pool : (ndarray, ndarray)
+        Codes as they are scored, X in the stretches; the given pool itself where there are none.
+    letters : ndarray, shape (n_residues,), uint8, or None
+        As `PoolLetters` has them.
+
+    Raises
+    ------
+    ValueError
+        If a stretch does not lie within its sequence.
+    """
+    codes, offsets = pool
+    run_offsets, starts, ends = runs
+    if not len(starts):
+        return pool, None
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(run_offsets))
+    begins, limits = offsets[sequence] + starts, offsets[sequence + 1]
+    lengths = ends - starts
+    if (starts < 0).any() or (lengths < 0).any() or (begins + lengths > limits).any():
+        raise ValueError("expected stretches within their sequences")
+    before = np.cumsum(lengths) - lengths
+    places = np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))
+    scored, letters = codes.copy(), PROTEIN.decode_table[codes]
+    scored[places] = MASKED
+    letters[places] |= 0x20  # ASCII: lower case; a '*' has it set already
+    return (scored, offsets), letters

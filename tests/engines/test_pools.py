@@ -1,0 +1,85 @@
+"""Sequences end to end: where pairs lie, parts of pools, and what is refused."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from swsearch.engines.pools import check_lengths, mask_pool, places_of, pool_of, subset_of
+from swsearch.errors import InputError
+from swsearch.masking import masked_codes, shown_letters
+
+SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]
+POOL = pool_of(SEQUENCES)
+
+
+def test_pairs_have_places():
+    assert POOL[1].tolist() == [0, 3, 3, 4, 6, 6]
+    found = places_of(POOL, POOL, np.array([[0, 3], [4, 1]]))
+    assert found.tolist() == [[0, 3, 4, 2], [6, 0, 3, 0]]
+    assert places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
+    assert places_of(pool_of([]), pool_of([]), np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("chosen", [[], [0], [4], [1, 2, 3], [0, 2, 3], [0, 1, 2, 3, 4], [0, 4]])
+def test_a_subset_holds_what_was_chosen(chosen):
+    codes, offsets = subset_of(POOL, np.array(chosen, dtype=np.int64))
+    assert offsets[0] == 0 and offsets[-1] == len(codes)
+    cut = [codes[begin:end].tolist() for begin, end in pairwise(offsets)]
+    assert cut == [SEQUENCES[place].tolist() for place in chosen]
+    if chosen == [1, 2, 3]:
+        assert np.shares_memory(codes, POOL[0])
+
+
+@pytest.mark.parametrize(
+    "offsets", [[0, 3, 2], [-1, 3, 6], [0, 3, 7], [0, 2**63 - 1, 3], [2**63 - 1, -(2**63), 3], [0, 3, -(2**63)]]
+)
+def test_offsets_that_are_wrong(offsets):
+    with pytest.raises(ValueError, match="expected offsets that ascend, up to the 6 residues"):
+        places_of((POOL[0], np.array(offsets)), POOL, np.array([[0, 0], [1, 0]]))
+
+
+@pytest.mark.parametrize("pair", [[-1, 0], [5, 0], [0, 5], [0, -6], [2**62, 0]])
+def test_sequences_that_are_not_there(pair):
+    with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column"):
+        places_of(POOL, POOL, np.array([[0, 0], pair]))
+
+
+def test_only_lengths_that_occur_are_too_much():
+    asked = []
+
+    def check(m, n):
+        asked.append((m, n))
+        if m * n > 2:
+            raise InputError(f"{m} by {n}")
+
+    check_lengths(places_of(POOL, POOL, np.array([[0, 1], [1, 3], [2, 3]])), check)
+    assert asked[0] == (3, 2) and sorted(asked[1:]) == [(0, 2), (1, 2), (3, 0)]
+    with pytest.raises(InputError, match="3 by 1"):
+        check_lengths(places_of(POOL, POOL, np.array([[0, 1], [0, 2], [2, 3]])), check)
+    asked.clear()
+    check_lengths(places_of(POOL, POOL, np.array([[2, 3]] * 5)), check)
+    check_lengths(places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)), check)
+    assert asked == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "runs", [[[], [], [], [], []], [[(0, 3)], [], [(0, 0)], [(1, 2)], []], [[(0, 1), (2, 3)]] + [[]] * 4]
+)
+def test_masked_pools_are_masked_sequences(runs):
+    flat = np.array([run for some in runs for run in some], dtype=np.int64).reshape(-1, 2)
+    given = np.cumsum([0, *map(len, runs)]), flat[:, 0], flat[:, 1]
+    (codes, offsets), letters = mask_pool(POOL, given)
+    each = list(zip(SEQUENCES, runs, strict=True))
+    assert offsets is POOL[1] and codes.tolist() == pool_of([masked_codes(*one) for one in each])[0].tolist()
+    if any(runs):
+        assert letters.tolist() == pool_of([shown_letters(*one) for one in each])[0].tolist()
+        assert POOL[0].tolist() == [1, 2, 3, 4, 5, 6]
+    else:
+        assert letters is None
+
+
+@pytest.mark.parametrize("run", [(0, 4), (-1, 2), (2, 1), (3, 4), (0, 2**62)])
+def test_stretches_that_are_not_there(run):
+    with pytest.raises(ValueError, match="expected stretches within their sequences"):
+        mask_pool(POOL, (np.array([0, 1, 1, 1, 1, 1]), np.array(run[:1]), np.array(run[1:])))

@@ -1,0 +1,134 @@
+"""All that results depend on is in the manifest, by name, and nothing else."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.inputs import Query, read_queries
+from swsearch.job.filters import HitFilters
+from swsearch.job.manifest import differences, digest_of, manifest
+from swsearch.job.options import SearchOptions
+from swsearch.scoring import Matrix, Scoring
+
+OPTIONS = SearchOptions(Scoring())
+
+CHANGED = {
+    "scoring": (Scoring("BLOSUM45", 11, 1), ["matrix"]),
+    "mode": ("global", ["mode"]),
+    "max_hits": (7, ["max_hits"]),
+    "evalue": (0.5, ["evalue"]),
+    "dbsize": (10_000, ["dbsize"]),
+    "statistics_method": ("published", ["statistics"]),
+    "max_alignments": (3, ["max_alignments"]),
+    "query_mask": ("lower", ["query_mask"]),
+    "sort": ("score", ["sort"]),
+    "distribution": (True, ["distribution"]),
+    "allow_dna": (True, []),  # what may be read; what is read stands under queries and database
+    "subject_mask": ("none", []),  # in force is what the job found out
+    "filters": (HitFilters(min_score=5), ["min_score"]),
+}
+"""Another value of each option, and the names that differ."""
+
+FILTERS = {
+    "min_score": 5,
+    "min_identity": 50.0,
+    "min_query_coverage": 50.0,
+    "min_subject_coverage": 50.0,
+    "include_ids": ("subject_1",),
+    "exclude_ids": ("subject_1",),
+}
+
+
+@pytest.fixture(scope="module")
+def database():
+    with Database.from_records(["MKVWW", "MKLWW"]) as opened:
+        yield opened
+
+
+def names(was, now):
+    return [line.split(" was ")[0] for line in differences(was, now)]
+
+
+def queries(*letters):
+    return read_queries([(f"q{n}", each) for n, each in enumerate(letters)], PROTEIN)
+
+
+def test_every_option_is_known():
+    assert set(CHANGED) == {each.name for each in fields(SearchOptions)}
+    assert set(FILTERS) == {each.name for each in fields(HitFilters)}
+
+
+@pytest.mark.parametrize("name", list(CHANGED))
+def test_each_option_that_changes_results_is_named(database, name):
+    value, expected = CHANGED[name]
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert names(was, manifest(queries("MKV"), database, "none", replace(OPTIONS, **{name: value}))) == expected
+    assert names(was, was) == []
+
+
+@pytest.mark.parametrize("name", list(FILTERS))
+def test_each_filter_is_named(database, name):
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    filters = HitFilters(**{name: FILTERS[name]})
+    assert names(was, manifest(queries("MKV"), database, "none", replace(OPTIONS, filters=filters))) == [name]
+
+
+def test_inputs_are_named(database):
+    was = manifest(queries("MKV", "WW"), database, "none", OPTIONS)
+    for other in (queries("MKV"), queries("WW", "MKV"), queries("MKVW", "W"), queries("MKV", "WV")):
+        assert names(was, manifest(other, database, "none", OPTIONS)) == ["queries"]
+    renamed = [Query("a", "", each.codes) for each in queries("MKV", "WW")]
+    assert names(was, manifest(renamed, database, "none", OPTIONS)) == ["queries"]
+    assert names(was, manifest(queries("MKV", "WW"), database, "tantan", OPTIONS)) == ["subject_mask"]
+    with Database.from_records(["MKVWW", "MKLWV"]) as other:
+        assert names(was, manifest(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
+
+
+def test_a_matrix_is_known_by_its_scores(database):
+    scoring = Scoring()
+    scores = scoring.matrix.scores.copy()
+    scores[0, 0] += 1
+    other = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scores), 11, 1))
+    same = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scoring.matrix.scores, True), 11, 1))
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert names(was, manifest(queries("MKV"), database, "none", other)) == ["matrix"]
+    assert names(was, manifest(queries("MKV"), database, "none", same)) == []
+
+
+def test_ids_are_known_by_their_content_in_any_order(database):
+    def of(*ids):
+        asked = replace(OPTIONS, filters=HitFilters(exclude_ids=ids))
+        return manifest(queries("MKV"), database, "none", asked)
+
+    assert differences(of("a", "b"), of("b", "a")) == []
+    (line,) = differences(of("a", "b"), of("a", "\udce4"))
+    assert line.startswith("exclude_ids was 2 identifiers, sha256 ")
+    assert ", is 2 identifiers, sha256 " in line
+
+
+def test_what_differs_is_told_in_words():
+    was = {"version": "1.0", "evalue": None, "distribution": False, "old": 1}
+    now = {"version": "1.1", "evalue": 0.001, "distribution": True}
+    assert differences(was, now) == [
+        "version was 1.0, is 1.1",
+        "evalue was not given, is 0.001",
+        "distribution was off, is on",
+        "old was 1, is not given",
+    ]
+    assert differences({"database": f"3 subjects, {'ab' * 32}"}, {"database": "gone"}) == [
+        "database was 3 subjects, sha256 abababababab, is gone"
+    ]
+
+
+def test_a_distribution_that_nobody_asks_for_does_no_harm():
+    assert differences({"distribution": True}, {"distribution": False}) == []
+
+
+def test_digests_tell_values_apart(database):
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert digest_of(was) == digest_of(dict(reversed(was.items())))
+    assert digest_of(was) != digest_of(was | {"max_hits": 501})
+    assert digest_of({"evalue": float(np.float64(0.1))}) == digest_of({"evalue": 0.1})
