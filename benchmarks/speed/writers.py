@@ -4,8 +4,8 @@ A search is made first, and its hits are aligned; then each format writes all re
 those of the processor, so that others at work on the machine disturb little. Headers are taken apart when the first
 format asks for them, which is a row of its own.
 
-Needs: queries and a database, built or FASTA. Half a minute for 40 queries and 20,000 proteins.
-Run:   python -m benchmarks.speed.writers QUERIES DATABASE [--hits 500] [--runs 5]
+Needs: pyarrow. A minute.
+Run:   python -m benchmarks.speed.writers [--queries Q.fasta] [--subjects DB] [--first 40] [--hits 500] [--runs 5]
            [--out benchmarks/results/writers.txt]
 """
 
@@ -19,10 +19,11 @@ from functools import partial
 from pathlib import Path
 
 import swsearch
-from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.common import Records, arguments, data_line, finish, heading, read, table
 from swsearch.report import KINDS, create_writer
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
+from swsearch.scoring import Mode
 
 SCORES_ALONE = "6 qseqid sseqid evalue bitscore"
 """A table that takes no alignments."""
@@ -34,11 +35,23 @@ TOGETHER = ("html", "parquet", "5")
 """Formats whose sum is shown."""
 
 
-def search(queries: str, database: str, hits: int) -> tuple[RunInfo, list[SearchResult]]:
-    """Return results with as many hits per query, aligned, whatever their E-values."""
+SAMPLE = Path("examples/data/swissprot_sample.fasta.gz")
+"""3,575 proteins of Swiss-Prot."""
+
+TITLE = "RecName: Full=Probable protein {0}; OS=Arabidopsis thaliana (Mouse-ear cress) OX=3702 GN={0} PE=1 SV=2"
+"""What each subject is called after its identifier: as long as UniProt's headers, which the sample has not."""
+
+MODES: tuple[Mode, ...] = ("local", "global")
+"""Alignments of whatever is alike, and of whole proteins, which are longer."""
+
+
+def search(queries: Records, subjects: Records, mode: Mode, hits: int) -> tuple[RunInfo, list[SearchResult]]:
+    """Return results with as many hits per query, aligned, whatever their scores."""
+    titled = [(f"{name} {TITLE.format(name)}", letters) for name, letters in subjects]
     found = swsearch.search(
-        queries, database, engine="cpu", statistics="published", evalue=1e300, max_hits=hits, distribution=True
-    )
+        queries, titled, engine="cpu", mode=mode, max_hits=hits, distribution=True,
+        statistics="published" if mode == "local" else "none", evalue=1e300 if mode == "local" else None,
+    )  # fmt: skip
     return found.run, [result for batch in found.batches(True) for result in batch]
 
 
@@ -65,35 +78,40 @@ def busy(work: Callable[[], object], runs: int = 1) -> float:
     return statistics.median(seconds)
 
 
+def measure(run: RunInfo, results: list[SearchResult], runs: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return microseconds and bytes, per hit, of each format."""
+    hits = sum(len(result) for result in results)
+    times = {"headers, once": busy(lambda: [result.table.headers.texts for result in results]) / hits * 1e6}
+    sizes = {}
+    for outfmt in FORMATS:
+        sizes[outfmt] = written(outfmt, run, results) / hits
+        times[outfmt] = busy(partial(written, outfmt, run, results), runs) / hits * 1e6
+    times[" and ".join(TOGETHER)] = sum(times[outfmt] for outfmt in TOGETHER)
+    return times, sizes
+
+
 def main() -> None:
-    parser = arguments(__doc__, files=False)
-    parser.add_argument("queries", type=Path)
-    parser.add_argument("database", type=Path)
+    parser = arguments(__doc__)
+    parser.set_defaults(queries=SAMPLE, subjects=SAMPLE, first=40)
     parser.add_argument("--hits", type=int, default=500, help="hits per query, default %(default)s")
     parser.add_argument("--runs", type=int, default=5, help="times that each is written, default %(default)s")
     options = parser.parse_args()
-    run, results = search(str(options.queries), str(options.database), options.hits)
-    hits = sum(len(result) for result in results)
-    columns = sum(int(result.hsps.alignments.length.sum()) for result in results)
-    headers = busy(lambda: [result.table.headers.texts for result in results])
-    rows = [["headers, once", f"{headers / hits * 1e6:.2f}", ""]]
-    seconds = {}
-    for outfmt in FORMATS:
-        size = written(outfmt, run, results)
-        seconds[outfmt] = busy(partial(written, outfmt, run, results), options.runs)
-        rows.append([outfmt, f"{seconds[outfmt] / hits * 1e6:.2f}", f"{size / hits:,.0f}"])
-    together = sum(seconds[outfmt] for outfmt in TOGETHER)
-    rows.append([" and ".join(TOGETHER), f"{together / hits * 1e6:.2f}", ""])
-    lines = [
-        *heading(__file__, ("numpy", "pyarrow")),
-        f"{options.queries.name} x {options.database.name}: {len(results):,} queries, {hits:,} hits, "
-        f"{columns / hits:.0f} columns per alignment",
-        f"processor time, medians of {options.runs}; 350,000 hits to {', '.join(TOGETHER)}: "
-        f"{together / hits * 350_000:.1f} s",
-        "",
-        *table(["format", "us per hit", "bytes per hit"], rows),
-    ]
-    finish(lines, options.out)
+    queries, subjects = read(options.queries, options.first), read(options.subjects)
+    lines = [*heading(__file__, ("numpy", "pyarrow")), data_line(queries, subjects, options)]
+    cells: dict[str, list[str]] = {}
+    names = ["format"]
+    for mode in MODES:
+        run, results = search(queries, subjects, mode, options.hits)
+        hits = sum(len(result) for result in results)
+        columns = sum(int(result.hsps.alignments.length.sum()) for result in results)
+        times, sizes = measure(run, results, options.runs)
+        lines.append(f"{mode}: {hits:,} hits, {columns / hits:.0f} columns per alignment")
+        names += [f"us per hit, {mode}", "bytes per hit"]
+        for outfmt, each in times.items():
+            size = f"{sizes[outfmt]:,.0f}" if outfmt in sizes else ""
+            cells.setdefault(outfmt, []).extend((f"{each:.2f}", size))
+    lines += [f"processor time, medians of {options.runs}", ""]
+    finish([*lines, *table(names, [[outfmt, *row] for outfmt, row in cells.items()])], options.out)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ class TypedColumn:
     Parameters
     ----------
     name : str
-        As in `SearchResult.to_columns`, where that has it.
+        As in `swsearch.results.result.SearchResult.to_columns`, where that has it.
     type : str
         Of `pyarrow`.
     values : callable
