@@ -26,7 +26,7 @@ STEPS_PER_PIECE = BYTES_PER_CHECKSUM // STEP
 JOINED_STEPS = 2
 """Steps between two ranges that are read with them: one more call takes as long."""
 
-WINDOW_BYTES = 1 << 20
+READ_TOGETHER = 1 << 20
 """Bytes that are read at once where many ranges are asked for; they stay in the cache."""
 
 STRIPS_AT_ONCE = 1 << 16
@@ -165,7 +165,7 @@ class StoredArray:
         starts, stops = np.append(0, breaks), np.append(breaks, len(begins))
         bounds = (starts, stops, first_steps[starts], last_steps[stops - 1])
         buffer = np.empty(0, dtype=np.uint8)
-        most = WINDOW_BYTES // STEP
+        most = READ_TOGETHER // STEP
         for start, stop, begin, end in zip(*(each.tolist() for each in bounds), strict=True):
             first = start
             while first < stop:
@@ -229,7 +229,7 @@ class StoredArray:
             Which byte of its rows each strip takes; by default the first.
         """
         row = self.row
-        most = max(WINDOW_BYTES // row, 1)
+        most = max(READ_TOGETHER // row, 1)
         which = np.repeat(np.arange(len(begins)), -(-counts // most))
         done = ranges(np.zeros(len(begins), dtype=np.int64), -(-counts // most)) * most
         begins, counts, to = begins[which] + done, np.minimum(counts[which] - done, most), to[which] + done

@@ -76,7 +76,7 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
 @pytest.mark.parametrize("window", [4096, 1 << 14, 1 << 20])
 def test_all_and_some(db: Database, window: int, read_before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In and out of order, with repeats, whatever is read at once, whether the pieces were met before or not."""
-    monkeypatch.setattr(stored_array, "WINDOW_BYTES", window)
+    monkeypatch.setattr(stored_array, "READ_TOGETHER", window)
     monkeypatch.setattr(stored_array, "STRIPS_AT_ONCE", 37)
     assert db.info()["n_segments"] == 3
     if read_before:
@@ -206,7 +206,7 @@ def test_each_part_of_the_file_is_read_once(db: Database, monkeypatch: pytest.Mo
     monkeypatch.setattr(source, "read_into", counted)
     db.codes_of(everything)
     assert sum(read) <= db.residue_bytes + 4096 * len(read) + (1 << 16)
-    assert len(read) <= db.residue_bytes / stored_array.WINDOW_BYTES + 2 * 3
+    assert len(read) <= db.residue_bytes / stored_array.READ_TOGETHER + 2 * 3
 
 
 def test_after_close(path: Path) -> None:
