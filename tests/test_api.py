@@ -48,6 +48,7 @@ WRONG = {
 
 FIRST = {
     swsearch.search: {"queries": A, "subjects": [A], "engine": "cpu"},
+    swsearch.Searcher: {"subjects": [A], "engine": "cpu"},
     swsearch.score: {"queries": A, "subjects": [A], "engine": "cpu"},
     swsearch.align: {"a": A, "b": A, "engine": "cpu"},
     swsearch.write: {"results": [], "output": io.StringIO(), "format": "6"},
@@ -105,7 +106,7 @@ def call(function, given, made):
     if "self" in inspect.signature(function).parameters and function is not swsearch.Scoring:
         options["self"] = made["self"]
     done = function(**options)
-    if isinstance(done, db.Database):
+    if isinstance(done, db.Database | swsearch.Searcher):
         done.close()
     elif hasattr(done, "__next__"):
         list(done)

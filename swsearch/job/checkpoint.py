@@ -83,7 +83,7 @@ class Checkpoint:
         self._guard = threading.Lock()
         try:
             with _errors(folder, "opened"):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
                 self._take_lock()
                 remove_abandoned(folder)
                 self._digest = digest_of(self._begin(dict(manifest)))

@@ -79,7 +79,7 @@ def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_h
     with fake_engine(monkeypatch) as gpu:
         got = results_of(QUERIES, database, gpu, **options)
         assert gpu.memory_plan.resident == resident
-        n_groups = len(list(job._groups(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
+        n_groups = len(list(job.groups_of(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
         assert n_groups == 1 or n_groups > 2
         n_chunks = len(list(database.chunks(CHUNK)))
         assert n_chunks > 3
