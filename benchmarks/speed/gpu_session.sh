@@ -4,13 +4,14 @@
 #   tests   the tests that are marked gpu
 #   speed   gpu.py and pairs_gpu.py into OUT
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
+#   jobs    jobs.py: whole jobs beside what their kernels need
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|turns OUT [DATA [OLD]]. Two minutes each.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|turns OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?tests, speed, evalues, jobs or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -44,6 +45,11 @@ write(data / "queries1000.fasta", records[:: len(records) // 1000][:1000])
 PYTHON
     python3 -m benchmarks.speed.evalues "$data/queries1000.fasta" "$data/sp.h5" --engine gpu --runs 1 \
         --out "$out/evalues_gpu_1000.txt"
+    ;;
+jobs)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-2}" \
+        --out "$out/jobs_gpu.txt"
     ;;
 turns)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
