@@ -19,7 +19,7 @@ from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
 from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
-from swsearch.db.numbers import NUMBERS_AT_ONCE, MIB, RunFile, running_sums
+from swsearch.db.numbers import MIB, NUMBERS_AT_ONCE, RunFile, running_sums
 from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
 from swsearch.db.spool import Spool
 from swsearch.masking import Mask, tantan

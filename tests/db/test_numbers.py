@@ -13,7 +13,7 @@ from swsearch.db.numbers import NumberFile, RunFile, running_sums
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
 def test_numbers(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsearch.db.numbers.AT_ONCE", at_once)
+    monkeypatch.setattr("swsearch.db.numbers.NUMBERS_AT_ONCE", at_once)
     file = NumberFile(None, "<i4")
     assert list(file.pieces()) == [] and [each.tolist() for each in running_sums(file.pieces())] == [[0]]
     file.write(np.arange(7)[::-1])  # a view in another order, of another type
@@ -29,7 +29,7 @@ def test_numbers(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @random_cases(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(counts=st.lists(st.integers(0, 4), max_size=40), at_once=st.integers(1, 9), added=st.integers(1, 9))
 def test_runs(counts: list[int], at_once: int, added: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsearch.db.numbers.AT_ONCE", at_once)
+    monkeypatch.setattr("swsearch.db.numbers.NUMBERS_AT_ONCE", at_once)
     owners = np.repeat(np.arange(len(counts)), counts)
     starts = np.arange(len(owners))
     runs = RunFile(None)

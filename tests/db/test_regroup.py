@@ -48,7 +48,7 @@ def test_groups(
     lengths: list[int], piece_bytes: int, at_once: int, cuts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tiny pieces and tiny groups, those of one length in several: the order is that of a sort of all."""
-    monkeypatch.setattr("swsearch.db.numbers.AT_ONCE", at_once)
+    monkeypatch.setattr("swsearch.db.numbers.NUMBERS_AT_ONCE", at_once)
     records = [np.full(n, place % 251, dtype=np.uint8) for place, n in enumerate(lengths)]
     expected = np.lexsort((np.arange(len(lengths)), -np.array(lengths))).tolist()
     counts = LengthCounts()
