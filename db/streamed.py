@@ -171,7 +171,7 @@ class SegmentCheck:
         self._require(isinstance(sources, list) and all(map(is_source, sources)), "sources are no list of files")
 
     def _offsets(self, name: str, end: int, least: int) -> Iterator[tuple[int, IntArray]]:
-        """Yield a record's number, its offset and the next `NUMBERS_AT_ONCE`; they must ascend to ``end``."""
+        """Yield the number of a record, its offset and `NUMBERS_AT_ONCE` more; they must ascend to ``end``."""
         what = name.partition("_")[0]
         problem = f"{what} offsets do not fit the {what}s"
         before = 0

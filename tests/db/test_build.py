@@ -124,7 +124,7 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path, kind: str, monkey
     monkeypatch.setattr("swsearch.db.layout.MIB", 1 << 14)
     monkeypatch.setattr("swsearch.db.layout.WINDOW_COLUMNS", 1 << 10)
     for module in ("numbers", "layout"):
-        monkeypatch.setattr(f"swsearch.db.{module}.AT_ONCE", 1 << 10)
+        monkeypatch.setattr(f"swsearch.db.{module}.NUMBERS_AT_ONCE", 1 << 10)
     starve(monkeypatch, 200_000)
     pick = random.Random(1)
     some = [KINDS_OF_RECORDS[kind](pick) + "\n" for _ in range(1000)]

@@ -124,7 +124,7 @@ def test_noticed(sound: Path, tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", CASES)
 def test_noticed_by_an_append(sound: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks at a piece at a time, here at 64 records of 100, and goes over the lengths more than once."""
-    monkeypatch.setattr("swsearch.db.streamed.AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.NUMBERS_AT_ONCE", LANES)
     monkeypatch.setattr("swsearch.db.streamed.PLACES_AT_ONCE", LANES)
     monkeypatch.setattr("swsearch.db.streamed.BYTES_AT_ONCE", 3000)
     name, change, words, _ = CASES[kind]

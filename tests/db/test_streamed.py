@@ -25,7 +25,7 @@ def test_sound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             file.write(f"> {number}\n{letters}\n" if pick.random() < 0.1 else f">{number}\n{letters}\n")
         file.write(">last\nM\n")
     build_database(tmp_path / "in.fasta", tmp_path / "out.h5", mask=pick.choice(["none", "lower"]))
-    monkeypatch.setattr("swsearch.db.streamed.AT_ONCE", LANES)
+    monkeypatch.setattr("swsearch.db.streamed.NUMBERS_AT_ONCE", LANES)
     monkeypatch.setattr("swsearch.db.streamed.PLACES_AT_ONCE", LANES * pick.randint(1, 3))
     monkeypatch.setattr("swsearch.db.streamed.BYTES_AT_ONCE", 500)
     append_database(tmp_path / "out.h5", tmp_path / "in.fasta")
