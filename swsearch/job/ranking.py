@@ -183,6 +183,8 @@ class TopHits:
         if self._allowed is not None:
             allowed = self._allowed[chunk.subjects[places]]
             places, scores = places[allowed], scores[allowed]
+        if not len(places):
+            return  # as with most chunks, where the database is read in many
         evalues = None
         if self._rating is not None:
             if len(scores) > _PRUNED_FROM * self._limit:

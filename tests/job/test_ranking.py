@@ -105,6 +105,21 @@ def in_order_of_rating(scored):
     return sorted(scored, key=lambda each: (by_length(each[0], np.array(lengths_of([each])))[0], -each[0], each[1]))
 
 
+def test_a_chunk_without_hits_costs_no_e_values():
+    asked = []
+
+    def rated(scores, lengths):
+        asked.append(len(scores))
+        return by_length(scores, lengths)
+
+    top = TopHits(None, 3, rating=Rating(rated, lowest))
+    for scored in ([], [(4, 7)], []):
+        found = Candidates(np.arange(len(scored)), np.array([score for score, _ in scored], dtype=np.int32))
+        top.add(chunk(scored), found)
+    assert asked == [1]
+    assert listed(top.ranked) == [(4, 7)]
+
+
 @pytest.mark.parametrize(("rating", "expected"), [(None, in_order), (RATING, in_order_of_rating)])
 @given(SCORED, st.integers(1, 50), st.lists(st.integers(0, 40), max_size=4))
 def test_chunks_in_any_order_leave_the_same(rating, expected, scored, limit, cuts):
