@@ -268,13 +268,12 @@ class Segment:
         places : ndarray, shape (n,), int64
             The subjects.
         """
-        order = np.argsort(places, kind="stable")
-        rows = (places[order][:, None] + np.arange(2)).reshape(-1)
+        chosen, back = np.unique(places, return_inverse=True)  # each once: rows must ascend
+        rows = (chosen[:, None] + np.arange(2)).reshape(-1)
         found = self.stored[f"{what}_offsets"].take(rows)
         if problem := some_offsets_problem(rows, found, self.n_subjects, self._end(what), what, int(what == HEADER)):
             raise self._wrong(problem)
-        bounds = np.empty((len(places), 2), dtype=np.int64)
-        bounds[order] = found.reshape(-1, 2)
+        bounds = found.reshape(-1, 2).astype(np.int64, copy=False)[back]
         return bounds[:, 0], bounds[:, 1]
 
     def copy_codes(self, places: IntArray, to: IntArray, pool: ByteArray) -> None:

@@ -205,6 +205,7 @@ class StoredArray:
         ndarray, shape (n,)
             Of the dataset's type.
         """
+        assert not len(rows) or (rows[1:] >= rows[:-1]).all(), "rows ascend"
         values = np.empty(len(rows), dtype=self._dtype)
         begins = rows * self.row
         for first, last, at, data in self._windows(begins, begins + self.row):

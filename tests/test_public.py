@@ -5,7 +5,7 @@ import pytest
 
 import swsearch
 
-LIMIT = 10
+LIMIT = 11
 """The package shows at most this many public names."""
 
 

@@ -81,6 +81,10 @@ class Checkpoint:
         self._mode = 0o666 & ~umask()  # asked for once: it is a setting of all threads
         self._last: tuple[str, list[Selection]] | None = None
         self._guard = threading.Lock()
+        if not folder.parent.is_dir():
+            raise OutputError(
+                f"checkpoint: {folder} cannot be made: there is no folder {folder.parent}; make that first"
+            )
         try:
             with _errors(folder, "opened"):
                 folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders

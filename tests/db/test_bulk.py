@@ -215,3 +215,18 @@ def test_after_close(path: Path) -> None:
     for read in READS.values():
         with pytest.raises(DatabaseError, match="was closed"):
             read(db, [0])
+
+
+def test_subjects_that_several_queries_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeats on both sides of where one read ends and the next begins."""
+    (tmp_path / "many.fasta").write_text("".join(f">id{k}\nMKT{LETTERS[k % 20]}\n" for k in range(3_000)))
+    build_database(tmp_path / "many.fasta", tmp_path / "many.h5")
+    monkeypatch.setattr(stored_array, "READ_TOGETHER", stored_array.STEP)
+    with Database.open(tmp_path / "many.h5") as database:
+        for subjects in (np.repeat(np.arange(3_000), 3), np.tile(np.arange(2_999, -1, -1), 2)):
+            for _ in range(2):  # when pieces are first met, and later
+                headers = parted(*database.headers_of(subjects))
+                assert headers == [f"id{k}".encode() for k in subjects.tolist()]
+                assert parted(*database.codes_of(subjects)) == [
+                    database.codes(k).tobytes() for k in subjects.tolist()
+                ]

@@ -92,9 +92,9 @@ def test_what_is_kept_gives_the_same_bytes(tmp_path, database, cpu, small_groups
     expected = lines(database, cpu, **options)
     n_groups = len(selected)
     assert n_groups > 2
-    assert lines(database, cpu, tmp_path / "new" / "folder", **options) == expected
+    assert lines(database, cpu, tmp_path / "new", **options) == expected
     assert len(selected) == 2 * n_groups
-    assert lines(database, cpu, tmp_path / "new" / "folder", **options) == expected
+    assert lines(database, cpu, tmp_path / "new", **options) == expected
     assert len(selected) == 2 * n_groups  # nothing was scored again
 
 
