@@ -7,16 +7,21 @@ kept up: so that memory stays flat, and what comes out stays in order.
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
 from swsearch.processors import has_room_for_threads
 
 Item = TypeVar("Item")
+
+
+TURN_SECONDS = 0.0002
+"""See `_Turns`."""
 
 
 class Stopped(BaseException):
@@ -55,6 +60,7 @@ class Ahead(Generic[Item]):
             except RuntimeError:  # no thread to be had
                 return
             self._thread = thread
+            _turns.begin()
             _running.add(self)
 
     def __iter__(self) -> Iterator[Item]:
@@ -76,13 +82,45 @@ class Ahead(Generic[Item]):
                 self._thread.join()
             finally:
                 extension.load().go_on(ident)
-        _running.discard(self)
+        if self in _running:
+            _turns.end()
+            _running.discard(self)
 
     def __enter__(self) -> Ahead[Item]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def for_each(work: Callable[[Item], None], items: Iterable[Item], threads: int) -> None:
+    """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL."""
+    left, guard, errors = iter(items), threading.Lock(), deque[BaseException]()
+
+    def take() -> None:
+        try:
+            while not errors:
+                with guard:
+                    item = next(left)
+                work(item)
+        except StopIteration:
+            pass
+        except BaseException as error:  # raised again below
+            errors.append(error)
+
+    others = [threading.Thread(target=take, name="swsearch-each", daemon=True) for _ in range(threads - 1)]
+    started = []
+    for thread in others if has_room_for_threads(threads) else []:
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads to be had
+            break
+        started.append(thread)
+    take()
+    for thread in started:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 class _Shared(Generic[Item]):
@@ -141,6 +179,31 @@ class _Shared(Generic[Item]):
             self._changed.notify_all()
 
 
+class _Turns:
+    """How often threads take turns with the interpreter, while stages run: often, so that none waits for long.
+
+    A stage that formats text holds the interpreter for as long as it may, which is 5 ms otherwise, and each time that
+    another comes back from the extension or the device it would wait for so long.
+    """
+
+    def __init__(self) -> None:
+        self._guard, self._users, self._before = threading.Lock(), 0, 0.0
+
+    def begin(self) -> None:
+        with self._guard:
+            if not self._users:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, TURN_SECONDS))
+            self._users += 1
+
+    def end(self) -> None:
+        with self._guard:
+            self._users -= 1
+            if not self._users:
+                sys.setswitchinterval(self._before)
+
+
+_turns = _Turns()
 _running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
 
 

@@ -81,7 +81,7 @@ class Checkpoint:
         self._mode = 0o666 & ~umask()  # asked for once: it is a setting of all threads
         self._last: tuple[str, list[Selection]] | None = None
         self._guard = threading.Lock()
-        if not folder.parent.is_dir():
+        if not folder.parent.exists():
             raise OutputError(
                 f"checkpoint: {folder} cannot be made: there is no folder {folder.parent}; make that first"
             )

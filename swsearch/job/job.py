@@ -7,9 +7,9 @@ group, so that memory stays flat however many queries there are.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
-from swsearch.job.ahead import Ahead
+from swsearch.job.ahead import Ahead, for_each
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hits import HitMaker
 from swsearch.job.least import LeastScores
@@ -36,7 +36,7 @@ from swsearch.run_info import Asked, Execution, Origin, RunInfo
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import distribution_of
+from swsearch.statistics.observed import ScoreDistribution, distribution_of
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -56,8 +56,11 @@ SCORES_MEMORY = 256 << 20
 HITS_TOGETHER = 16_000
 """Hits that are read and aligned together, those of whole queries."""
 
-Scored = tuple[Sequence[Query], list[Selection]]
+Selected = tuple[Sequence[Query], list[Selection]]
 """Queries that were scored together, and what was selected for each."""
+
+Collected = tuple[Sequence[Query], Callable[[], list[Selection]]]
+"""Queries that were scored together, and what tells what was selected for each."""
 
 
 class SearchJob:
@@ -183,7 +186,9 @@ class SearchJob:
     @cached_property
     def scorer(self) -> Scorer:
         """What scores queries with the database."""
-        return Scorer(self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls)
+        return Scorer(
+            self.engine, self.options, self.reader.recurrence, self.least, self._allowed, self._nulls, self._threads
+        )
 
     @property
     def most_queries(self) -> int | None:
@@ -221,13 +226,14 @@ class SearchJob:
             try:
                 stages.append(Ahead(self._prepared(), "prepare"))
                 stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
+                stages.append(Ahead(self._held_against_nulls(stages[-1]), "rate"))
                 stages.append(Ahead(self._finished(stages[-1], aligned), "align"))
                 yield from stages[-1]
             finally:
                 for stage in stages:  # the first one first: those after it wait for it
                     stage.close()
 
-    def _prepared(self) -> Generator[Prepared | Scored]:
+    def _prepared(self) -> Generator[Prepared | Selected]:
         """Make groups of queries ready, but for those that the checkpoint has."""
         first = 0
         for group in groups_of(self.queries, self.most_queries):
@@ -235,18 +241,35 @@ class SearchJob:
             yield self.scorer.prepare(group) if kept is None else (group, kept)
             first += len(group)
 
-    def _scored(self, prepared: Iterable[Prepared | Scored], loaded: LoadedDatabase) -> Generator[Scored]:
-        """Score groups of queries, and keep what is found; it is kept again when it is rated."""
+    def _scored(self, prepared: Iterable[Prepared | Selected], loaded: LoadedDatabase) -> Generator[Collected]:
+        """Score groups of queries; with a checkpoint keep what is found, which is kept again when it is rated."""
         first = 0
         for group in prepared:
-            if isinstance(group, Prepared):
-                found: Scored = group.queries, self._selected(group, loaded)
-                self._keep(first, found[1])
+            if not isinstance(group, Prepared):
+                queries, selections = group
+                self._count_restored(queries)
+                yield queries, partial(list, selections)
+            elif self.checkpoint is None:
+                # what the last chunk holds is looked at while the next group is scored
+                queries = group.queries
+                found = self.scorer.found(group, loaded, self.plan.in_flight, self.progress)
+                yield queries, partial(self.scorer.collected, group, found)
             else:
-                found = group
-                self._count_restored(group[0])
-            yield found
-            first += len(found[0])
+                queries, selections = group.queries, self._selected(group, loaded)
+                self._keep(first, selections)
+                yield queries, partial(list, selections)
+            first += len(queries)
+
+    def _held_against_nulls(self, scored: Iterable[Collected]) -> Generator[Selected]:
+        """Choose hits among candidates."""
+        first = 0
+        for queries, collect in scored:
+            selections = collect()
+            rated = self.rated(queries, selections)
+            if any(after is not before for after, before in zip(rated, selections, strict=True)):
+                self._keep(first, rated)
+            yield queries, rated
+            first += len(queries)
 
     def _keep(self, first: int, selections: Sequence[Selection]) -> None:
         if self.checkpoint is not None:
@@ -256,16 +279,11 @@ class SearchJob:
         if (count := self.restored or self.progress) is not None:
             count(sum(len(query.codes) for query in queries) * self.database.n_residues)
 
-    def _finished(self, scored: Iterable[Scored], aligned: bool) -> Generator[list[SearchResult]]:
+    def _finished(self, scored: Iterable[Selected], aligned: bool) -> Generator[list[SearchResult]]:
         """Make results of what was scored."""
         aligner: PairAligner | None = None
-        first = 0
         with ExitStack() as stack:
-            for queries, selections in scored:
-                rated = self.rated(queries, selections)
-                if any(after is not before for after, before in zip(rated, selections, strict=True)):
-                    self._keep(first, rated)
-                first += len(queries)
+            for queries, rated in scored:
                 for part in _parts([len(each.candidates) for each in rated], HITS_TOGETHER):
                     if aligned and aligner is None:
                         aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
@@ -304,15 +322,21 @@ class SearchJob:
     ) -> list[SearchResult]:
         """Make the results of queries from what was selected and rated."""
         lists = self._maker.lists(queries, selections, aligned, aligner)
-        return [self._result(*each) for each in zip(queries, selections, lists, strict=True)]
+        shown: list[ScoreDistribution | None] = [None] * len(lists)
 
-    def _result(self, query: Query, selection: Selection, hits: HitList) -> SearchResult:
+        def compare(place: int) -> None:
+            counts, n = selections[place].distribution, len(queries[place].codes)
+            if counts is not None:
+                statistics, residues = selections[place].statistics, self.database.n_residues
+                shown[place] = distribution_of(counts, n, self._by_length, statistics, residues)
+
+        for_each(compare, range(len(lists)) if self.options.distribution else (), self._threads)
+        return [self._result(*each) for each in zip(queries, selections, lists, shown, strict=True)]
+
+    def _result(
+        self, query: Query, selection: Selection, hits: HitList, distribution: ScoreDistribution | None
+    ) -> SearchResult:
         database = self.database
-        distribution = None
-        if selection.distribution is not None:
-            distribution = distribution_of(
-                selection.distribution, len(query.codes), self._by_length, selection.statistics, database.n_residues
-            )
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,

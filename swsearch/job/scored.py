@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from swsearch.blocks import Chunk
 from swsearch.engines.base import (
     Candidates,
     Engine,
@@ -17,7 +18,7 @@ from swsearch.engines.base import (
     Thresholds,
 )
 from swsearch.inputs import Query
-from swsearch.job.ahead import check_wanted
+from swsearch.job.ahead import check_wanted, for_each
 from swsearch.job.filters import Allowed
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase
@@ -29,7 +30,7 @@ from swsearch.recurrence import Recurrence
 from swsearch.statistics.choice import why_none
 from swsearch.statistics.fitted import FittedStatistics
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.observed import ScoreCounts, ScoreTally
+from swsearch.statistics.observed import ScoreTally
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,34 @@ class Prepared:
         What keeps each query's best subjects.
     group : QueryGroup
         What the engine made of them.
+    tallies : sequence of ScoreTally
+        What counts each query's scores, where that is asked for.
     """
 
     queries: Sequence[Query]
     nulls: Sequence[FittedStatistics | None]
     tops: Sequence[TopHits]
     group: QueryGroup
+    tallies: Sequence[ScoreTally]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an engine found in a chunk: candidates of each query, or all scores.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        Which; its residues are not needed any more.
+    candidates : sequence of Candidates or None
+        One per query.
+    scores : ndarray, shape (n_queries, n_subjects), int32, or None
+        Matrix units.
+    """
+
+    chunk: Chunk
+    candidates: Sequence[Candidates] | None
+    scores: ScoreArray | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +95,8 @@ class Scorer:
         Which subjects may be hits.
     nulls : NullMaker or None
         Makes the queries' nulls, where statistics are fitted.
+    threads : int
+        For counting scores.
     """
 
     engine: Engine
@@ -80,6 +105,7 @@ class Scorer:
     least: LeastScores
     allowed: Allowed | None
     nulls: NullMaker | None
+    threads: int
 
     def prepare(self, queries: Sequence[Query]) -> Prepared:
         """Make queries ready, which takes neither the engine's device nor the database."""
@@ -89,7 +115,8 @@ class Scorer:
             TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
             for n, null in zip((len(query.codes) for query in queries), nulls, strict=True)
         ]
-        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
+        tallies = [ScoreTally() for _ in queries]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def together(self, parts: Sequence[Prepared]) -> Prepared:
         """Join queries that were made ready one after the other, to be scored together."""
@@ -97,54 +124,88 @@ class Scorer:
             return parts[0]
         queries = [query for each in parts for query in each.queries]
         nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
-        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence))
+        tallies = [tally for each in parts for tally in each.tallies]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def select(
         self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
     ) -> list[Selection]:
         """Score queries, and return what may be reported for each; ``in_flight`` is as in the engine's plan."""
-        counts: Sequence[ScoreCounts | None] = [None] * len(prepared.queries)
-        if self.options.distribution:
-            counts = self._count(prepared, loaded, progress)
-        else:
-            self._find(prepared, loaded, in_flight, progress)
-        limit = self.options.max_candidates
-        found = zip(prepared.tops, prepared.nulls, counts, strict=True)
-        return [Selection(top.ranked, limit, *self._statistics_of(null), each) for top, null, each in found]
+        return self.collected(prepared, self.found(prepared, loaded, in_flight, progress))
 
-    def _find(self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None) -> None:
+    def found(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> list[Found]:
+        """Score queries, and return what `collected` has to look at: the last chunk, or the only one.
+
+        Of the chunks before it the best are kept at once, so that thresholds rise for those that follow.
+        """
+        waiting: list[Found] = []
+
+        def take(found: Found) -> None:
+            while waiting:
+                self._collect(prepared, waiting.pop())
+            waiting.append(found)
+
+        if self.options.distribution:
+            for chunk in loaded:
+                check_wanted()
+                scores = self.engine.score(prepared.group, chunk, progress)
+                take(Found(_bare(chunk.chunk), None, scores))
+                loaded.done(chunk)
+        else:
+            self._find(prepared, loaded, in_flight, progress, take)
+        return waiting
+
+    def collected(self, prepared: Prepared, waiting: Sequence[Found]) -> list[Selection]:
+        """Return what may be reported for each query; takes neither the engine nor the database."""
+        for found in waiting:
+            self._collect(prepared, found)
+        limit = self.options.max_candidates
+        counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
+        each = zip(prepared.tops, prepared.nulls, counts, strict=True)
+        return [Selection(top.ranked, limit, *self._statistics_of(null), count) for top, null, count in each]
+
+    def _find(
+        self,
+        prepared: Prepared,
+        loaded: LoadedDatabase,
+        in_flight: int,
+        progress: Progress | None,
+        take: Callable[[Found], None],
+    ) -> None:
         """Let the engine look for what reaches the thresholds, which rise while the best are found."""
         pending: list[tuple[LoadedChunk, Pending]] = []
 
         def finish() -> None:
             chunk, found = pending.pop(_first_ready([found for _, found in pending]))
-            for top, candidates in zip(prepared.tops, found.wait(), strict=True):
-                top.add(chunk.chunk, candidates)
+            take(Found(_bare(chunk.chunk), found.wait(), None))
             loaded.done(chunk)
 
         for chunk in loaded:
             check_wanted()
-            found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk), progress)
+            found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
             pending.append((chunk, found))
             while len(pending) >= in_flight:
                 finish()
         while pending:
             finish()
 
-    def _count(self, prepared: Prepared, loaded: LoadedDatabase, progress: Progress | None) -> list[ScoreCounts]:
-        """Score every subject, keep the best, and count how many have which score."""
-        tallies = [ScoreTally() for _ in prepared.queries]
-        for chunk in loaded:
-            check_wanted()
-            thresholds = _thresholds(prepared, chunk)
-            values = self.engine.score(prepared.group, chunk, progress)
-            lengths = chunk.chunk.lengths
-            for place, (top, row) in enumerate(zip(prepared.tops, values, strict=True)):
-                found = thresholds.select(place, lengths, row)
-                top.add(chunk.chunk, Candidates(found, row[found]))
-                tallies[place].add(row)
-            loaded.done(chunk)
-        return [tally.counts() for tally in tallies]
+    def _collect(self, prepared: Prepared, found: Found) -> None:
+        """Keep the best of what was found in a chunk, and count its scores, if they are all there."""
+        if found.candidates is not None:
+            for top, candidates in zip(prepared.tops, found.candidates, strict=True):
+                top.add(found.chunk, candidates)
+            return
+        assert found.scores is not None
+        thresholds, lengths, rows = _thresholds(prepared, found.chunk), found.chunk.lengths, found.scores
+
+        def collect(query: int) -> None:
+            places = thresholds.select(query, lengths, rows[query])
+            prepared.tops[query].add(found.chunk, Candidates(places, rows[query][places]))
+            prepared.tallies[query].add(rows[query])
+
+        for_each(collect, range(len(rows)), self.threads)
 
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
@@ -168,8 +229,13 @@ def score_all(
         chunks.done(loaded)
 
 
-def _thresholds(prepared: Prepared, chunk: LoadedChunk) -> Thresholds:
-    return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk.chunk) for top in prepared.tops])
+def _bare(chunk: Chunk) -> Chunk:
+    """Return a chunk without its residues, which are not needed once it was scored."""
+    return chunk.kept() if len(chunk.residues) else chunk
+
+
+def _thresholds(prepared: Prepared, chunk: Chunk) -> Thresholds:
+    return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
 
 
 def _first_ready(pending: Sequence[Pending]) -> int:

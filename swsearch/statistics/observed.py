@@ -17,8 +17,11 @@ from swsearch.statistics import functions
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.lengths import Lengths
 
-AtLeast = Callable[[int], float]
-"""From a score to the number of subjects that are expected to reach it."""
+AtLeast = Callable[[IntArray], FloatArray]
+"""From scores to the numbers of subjects that are expected to reach each, both of shape (n,)."""
+
+SCORES_TOGETHER = 16
+"""Scores that expectations are computed of at a time: with thousands of lengths, numbers that the cache holds."""
 
 MOST_BINS = 160
 """Bins up to where the curve ends; scores that spread wider are binned by more than one unit."""
@@ -212,7 +215,9 @@ def distribution_of(
     edges = _edges(values, counts, at_least)
     expected = None
     if at_least is not None:
-        above = np.array([at_least(int(edge)) for edge in edges])
+        above = np.concatenate(
+            [at_least(edges[k : k + SCORES_TOGETHER]) for k in range(0, len(edges), SCORES_TOGETHER)]
+        )
         # far out differences of rounded numbers may fall below nothing
         expected = np.maximum(above[:-1] - above[1:], 0.0)
     return ScoreDistribution(values, counts, edges, expected)
@@ -224,20 +229,21 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
     if isinstance(statistics, KarlinAltschul):
         real, once = n.astype(np.float64), np.ones(len(n))
 
-        def of_pairs(score: int) -> float:
-            y = np.float64(score)
+        def of_pairs(scores: IntArray) -> FloatArray:
+            y = scores.astype(np.float64)[:, None]
             sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
             # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
-            return float(
-                (lengths.counts * -functions.expm1(-statistics.combine(y, statistics.chance(y), *sides, once))).sum()
-            )
+            mean = statistics.combine(y, statistics.chance(y), *sides, once)
+            numbers: FloatArray = (lengths.counts * -functions.expm1(-mean)).sum(axis=1)
+            return numbers
 
         return of_pairs
 
-    def of_fit(score: int) -> float:
+    def of_fit(scores: IntArray) -> FloatArray:
         # here an E-value is the number of subjects with residues times the probability for one
-        evalues = statistics.evalues(np.full(len(n), score), query_length, n, residues)
-        return float((lengths.counts * evalues).sum() / lengths.n)
+        evalues = statistics.evalues(scores[:, None], query_length, n, residues)
+        numbers: FloatArray = (lengths.counts * evalues).sum(axis=1) / lengths.n
+        return numbers
 
     return of_fit
 
@@ -255,13 +261,17 @@ def _edges(scores: IntArray, counts: IntArray, at_least: AtLeast | None) -> IntA
     if at_least is None:
         high = min(int(scores[-1]), median + int(4 * REACH * spread)) + 1
     else:
+
+        def is_before_the_end(score: int) -> bool:
+            return float(at_least(np.array([score], dtype=np.int64))[0]) > CURVE_END
+
         step = 1
-        while at_least(median + step) > CURVE_END and step < 1 << 24:
+        while is_before_the_end(median + step) and step < 1 << 24:
             step *= 2
         below, above = step // 2, step
         while above - below > 1:
             middle = (below + above) // 2
-            below, above = (middle, above) if at_least(median + middle) > CURVE_END else (below, middle)
+            below, above = (middle, above) if is_before_the_end(median + middle) else (below, middle)
         high = median + above
     high = max(high, low + 1)
     width = -(-(high - low) // MOST_BINS)

@@ -17,7 +17,7 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
 from swsearch.job import checkpoint as checkpoints
-from swsearch.job import job
+from swsearch.job import job, scored
 from swsearch.job.checkpoint import Checkpoint
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
@@ -46,13 +46,13 @@ def small_groups(monkeypatch):
 def selected(monkeypatch):
     """How many queries were scored, group by group."""
     found = []
-    select = job.SearchJob._selected
+    score = scored.Scorer.found
 
-    def watched(self, prepared, loaded):
+    def watched(self, prepared, *rest):
         found.append(len(prepared.queries))
-        return select(self, prepared, loaded)
+        return score(self, prepared, *rest)
 
-    monkeypatch.setattr(job.SearchJob, "_selected", watched)
+    monkeypatch.setattr(scored.Scorer, "found", watched)
     return found
 
 

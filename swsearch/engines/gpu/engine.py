@@ -8,7 +8,7 @@ running, those of the next begin. Only hits come back.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -326,8 +326,7 @@ class GpuEngine(Engine):
 
         def wait() -> list[Candidates]:
             found: list[Candidates] = []
-            for part in parts:
-                results = first if part is parts[0] else self._start(slot, part, chunk, thresholds)
+            for part, results in self._turns(parts, chunk, thresholds, slot, first):
                 found += self._hits(part, chunk, thresholds, results)
                 self._count(part, chunk, progress)
             return found
@@ -337,6 +336,23 @@ class GpuEngine(Engine):
                 return first.is_ready()
 
         return Pending(wait, is_ready)
+
+    def _turns(
+        self, parts: Sequence[Part], chunk: GpuChunk, thresholds: Thresholds | None, slot: Slot, first: Turn
+    ) -> Iterator[tuple[Part, Turn]]:
+        """Yield each part with its turn; where the database stays, the next has begun before one is looked at.
+
+        While chunks are streamed, other slots have other chunks.
+        """
+        assert self.memory_plan is not None
+        alternate, turn = self.memory_plan.resident, first
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            after = None
+            if following is not None and alternate:
+                after = self._start(self._take_slot(), following, chunk, thresholds)
+            yield part, turn
+            if following is not None:
+                turn = after or self._start(slot, following, chunk, thresholds)
 
     def _take_slot(self) -> Slot:
         """Return a slot that nothing is waited for on, or the one that was used longest ago."""
@@ -375,8 +391,8 @@ class GpuEngine(Engine):
         chunk: GpuChunk = loaded.handle
         lengths, filled = loaded.chunk.runs, loaded.chunk.runs.n_filled
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
-        for part in self._parts(group, chunk):
-            results = self._start(self._take_slot(), part, chunk, None)
+        parts, slot = self._parts(group, chunk), self._take_slot()
+        for part, results in self._turns(parts, chunk, None, slot, self._start(slot, parts[0], chunk, None)):
             with self._device.active("scoring"):
                 _, found = results.get()
             assert found is not None
