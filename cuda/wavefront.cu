@@ -2,7 +2,7 @@
 // Work:    lane = kRows consecutive query rows, one column behind the lane before; warp = a task: a query against two
 //          neighbouring subjects (16 bits) or one (32 bits), in passes of 32 kRows rows; block = independent
 //          warps; grid = as many blocks as swsearch/engines/gpu/launch.py gives. Tasks are handed out in order, longest
-//          first; of the longest subjects they may be pieces, which overlap.
+//          first.
 // Traffic: 8 bytes global per column between passes; kRows / 4 shared words per column for each subject's scores, one
 //          bank per lane, so never a conflict; 2 shuffles and 12 shared bytes per column step.
 // Limits:  16-bit scores as in batch.cu; 32-bit ones hold whatever swsearch/scoring.py lets pass.
@@ -40,14 +40,6 @@ struct Task {
   int place;  // of the first subject in the chunk
 };
 
-// Some columns of a run of subjects; the best score of a subject is that of its best piece.
-struct Piece {
-  int place;  // of the first subject in the chunk
-  int begin;  // first column, a multiple of 8
-  int columns;
-  int unused;
-};
-
 extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
     const unsigned char* __restrict__ residues, const u32* __restrict__ tile_offsets,  // as in batch.cu
     const int* __restrict__ lengths, int n_subjects,
@@ -56,7 +48,6 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
     const Task* __restrict__ tasks,         // a list, or null: every listed query against every run of subjects
     const u32* __restrict__ n_listed, u32 n_tasks,  // tasks: *n_listed, at most n_tasks; or n_tasks
     const int* __restrict__ query_list, int n_queries,
-    const Piece* __restrict__ pieces, u32 n_pieces, int n_cut,  // of the first n_cut runs of subjects, before all others
     int bias, int gap_open, int gap_extend, u32 one,
     uint2* __restrict__ boundary,           // columns of (H, F) between passes
     const u32* __restrict__ boundary_offsets,  // first column of each warp's share
@@ -80,26 +71,18 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
 
   for (; index < total; index = __shfl_sync(kAllLanes, index, 0)) {
     Task task;
-    int begin = 0, most = 0x7fffffff;
     if (tasks != nullptr) {
       task = tasks[index];
     } else {
       task.query = query_list[index % n_queries];
-      const u32 run = index / n_queries;
-      if (run < n_pieces) {
-        const Piece piece = pieces[run];
-        task.place = piece.place, begin = piece.begin, most = piece.columns;
-      } else {
-        task.place = ((int)(run - n_pieces) + n_cut) * Lane::kHalves;
-      }
+      task.place = (int)(index / n_queries) * Lane::kHalves;
     }
     const Query query = queries[task.query];
     const int block = task.place >> 6;
     const unsigned char* subject =
-        residues + (((size_t)tile_offsets[block] + begin / 8) * 64 + (task.place & 63)) * 8;
+        residues + ((size_t)tile_offsets[block] * 64 + (task.place & 63)) * 8;
     const bool has_second = !kWide && task.place + 1 < n_subjects;
-    const int n_first = min(lengths[task.place] - begin, most);
-    const int n_second = has_second ? min(lengths[task.place + 1] - begin, most) : 0;
+    const int n_first = lengths[task.place], n_second = has_second ? lengths[task.place + 1] : 0;
     const int n = max(n_first, n_second);
     u32 best = kMode == kLocal ? costs.floor : Lane::both(kWide ? -(1 << 30) : 0);
 
@@ -205,14 +188,8 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
     if (lane == 0) {
       int* score = scores + (long long)task.query * score_stride + task.place;
       const int floor = kMode == kGlobal ? -(1 << 30) : 0;
-      const int first = max(Lane::half(best, 0) - bias, floor), second = max(Lane::half(best, 1) - bias, floor);
-      if (most < 0x7fffffff) {  // other pieces have scores too
-        if (n_first > 0) atomicMax(score, first);
-        if (n_second > 0) atomicMax(score + 1, second);
-      } else {
-        if (n_first > 0) score[0] = first;
-        if (n_second > 0) score[1] = second;
-      }
+      if (n_first > 0) score[0] = max(Lane::half(best, 0) - bias, floor);
+      if (n_second > 0) score[1] = max(Lane::half(best, 1) - bias, floor);
       index = n_warps + atomicAdd(counter, 1u);
     }
   }

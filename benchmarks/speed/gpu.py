@@ -3,11 +3,10 @@
 Parts, of which --only takes some:
   singles   the database resident on the GPU, then each query alone,
   batch     the same with all queries as one group,
-  short     the same with peptides of 8 to 75 residues cut from the queries, one at a time and 200 at once,
+  short     the same with peptides of 8 to 60 residues cut from the queries, one at a time and 200 at once,
   load      from opening the HDF5 file (in the page cache) to all residues on the GPU, in a fresh engine,
   command   `swsearch search QUERIES DATABASE --engine gpu --max-hits 10 --outfmt 6` as a process, kernels cached,
-  streamed  the batch, and a group of 5,834 residues, with 100 MiB of GPU memory beside the resident one, in turn;
-            each reads the database anew,
+  streamed  the batch with 100 MiB of GPU memory beside the resident one, in turn; each reads the database anew,
   equal     200,000 made-up subjects of 512 residues, of the database's composition,
   memory    what is allocated on the GPU.
 Searches look for the 10 best hits with E <= 10, as SearchJob does. Times are medians of --runs after a run that is

@@ -37,11 +37,7 @@ SCANNED = SearchOptions(Scoring(), max_hits=MAX_HITS, statistics_method="publish
 STREAMED_MEMORY = 100 << 20
 """GPU memory where the database does not fit."""
 
-FEW_LENGTHS = (79, 93, 129, 151, 158, 196, 270, 275, 286, 307, 319, 340, 351, 487, 528, 1_865)
-"""Residues of the few queries of part ``streamed``, cut from those of the file: lengths of 16 random proteins of
-Swiss-Prot, 5,834 together."""
-
-SHORT_LENGTHS = (8, 15, 30, 51, 60, 75)
+SHORT_LENGTHS = (8, 15, 30, 60)
 SHORT_AT_ONCE = 200
 """Peptides of part ``short``."""
 
@@ -274,41 +270,21 @@ def command(setup: Setup) -> dict[str, Any]:
     return {"seconds": statistics.median(runs), "runs": runs, "hits": n_hits, "verbose": said.splitlines()}
 
 
-def few_queries(setup: Setup) -> list[Query]:
-    """Cut queries of `FEW_LENGTHS` from those of the file, as far as they go."""
-    joined = np.concatenate([query.codes for query in setup.queries])
-    generator = np.random.default_rng(SEED)
-    lengths = [length for length in FEW_LENGTHS if length < len(joined)]
-    starts = [int(generator.integers(0, len(joined) - length)) for length in lengths]
-    return [
-        Query(f"protein_{number}", "", joined[start : start + length])
-        for number, (start, length) in enumerate(zip(starts, lengths, strict=True))
-    ]
-
-
 def streamed(setup: Setup) -> dict[str, Any]:
-    """Time the batch with little memory beside the resident one, and the same with few queries."""
-    return {
-        **streamed_beside_resident(setup, setup.queries),
-        "few": streamed_beside_resident(setup, few_queries(setup)),
-    }
-
-
-def streamed_beside_resident(setup: Setup, queries: Sequence[Query]) -> dict[str, Any]:
-    """Time queries with little memory and with enough, in turn; both read the database from the page cache."""
+    """Time the batch with little memory beside the resident one; both read the database from the page cache."""
     memories = {"resident": None, "streamed": STREAMED_MEMORY}
     runs: dict[str, list[Seconds]] = {name: [] for name in memories}
     notes = {}
     with setup.engine() as resident, setup.engine(STREAMED_MEMORY) as small:
         for turn in range(setup.runs + 1):
             for name, engine in zip(memories, (resident, small), strict=True):
-                scan = Scan(engine, setup.database, queries)
-                taken = scan.run(queries)
+                scan = Scan(engine, setup.database, setup.queries)
+                taken = scan.run(setup.queries)
                 scan.close()
                 notes[name] = scan.job.plan.note
                 if turn:
                     runs[name].append(taken)
-    rows, residues = rows_of(queries), setup.database.n_residues
+    rows, residues = rows_of(setup.queries), setup.database.n_residues
     figures = {name: {**measured(runs[name], rows, residues), "plan": notes[name]} for name in memories}
     ratios = {
         which: statistics.median(
@@ -316,13 +292,7 @@ def streamed_beside_resident(setup: Setup, queries: Sequence[Query]) -> dict[str
         )
         for which in ("kernel", "wall")
     }
-    return {
-        "memory": STREAMED_MEMORY,
-        "rows": rows,
-        **figures,
-        "kernel_speed": ratios["kernel"],
-        "wall_speed": ratios["wall"],
-    }
+    return {"memory": STREAMED_MEMORY, **figures, "kernel_speed": ratios["kernel"], "wall_speed": ratios["wall"]}
 
 
 def composition(database: Database) -> npt.NDArray[np.float64]:

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from support.cases import (
-    check,
-    flat_matrix,
-    interrupted_copies,
-    make_chunk,
-    plan_of,
-    random_codes,
-    scores_of,
-    scorings,
-)
+from support.cases import check, make_chunk, plan_of, random_codes, scores_of, scorings
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
@@ -88,18 +79,6 @@ def test_every_wavefront_variant(gpu, cpu, variant, monkeypatch):
     whole = variant.pass_rows
     lengths = [1, variant.rows, variant.rows + 1, whole - 1, whole, whole + 1, 2 * whole + 7]
     check(gpu, cpu, [random_codes(generator, n) for n in lengths], subjects, Scoring(), variant.mode)
-
-
-@pytest.mark.parametrize("bits", [16, 32])
-def test_alignments_across_the_pieces_of_long_subjects(gpu, cpu, bits, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", 0)
-    monkeypatch.setattr(launch, "PIECE_COLUMNS", 8)
-    if bits == 32:
-        monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
-    query, subjects = interrupted_copies(range(0, 4930), 5000, gap=50)
-    cheap = Scoring(flat_matrix(10, -10), gap_open=0, gap_extend=1)
-    for some in (subjects[:300], subjects[::40]):
-        assert check(gpu, cpu, [query, query[2:]], some, cheap).max() == 120 - 50
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from support.cases import any_codes, check, draw, flat_matrix, interrupted_copies, make_chunk, plan_of, scorings
+from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
 from support.fake_gpu import fake_engine, launched
 from support.samples import random_cases, sample
 from swsearch.engines.base import Thresholds, Workload
@@ -19,8 +19,6 @@ KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batc
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 STEEP = flat_matrix(127, -127)
 
-
-CHEAP_GAPS = Scoring(flat_matrix(10, -10), gap_open=0, gap_extend=1)
 
 # scores
 
@@ -37,41 +35,6 @@ def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count, monkeypatch):
     used = "batch" if fair_share else "wavefront"
     if any(map(len, subjects)):
         assert launched(used), (used, sorted(gpu.usage.launched))
-
-
-@pytest.mark.parametrize("bits", [16, 32])
-def test_alignments_across_the_pieces_of_long_subjects(gpu, cpu, bits, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
-    monkeypatch.setattr(launch, "PIECE_COLUMNS", 8)
-    if bits == 32:
-        monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
-    query, subjects = interrupted_copies(range(0, 830, 31), 900, gap=50)
-    # the gap pays, so that half a copy is not the best
-    assert (check(gpu, cpu, [query], subjects, CHEAP_GAPS) == 120 - 50).all()
-    others = draw(1, [1, 0, 263, 264, 265, 393, 394, 395, 396, 640])
-    check(gpu, cpu, [query, query[2:]], [*subjects, *others], CHEAP_GAPS)
-    cut = max((each.arguments for each in launched("wavefront")), key=lambda each: each["n_pieces"])
-    assert cut["n_pieces"] > cut["n_cut"] > 0
-
-
-def test_a_launch_has_no_more_pieces_than_there_is_room_for(gpu, cpu, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
-    monkeypatch.setattr(launch, "PIECE_COLUMNS", 8)
-    monkeypatch.setattr(launch, "PIECES_AT_MOST", 7)
-    query, subjects = interrupted_copies(range(0, 830, 101), 900, gap=50)
-    check(gpu, cpu, [query], subjects, CHEAP_GAPS)
-    cut = launched("wavefront")[-1].arguments
-    assert 0 < cut["n_cut"] < len(subjects) // 2
-    assert cut["n_pieces"] <= 7
-
-
-@pytest.mark.parametrize(("mode", "gap_extend"), [("local", 0), ("global", 1), ("semiglobal", 1)])
-def test_what_an_alignment_may_cover_whole_is_not_cut(gpu, cpu, mode, gap_extend, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
-    monkeypatch.setattr(launch, "PIECE_COLUMNS", 8)
-    query, subjects = interrupted_copies([0, 100], 900, gap=500)
-    check(gpu, cpu, [query], subjects, Scoring(flat_matrix(10, -10), gap_open=1, gap_extend=gap_extend), mode)
-    assert {each.arguments["n_pieces"] for each in launched("wavefront")} == {0}
 
 
 @pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.cases import check, draw, flat_matrix, interrupted_copies, make_chunk, plan_of, scores_of
+from support.cases import check, draw, make_chunk, plan_of, scores_of
 from support.fake_gpu import launched
 from support.host_cuda import HostKernel, HostLaunchError, rewrite
 from support.host_gpu import host_engine
@@ -238,19 +238,6 @@ def test_wavefront_equals_the_reference(mode, bits, rows, monkeypatch):
         for q, query in enumerate(group)
     ]  # fmt: skip
     np.testing.assert_array_equal(got, expected)
-
-
-@pytest.mark.parametrize("bits", sample([16, 32], lambda bits: bits == 16))
-def test_pieces_of_long_subjects(cpu, bits, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
-    monkeypatch.setattr(launch, "PIECE_COLUMNS", 8)
-    if bits == 32:
-        monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
-    query, subjects = interrupted_copies([240, 300], 400, gap=50)
-    cheap = Scoring(flat_matrix(10, -10), gap_open=0, gap_extend=1)
-    with host_engine(monkeypatch, seed=bits) as engine:
-        assert check(engine, cpu, [query], subjects, cheap).min() == 120 - 50
-        assert launched("wavefront")[-1].arguments["n_cut"] > 0
 
 
 BATCH = [variant for variant in variants.batch_variants() if variant.rows in {8, 16}]

@@ -14,11 +14,8 @@ from support.samples import random_cases
 from swsearch.blocks import LANES, block_columns
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.memory import (
-    BOUNDARY_BUDGET,
-    BOUNDARY_BYTES,
     CHUNK_BYTES,
     LEAST_CHUNK_BYTES,
-    LONG_COLUMNS,
     MIB,
     PART_QUERIES,
     RESIDENT_SLOTS,
@@ -205,18 +202,6 @@ def test_what_a_plan_says():
         assert f"({kind}, chunks of" in text
         assert f"in each of {plan.n_slots} slots scores" in text
     assert resident.total < 1 << 30, "no more is taken than the job has use for"
-
-
-def test_what_is_left_of_a_budget_lengthens_the_regions():
-    lengths = np.linspace(20, 6_000, 100_000).astype(np.int32)
-    demand = demand_of(lengths, 8, 8 * 400, int(block_columns(np.sort(lengths)[::-1]).sum()) * LANES, 132)
-    budget = 100 * MIB
-    plan = make_plan(demand, budget)
-    assert not plan.resident
-    assert plan.region_columns > int(budget * BOUNDARY_BUDGET) // (132 * 32 * BOUNDARY_BYTES)
-    assert 0 <= budget - plan.total < 132 * 32 * BOUNDARY_BYTES + 4096
-    everything = make_plan(demand, 1 << 33)
-    assert everything.region_columns == 2 * LONG_COLUMNS, "no more than any subject needs"
 
 
 def test_no_subjects_and_no_queries():

@@ -97,17 +97,6 @@ def draw(seed, lengths, letters=20):
     return [random_codes(generator, int(n), letters) for n in lengths]
 
 
-def interrupted_copies(starts, columns, gap):
-    """Return a query and subjects that hold it once each, from a start on, with a gap of some columns amid it."""
-    query = np.arange(12, dtype=np.uint8)
-    subjects = []
-    for start in starts:
-        subject = np.full(columns, 19, dtype=np.uint8)
-        subject[start : start + 6], subject[start + 6 + gap : start + 12 + gap] = query[:6], query[6:]
-        subjects.append(subject)
-    return query, subjects
-
-
 def plan_of(variant):
     """Return a stand-in for `plan_batches` that lays every query out for one variant of the inter-task kernel."""
 

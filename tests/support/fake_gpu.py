@@ -19,7 +19,6 @@ from swsearch.engines.gpu import engine as engine_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
-from swsearch.engines.gpu.launch import PIECE
 from swsearch.engines.gpu.tracks import QUERY, STRIP
 
 INFO = DeviceInfo(0, "Fake GPU", (9, 0), 4, 1 << 30, 227 << 10, (13, 0))
@@ -347,26 +346,13 @@ def _keep_between_passes(grid, given, n_blocks):
     grid.device.keep("batch", given.boundary, n_bytes)
 
 
-WHOLE = 0x7FFFFFFF
-"""Columns of a task that is no piece."""
-
-
 def _tasks(grid, given, step):
-    """Return the query, the first subject, the first column and the most columns of each task, shape (n_tasks, 4)."""
+    """Return the query and the first subject of each task, shape (n_tasks, 2)."""
     if given.tasks:
         count = min(int(grid.device.view(given.n_listed, np.uint32, 1)[0]), given.n_tasks)
-        listed = grid.device.view(given.tasks, np.int32, 2 * count).reshape(-1, 2)
-        return np.concatenate((listed, np.tile([0, WHOLE], (count, 1))), axis=1)
-    queries = grid.device.view(given.query_list, np.int32, given.n_queries)
-    runs, asked = np.divmod(np.arange(given.n_tasks), given.n_queries)
-    todo = np.zeros((given.n_tasks, 4), dtype=np.int64)
-    todo[:, 0], todo[:, 3] = queries[asked], WHOLE
-    todo[:, 1] = (runs - given.n_pieces + given.n_cut) * step
-    pieces = grid.device.view(given.pieces, PIECE, given.n_pieces)
-    for place, name in enumerate(("place", "begin", "columns"), 1):
-        in_pieces = runs < given.n_pieces
-        todo[in_pieces, place] = pieces[name][runs[in_pieces]]
-    return todo
+        return grid.device.view(given.tasks, np.int32, 2 * count).reshape(-1, 2).copy()
+    listed, n = grid.device.view(given.query_list, np.int32, given.n_queries), given.n_queries
+    return np.array([(listed[k % n], k // n * step) for k in range(given.n_tasks)])
 
 
 def _wavefront(grid, given):
@@ -384,25 +370,17 @@ def _wavefront(grid, given):
         n_rows = int(entry["passes"]) * 32 * rows
         words = device.view(given.profiles + 4 * int(entry["profile"]), np.int8, n_rows * 32).reshape(-1, 32, 4)
         own = words.transpose(0, 2, 1).reshape(-1, 32).astype(np.int64)
-        of_query = todo[todo[:, 0] == query]
+        first = todo[todo[:, 0] == query, 1]
+        places = np.unique(np.concatenate([first + k for k in range(step)]))
+        places = places[places < given.n_subjects]
+        n = every[places]
+        letters = _letters(device, given.residues, given.tile_offsets, places)[:, : max(n)]
+        real = slice(int(entry["padding"]), int(entry["padding"]) + int(entry["length"]))
+        values = _fill(own, letters, n, mode, gaps, given.bias, real, bits)
         row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
-        for begin, most in sorted(set(map(tuple, of_query[:, 2:].tolist()))):
-            first = of_query[(of_query[:, 2] == begin) & (of_query[:, 3] == most), 1]
-            places = np.unique(np.concatenate([first + k for k in range(step)]))
-            places = places[places < given.n_subjects]
-            n = np.clip(every[places] - begin, 0, most)
-            assert begin % 8 == 0
-            if not n.any():
-                continue
-            letters = _letters(device, given.residues, given.tile_offsets, places)[:, begin : begin + max(n)]
-            real = slice(int(entry["padding"]), int(entry["padding"]) + int(entry["length"]))
-            values = _fill(own, letters, n, mode, gaps, given.bias, real, bits)
-            if most < WHOLE:
-                values = np.maximum(values, row[places])
-            row[places[n > 0]] = values[n > 0]
+        row[places[n > 0]] = values[n > 0]
         if entry["passes"] > 1:
-            columns = np.minimum(every[todo[:, 1]] - todo[:, 2], todo[:, 3])
-            _keep_of_warps(grid, given, np.flatnonzero(todo[:, 0] == query), columns)
+            _keep_of_warps(grid, given, np.flatnonzero(todo[:, 0] == query), every[todo[:, 1]])
 
 
 def _keep_of_warps(grid, given, tasks, columns):

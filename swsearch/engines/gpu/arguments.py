@@ -92,7 +92,6 @@ WAVEFRONT = _arguments(
     """
     residues:P tile_offsets:P lengths:P n_subjects:i
     profiles:P queries:P tasks:P n_listed:P n_tasks:I query_list:P n_queries:i
-    pieces:P n_pieces:I n_cut:i
     bias:i gap_open:i gap_extend:i one:I
     boundary:P boundary_offsets:P
     scores:P score_stride:q counter:P

@@ -6,7 +6,6 @@ launches are begun and waited for is the slot's business (`slot`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,15 +28,11 @@ FAIR_SHARE = 0.5
 subjects would still be running when everything else is done, and go to the wavefront kernel (with 64,000 subjects
 that takes a ninth less time; H200, benchmarks/speed/gpu_variants.py, November 2026)."""
 
-PIPELINE_SHARE = 0.8
-"""Most columns of a job of the inter-task kernel, as a share of what each pipeline does on average, where a query
-takes one pass. A choice: the longest jobs begin first, so that less than all is safe; it leaves the wavefront kernel
-half as many residues with queries of 51 to 75 residues."""
-
 WAVEFRONT_SHARE = 6
 """One in so many multiprocessors at least takes the wavefront kernel where it runs at the same time as the inter-task
-kernel: a twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py,
-November 2026)."""
+kernel: a
+twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py, November
+2026)."""
 
 WAVEFRONT_COST = 1.2
 """Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows per lane: 4,440 over 5,315
@@ -45,17 +40,6 @@ GCUPS, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LONE_JOB = 0.65
 """Time of a column of a job that has a multiprocessor for itself, over one among others."""
-
-PIECE_COLUMNS = 1_024
-"""Least columns of a piece of a long subject, without those that it has in common with the next piece. A choice:
-2,048 and 4,096 were no different (H200, queries of 51 and 75 residues, November 2026)."""
-
-PIECES_AT_MOST = 512
-"""Pieces of a launch. A choice: they take 16 bytes each of a slot's small tables; shorter subjects than fit stay
-whole."""
-
-PIECE = np.dtype([("place", "<i4"), ("begin", "<i4"), ("columns", "<i4"), ("unused", "<i4")])
-"""``Piece`` of ``cuda/wavefront.cu``."""
 
 ALWAYS = 10**6
 """A `FAIR_SHARE` with which the inter-task kernel takes everything, for tests."""
@@ -80,44 +64,22 @@ class WavefrontLaunch:
     end: int
     bias: int
 
-    @property
-    def step(self) -> int:
-        """Subjects of a task."""
-        return 2 if self.bits == 16 else 1
-
-    @property
-    def passes(self) -> int:
-        """Most passes of a query; with one, nothing is kept between passes."""
-        return int(self.uploaded.wavefront.table["passes"][self.queries].max())
-
 
 @dataclass(frozen=True)
 class TaskList:
-    """What the wavefront kernel is to do, and with how many warps.
+    """What the wavefront kernel is to do.
 
     Parameters
     ----------
-    n_warps, offsets : int
-        Warps, and the address of the first column that each keeps between passes.
-    n_tasks : int
-        How many tasks there are, or how many the list holds at most.
     tasks, n_listed : int
         Addresses of a list of tasks and of their number; 0 for every query of the launch with all its subjects.
-    queries : int
-        Address of the launch's queries, where there is no list.
-    pieces, n_pieces, n_cut : int
-        Address and number of the pieces of the longest runs of subjects, and of how many runs they are.
+    n_tasks : int
+        How many tasks there are, or how many the list holds at most.
     """
 
-    n_warps: int
-    offsets: int
+    tasks: int
+    n_listed: int
     n_tasks: int
-    tasks: int = 0
-    n_listed: int = 0
-    queries: int = 0
-    pieces: int = 0
-    n_pieces: int = 0
-    n_cut: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,7 +125,6 @@ class Launch:
         self._wavefronts: list[WavefrontLaunch] = []
         # what saturated: the limits and the address of the counter, if a list was made
         self._listed: tuple[NeededScores, int] | None = None
-        self._tasks: list[TaskList] = []
         self._share_out()
 
     def kernels(self) -> list[Kernel]:
@@ -209,13 +170,10 @@ class Launch:
     def _first_block(self, batch: BatchLayout) -> int:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
         # other chunks fill the device while this one ends, so that the whole database counts
-        columns = self._memory.plan.columns * batch.variant.queries
+        most = min(LONG_COLUMNS, FAIR_SHARE * self._memory.plan.columns * batch.variant.queries)
         _, pipelines, passes = self._shape(batch)
         if passes > 1:
-            longest = min(LONG_COLUMNS, self._memory.plan.region_columns // pipelines)
-        else:  # nothing is kept of a column, and a job has a pipeline, not a multiprocessor
-            longest = min(max(LONG_COLUMNS, int(PIPELINE_SHARE * columns / pipelines)), 2 * LONG_COLUMNS)
-        most = min(longest, FAIR_SHARE * columns)
+            most = min(most, self._memory.plan.region_columns // pipelines)
         first = min(int(np.count_nonzero(self._chunk.columns > most)), self._n_blocks)
         return first if self._pays(batch, first) else self._n_blocks
 
@@ -251,21 +209,11 @@ class Launch:
         lane = part.common_lane(narrow, max((heights[query] for query in narrow), default=0), columns)
         if narrow and lane is not None:
             self._limit = min(self._limit, lane.limit)
-            for some in self._by_passes(uploaded, narrow):
-                self._wavefronts.append(WavefrontLaunch(uploaded, 16, some, end, lane.bias))
+            self._wavefronts.append(WavefrontLaunch(uploaded, 16, narrow, end, lane.bias))
         else:
             narrow = []
-        wide = [query for query in queries if query not in set(narrow)]
-        for some in self._by_passes(uploaded, wide):
-            self._wavefronts.append(WavefrontLaunch(uploaded, 32, some, end, 0))
-
-    def _by_passes(self, uploaded: UploadedWavefront, queries: list[int]) -> Iterator[list[int]]:
-        """Divide queries so that those of one pass, for which nothing is kept, need not wait for memory."""
-        passes = uploaded.wavefront.table["passes"]
-        one = [query for query in queries if passes[query] == 1]
-        more = [query for query in queries if passes[query] > 1]
-        # with memory for all, one launch keeps the device busier than two
-        yield from filter(None, [queries] if self._memory.plan.resident else [one, more])
+        if wide := [query for query in queries if query not in set(narrow)]:
+            self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
 
     def _shape(self, batch: BatchLayout) -> tuple[int, int, int]:
         """Return stages of a pipeline, pipelines of a block and passes."""
@@ -275,10 +223,6 @@ class Launch:
 
     # launching
 
-    def prepare(self) -> None:
-        """Bring the wavefront kernel's tables to the device, so that nothing is between the launches."""
-        self._tasks = [self._divide(launch) for launch in self._wavefronts]
-
     def run(self) -> None:
         """Launch everything, the wavefront kernel first and on a stream of its own: its tasks are the longest."""
         memory = self._memory
@@ -287,13 +231,11 @@ class Launch:
         if beside:
             memory.cleared.record(memory.stream)
             stream.wait_for_event(memory.cleared)
-        keeping = False
-        for wavefront, tasks in zip(self._wavefronts, self._tasks, strict=True):
-            if wavefront.passes > 1 and not keeping:
-                memory.wait_for_wavefront(stream)
-                keeping = True
-            self._launch_wavefront(wavefront, stream, tasks)
-        if keeping:
+        if self._wavefronts:
+            memory.wait_for_wavefront(stream)
+        for wavefront in self._wavefronts:
+            self._run_wavefront(wavefront, stream, beside)
+        if self._wavefronts:
             memory.end_wavefront(stream)
         if beside:
             memory.beside_done.record(stream)
@@ -337,62 +279,22 @@ class Launch:
             counter=memory.counter(),
         )
 
-    def _divide(self, launch: WavefrontLaunch) -> TaskList:
-        """Bring a launch's tables to the device, for as many warps as there is room for what they keep."""
+    def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
+        """Launch with as many warps as there is room for what they keep between passes."""
         memory, wave = self._memory, launch.uploaded.wavefront
-        most = self._wavefront_blocks(launch) if self._batches else self._sm
-        most *= memory.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
-        pieces, n_cut, columns = self._cut(launch, most)
-        n_queries = len(launch.queries)
-        n_tasks = (len(pieces) + -(-launch.end // launch.step) - n_cut) * n_queries
-        n_warps = min(most, n_tasks)
+        step = 2 if launch.bits == 16 else 1
+        n_tasks = -(-launch.end // step) * len(launch.queries)
+        warps = memory.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
+        most = self._wavefront_blocks(launch) if beside else self._sm
+        n_warps = min(most * warps, n_tasks)
         offsets = np.zeros(n_warps, dtype=np.int64)
-        if launch.passes > 1:
+        if wave.passes > 1:
             # a warp's first task is the one of its number, and none after it is longer
-            runs = np.arange(n_warps) // n_queries
-            places = np.maximum(runs - len(pieces) + n_cut, 0) * launch.step
-            widths = np.where(runs < len(pieces), columns, self._chunk.chunk.runs.at(places))
-            ends = np.cumsum(widths, dtype=np.int64)
+            places = np.arange(n_warps) // len(launch.queries) * step
+            ends = np.cumsum(self._chunk.chunk.runs.at(places), dtype=np.int64)
             n_warps = max(1, int(np.searchsorted(ends, memory.plan.wavefront // BOUNDARY_BYTES, side="right")))
             offsets = np.concatenate(([0], ends[: n_warps - 1]))
-        return TaskList(
-            len(offsets),
-            self._put(offsets, np.uint32),
-            n_tasks,
-            queries=self._put(launch.queries, np.int32),
-            pieces=self._put(pieces, PIECE),
-            n_pieces=len(pieces),
-            n_cut=n_cut,
-        )
-
-    def _put(self, values: npt.ArrayLike, dtype: npt.DTypeLike) -> int:
-        """Bring a small table to the device, on the slot's own stream; return its address."""
-        return self._memory.put(np.asarray(values).astype(dtype), self._memory.stream)
-
-    def _cut(self, launch: WavefrontLaunch, n_warps: int) -> tuple[npt.NDArray[np.void], int, int]:
-        """Cut subjects that are longer than what each warp does on average, where the longest would end last.
-
-        Neighbouring pieces have as many columns in common as an alignment can cover, so that each alignment lies in
-        one of them. Returns the pieces, of how many runs of subjects they are, and the most columns of a piece.
-        """
-        nothing = np.empty(0, dtype=PIECE)
-        reach = self._part.reach(launch.queries) if self._part.mode == "local" else None
-        if reach is None:
-            return nothing, 0, 0
-        columns = self._chunk.chunk.runs.part(0, launch.end).array()[:: launch.step].astype(np.int64)
-        stride = max(PIECE_COLUMNS, 2 * reach, int(columns.sum()) * len(launch.queries) // n_warps)
-        stride = -(-stride // 8) * 8
-        if columns[0] <= stride + reach:
-            return nothing, 0, 0
-        counts = -(-(columns - reach) // stride)
-        n_cut = int(np.count_nonzero((counts > 1) & (np.cumsum(counts) <= PIECES_AT_MOST)))
-        counts = counts[:n_cut]
-        pieces = np.zeros(int(counts.sum()), dtype=PIECE)
-        pieces["place"] = np.repeat(np.arange(n_cut) * launch.step, counts)
-        first = np.repeat(np.cumsum(counts) - counts, counts)
-        pieces["begin"] = (np.arange(len(pieces)) - first) * stride
-        pieces["columns"] = stride + reach
-        return pieces, n_cut, stride + reach
+        self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel where both run: by its share of the work, and more."""
@@ -404,12 +306,14 @@ class Launch:
         ) * self._share(launch.end // LANES)
         return max(1, self._sm // WAVEFRONT_SHARE, min(self._sm // 2, int(self._sm * alone / (alone + other + 1))))
 
-    def _launch_wavefront(self, launch: WavefrontLaunch, stream: Any, tasks: TaskList) -> None:
+    def _launch_wavefront(
+        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: TaskList
+    ) -> None:
         memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
         variant = uploaded.wavefront.variant(launch.bits, self._part.mode)
-        warps = min(memory.kernels.wavefront_warps(variant), tasks.n_warps)
+        warps = min(memory.kernels.wavefront_warps(variant), len(offsets))
         memory.kernels.wavefront(variant).launch(
-            tasks.n_warps // warps,
+            len(offsets) // warps,
             warps * 32,
             stream,
             residues=chunk.residues,
@@ -421,17 +325,14 @@ class Launch:
             tasks=tasks.tasks,
             n_listed=tasks.n_listed,
             n_tasks=tasks.n_tasks,
-            query_list=tasks.queries,
+            query_list=memory.put(np.array(launch.queries, dtype=np.int32), stream),
             n_queries=len(launch.queries),
-            pieces=tasks.pieces,
-            n_pieces=tasks.n_pieces,
-            n_cut=tasks.n_cut,
             bias=launch.bias,
             gap_open=scoring.gap_open,
             gap_extend=scoring.gap_extend,
             one=1,
             boundary=memory.shared.wavefront,
-            boundary_offsets=tasks.offsets,
+            boundary_offsets=memory.put(offsets.astype(np.uint32), stream),
             scores=memory.scores,
             score_stride=memory.shape[1],
             counter=memory.counter(),
@@ -453,9 +354,8 @@ class Launch:
         self._collect("tasks", limits, count, pairs)
         memory.wait_for_wavefront(memory.stream)
         launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
-        offsets = self._put(np.arange(n_warps, dtype=np.int64) * longest, np.uint32)
-        tasks = TaskList(n_warps, offsets, memory.capacity("tasks"), memory.hits, count)
-        self._launch_wavefront(launch, memory.stream, tasks)
+        tasks = TaskList(memory.hits, count, memory.capacity("tasks"))
+        self._launch_wavefront(launch, memory.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
         memory.end_wavefront(memory.stream)
 
     def rescore_in_parts(self) -> bool:

@@ -7,7 +7,7 @@ cannot be done. ``tests/gpu/test_memory.py`` holds that what is handed out fits 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,12 +38,13 @@ A choice that leaves some to the driver and to other processes. It is safe becau
 again with less (`GpuEngine._make_room`).
 """
 
-RESIDENT_SLOTS, STREAMED_SLOTS = 2, 4
+RESIDENT_SLOTS, STREAMED_SLOTS = 2, 6
 """Chunks in work at a time: while the last jobs of one are running, the next begins. Small chunks of long subjects
 are few jobs, and the longest take a while on some of the device, so that it needs more of them to be busy.
 
-Each chunk costs the host the same, so that four larger ones do better than six smaller ones where queries are few:
-part ``streamed`` of benchmarks/speed/gpu.py measures it.
+The numbers are a choice; earlier there were three slots for streaming, of which no measurement is kept. With six and
+the budgets below, Swiss-Prot streamed through 100 MiB reaches 94.5 % of the resident speed by kernel time and 99.7 %
+by wall time (H200, 2026-11-21, part ``streamed`` of benchmarks/speed/gpu.py, benchmarks/results/gpu.txt).
 """
 
 LONG_COLUMNS = 3_072
@@ -105,11 +106,11 @@ SCORE_SHARE = 16
 """One in so many bytes of the budget may hold a slot's scores, or as many as one query needs: a choice; with less,
 fewer queries are scored together."""
 
-SMALL_BYTES = 320 * 1024
-"""Small tables of a turn: queries, boundary offsets and pieces of each launch, and least scores.
+SMALL_BYTES = 96 * 1024
+"""Small tables of a turn: queries and boundary offsets of each launch, and least scores.
 
-A choice: the tables of a launch are 14 KiB on 132 multiprocessors at most, and there are few launches. A turn that
-needed more would end with an error, not with wrong results (`Region.take`).
+A choice: the offsets of a launch are 8 KiB on 132 multiprocessors and there are few launches. A turn that needed more
+would end with an error, not with wrong results (`Region.take`).
 """
 
 SLOT_EXTRA_BYTES = 4096
@@ -283,21 +284,9 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
                 region_columns=region_columns,
             )
             if plan.total <= budget:
-                return _with_longer_regions(plan, demand)
+                return plan
             chunk //= 2
     return None
-
-
-def _with_longer_regions(plan: MemoryPlan, demand: Demand) -> MemoryPlan:
-    """Give what is left of a budget to the inter-task kernel's regions: the columns they hold bound its subjects."""
-    regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
-    most = 2 * min(LONG_COLUMNS, demand.longest + 8)
-    more = min(max(most - plan.region_columns, 0), (plan.budget - plan.total) // regions)
-    if more <= 0:
-        return plan
-    boundary = _boundary_bytes(demand, plan.region_columns + more)
-    longer = replace(plan, region_columns=plan.region_columns + more, boundary=boundary)
-    return longer if longer.total <= plan.budget else plan
 
 
 def _boundaries(demand: Demand, budget: int) -> tuple[int, int]:
@@ -306,13 +295,8 @@ def _boundaries(demand: Demand, budget: int) -> tuple[int, int]:
     # a block may have two pipelines
     regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
     region_columns = max(min(2 * columns, int(budget * BOUNDARY_BUDGET) // regions), 8)
-    return region_columns, _boundary_bytes(demand, region_columns)
-
-
-def _boundary_bytes(demand: Demand, region_columns: int) -> int:
-    """Return the bytes of all regions of so many columns; a word for each says whether a block has it."""
-    regions = demand.multiprocessors * 32 * BOUNDARY_BYTES
-    return _round(regions * region_columns + 4 * demand.multiprocessors + 256)
+    # and a word for each region says whether a block has it
+    return region_columns, _round(regions * region_columns + 4 * demand.multiprocessors + 256)
 
 
 def _one_chunk(held: int, subjects: int) -> int:

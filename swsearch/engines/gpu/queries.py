@@ -68,21 +68,6 @@ class Part:
             return None
         return Lane16(bias, min((lane.limit for lane in lanes if lane is not None), default=UNREACHABLE))
 
-    def reach(self, queries: Sequence[int]) -> int | None:
-        """Return the most columns that a local alignment of a positive score covers, with any of some queries.
-
-        Its matches score no more than `highest_score`, and its gaps cost less than that. None where gaps of any
-        length cost the same.
-        """
-        if not self.scoring.gap_extend:
-            return None
-
-        def columns(query: int) -> int:
-            in_gaps = (self._highest[query] - 1 - self.scoring.gap_open) // self.scoring.gap_extend
-            return len(self.profiles[query]) + max(in_gaps, 0)
-
-        return max(map(columns, queries), default=0)
-
     def may_saturate(self, limit: int, longest: int) -> bool:
         """Say whether a local score could reach a lane's limit."""
         entry = max(self.scoring.matrix.max, 0)

@@ -59,7 +59,6 @@ class Turn:
         needed = self._launch.kernels()
         memory.kernels.require(needed)
         memory.shared.usage.launched.update(kernel.source for kernel in needed)
-        self._launch.prepare()
         memory.stream.wait_for_event(chunk.ready)
         memory.begun.record(memory.stream)
         memory.clear()
