@@ -111,7 +111,7 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
     assert run(threads=2) == expected
     monkeypatch.setattr(job, "HITS_TOGETHER", 1)
-    monkeypatch.setattr(ahead, "has_room_for_threads", lambda: False)
+    monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert run(threads=2) == expected
