@@ -56,6 +56,10 @@ SCORES_MEMORY = 256 << 20
 HITS_TOGETHER = 16_000
 """Hits that are read and aligned together, those of whole queries."""
 
+ENOUGH_THREADS = 4
+"""Threads from which on hits are aligned by them, and not by a GPU that is scoring meanwhile: a hit of 350 residues
+takes a thread 85 us, and launches on the GPU would wait for the scoring kernels each time. A choice."""
+
 Selected = tuple[Sequence[Query], list[Selection]]
 """Queries that were scored together, and what was selected for each."""
 
@@ -285,7 +289,7 @@ class SearchJob:
         with ExitStack() as stack:
             for queries, rated in scored:
                 for part in _parts([len(each.candidates) for each in rated], HITS_TOGETHER):
-                    if aligned and aligner is None:
+                    if aligned and aligner is None and self._threads < ENOUGH_THREADS:
                         aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
                         stack.enter_context(aligner or nullcontext())
                     yield self.made(queries[part], rated[part], aligned, aligner)
