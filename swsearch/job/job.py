@@ -387,7 +387,7 @@ def groups_of(queries: Sequence[Query], most: int | None = None) -> Iterator[Seq
 
     A run has about `GROUP_ROWS` residues; where there are more queries than that, the first runs are smaller.
     """
-    sizes = iter(FIRST_ROWS if sum(len(query.codes) for query in queries) > FIRST_ROWS[-1] else ())
+    sizes = iter(FIRST_ROWS if sum(len(query.codes) for query in queries) > 2 * FIRST_ROWS[0] else ())
     limit = next(sizes, GROUP_ROWS)
     group: list[Query] = []
     rows = 0
