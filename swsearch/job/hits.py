@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
-from swsearch.blocks import IntArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
 from swsearch.job.further import Further
@@ -93,11 +93,12 @@ class HitMaker:
         chosen = [self._chosen(query, selection) for query, selection in zip(queries, selections, strict=True)]
         subjects = np.concatenate([np.empty(0, dtype=np.int64), *(each.ranked.subjects for each in chosen)])
         headers, lengths = self.reader.headers(subjects), self.reader.database.lengths_of(subjects).astype(np.int64)
+        published = self._published(queries, chosen, lengths)
         lists: list[HitList] = []
         end = 0
         for query, selection, each in zip(queries, selections, chosen, strict=True):
             begin, end = end, end + len(each.ranked)
-            numbers = self._numbers(query, selection, each, lengths[begin:end])
+            numbers = self._numbers(query, selection, each, lengths[begin:end], published[begin:end])
             table = HitTable(
                 each.ranked.subjects, lengths[begin:end], each.ranked.scores, numbers, headers.part(begin, end)
             )
@@ -117,14 +118,23 @@ class HitMaker:
             made.give(*chosen.aligned)
         return made
 
-    def _numbers(self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray) -> Numbers:
-        least = self.least
+    def _published(self, queries: Sequence[Query], chosen: Sequence[Chosen], lengths: IntArray) -> FloatArray:
+        """Return the published E-values of all hits, NaN where there are none, in one go: most queries have few."""
+        if self.least.published is None or not len(lengths):
+            return np.full(len(lengths), np.nan)
+        scores = np.concatenate([each.ranked.scores for each in chosen])
+        rows = np.repeat([len(query.codes) for query in queries], [len(each.ranked) for each in chosen])
+        return self.least.published.evalues(scores, rows, lengths, self.least.effective_residues)
+
+    def _numbers(
+        self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray, published: FloatArray
+    ) -> Numbers:
         statistics = selection.statistics if chosen.nulls is None else chosen.nulls
         found = numbers_as_arrays(
-            statistics, least.published, chosen.ranked.scores, len(query.codes), lengths, least.effective_residues,
+            statistics, None, chosen.ranked.scores, len(query.codes), lengths, self.least.effective_residues,
             chosen.ranked.evalues,
         )  # fmt: skip
-        return Numbers(found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
+        return Numbers(found.bit_scores, found.evalues, found.z_scores, published)
 
     def numbers(
         self,
