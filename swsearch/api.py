@@ -212,7 +212,7 @@ def search(
     gpu_memory : int, optional
         Bytes of the GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
-        Called with the number of cells just finished.
+        Called with the number of cells just finished, from a thread of the search.
     checkpoint : path, optional
         A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
         from there after it was ended or killed, with the same results. One of other queries, subjects, options or

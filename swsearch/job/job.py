@@ -81,7 +81,7 @@ class SearchJob:
     options : SearchOptions
         What is asked for.
     progress : callable, optional
-        Called with the number of cells just finished.
+        Called with the number of cells just finished, from a thread of the search.
     threads : int, optional
         Hits that are aligned at a time, where filters take alignments; one for each processor by default.
     origin : Origin, optional

@@ -76,7 +76,7 @@ class SearchResults:
     owns_engine : bool
         Whether to close it in the end.
     progress : callable, optional
-        Called with the number of cells just finished.
+        Called with the number of cells just finished, from a thread of the search.
     threads : int, optional
         For alignments; one for each processor by default.
     origin : Origin, optional
