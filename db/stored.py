@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -86,7 +85,6 @@ class Segment:
         self._index: tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None = None
         self._n_masked: dict[Mask, int] = {}
         self._near: dict[str, tuple[int, IntArray]] = {}
-        self._lock = threading.Lock()
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
         if problem := lengths_problem(self.lengths, self.block_offsets):
             raise self._wrong(problem)
@@ -127,10 +125,11 @@ class Segment:
 
         Made when first asked for, of type uint32 where that is enough; it is all that is kept for each subject.
         """
-        with self._lock:
-            if self._ranks is None:
-                self._ranks = self._found_ranks()
-            return self._ranks
+        # no lock, which a process that is forked meanwhile would find locked for ever: two threads make it twice
+        ranks = self._ranks
+        if ranks is None:
+            ranks = self._ranks = self._found_ranks()
+        return ranks
 
     def _found_ranks(self) -> npt.NDArray[Any]:
         """Invert the order, and check it."""

@@ -8,16 +8,19 @@ namespace swsearch {
 
 namespace {
 
-// Threads whose work is not wanted any more; read and written with the GIL held.
-std::vector<unsigned long>& stopped_threads() {
-  static std::vector<unsigned long> threads;
-  return threads;
+// What this thread works on, by a number that no other work has; 0 if it never said so.
+thread_local long long this_work = 0;
+
+// Work that is not wanted any more; read and written with the GIL held.
+std::vector<long long>& stopped_work() {
+  static std::vector<long long> work;
+  return work;
 }
 
-// Whether this thread is one of them; the GIL must be held.
+// Whether this thread's work is not wanted any more; the GIL must be held.
 bool this_thread_is_stopped() {
-  const auto& threads = stopped_threads();
-  return !threads.empty() && std::find(threads.begin(), threads.end(), PyThread_get_thread_ident()) != threads.end();
+  const auto& work = stopped_work();
+  return this_work != 0 && std::find(work.begin(), work.end(), this_work) != work.end();
 }
 
 bool all_below(const uint8_t* codes, int64_t count, int limit) {
@@ -103,27 +106,35 @@ PyObject* py_instruction_sets(PyObject*, PyObject*) {
   return all;
 }
 
-PyObject* py_stop(PyObject*, PyObject* thread) {
-  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+PyObject* py_work_on(PyObject*, PyObject* number) {
+  const long long work = PyLong_AsLongLong(number);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  stopped_threads().push_back(ident);
+  this_work = work;
   Py_RETURN_NONE;
 }
 
-PyObject* py_go_on(PyObject*, PyObject* thread) {
-  const unsigned long ident = PyLong_AsUnsignedLong(thread);
+PyObject* py_stop(PyObject*, PyObject* number) {
+  const long long work = PyLong_AsLongLong(number);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  auto& threads = stopped_threads();
-  threads.erase(std::remove(threads.begin(), threads.end(), ident), threads.end());
+  stopped_work().push_back(work);
+  Py_RETURN_NONE;
+}
+
+PyObject* py_forget(PyObject*, PyObject* number) {
+  const long long work = PyLong_AsLongLong(number);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  auto& all = stopped_work();
+  all.erase(std::remove(all.begin(), all.end(), work), all.end());
   Py_RETURN_NONE;
 }
 
 PyObject* py_is_stopped(PyObject*, PyObject*) { return PyBool_FromLong(this_thread_is_stopped()); }
 
 PyMethodDef methods[] = {
-    {"stop", py_stop, METH_O, "Let what a thread computes end with KeyboardInterrupt; see swsearch.job.ahead."},
-    {"go_on", py_go_on, METH_O, "Take `stop` back, where the thread has ended and another may get its number."},
-    {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread."},
+    {"work_on", py_work_on, METH_O, "Say by a number what this thread works on; see swsearch.job.ahead."},
+    {"stop", py_stop, METH_O, "Let what computes for some work end with KeyboardInterrupt."},
+    {"forget", py_forget, METH_O, "Take `stop` back, where the work has ended."},
+    {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread's work."},
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
     {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},

@@ -56,7 +56,7 @@ bool places_within(const Buffer& places, const Buffer& queries, const Buffer& su
 // Whether every code at such places is below a limit; what no pair names is not looked at.
 bool places_below(const Buffer& places, const Buffer& queries, const Buffer& subjects, int limit);
 
-// Run Python's signal handlers, and look whether `stop` was called for this thread, with the GIL held. Once it has said
+// Run Python's signal handlers, and look whether this thread's work is to end, with the GIL held. Once it has said
 // yes, Python's exception is set.
 bool must_end();
 

@@ -7,6 +7,8 @@ kept up: so that memory stays flat, and what comes out stays in order.
 from __future__ import annotations
 
 import atexit
+import itertools
+import os
 import sys
 import threading
 import weakref
@@ -76,12 +78,11 @@ class Ahead(Generic[Item]):
             return
         self._shared.stop()
         if self._thread.is_alive():
-            ident = self._thread.ident or 0
-            extension.load().stop(ident)
+            extension.load().stop(self._shared.work)
             try:
                 self._thread.join()
             finally:
-                extension.load().go_on(ident)
+                extension.load().forget(self._shared.work)
         if self in _running:
             _turns.end()
             _running.discard(self)
@@ -127,7 +128,7 @@ class _Shared(Generic[Item]):
     """What the thread and its user share; it does not keep the user alive."""
 
     def __init__(self, items: Generator[Item], room: int) -> None:
-        self.items, self._room = items, room
+        self.items, self._room, self.work = items, room, next(_numbers)
         self._made: deque[Item] = deque()
         self._changed = threading.Condition()
         self._is_done = self._is_stopped = False
@@ -137,6 +138,7 @@ class _Shared(Generic[Item]):
         """Make items; the thread's work."""
         error: BaseException | None = None
         try:
+            extension.load().work_on(self.work)
             for item in self.items:
                 if not self._put(item):
                     break
@@ -204,7 +206,17 @@ class _Turns:
 
 
 _turns = _Turns()
+_numbers = itertools.count(1)
 _running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    """Forget the threads of the process that this was forked from: they are not here, and may have held a lock."""
+    _turns.__init__()  # type: ignore[misc]
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
 
 
 @atexit.register

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import signal
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +16,10 @@ import pytest
 
 import swsearch
 from support.db_helpers import LETTERS, put, wrong
+from swsearch.alphabet import PROTEIN
 from swsearch.blocks import RunLengths
 from swsearch.db import Database, append_database, build_database, stored, verify_database
+from swsearch.db.stored import Segment
 from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseDamageError
 
@@ -150,3 +154,27 @@ def test_several_segments(path: Path, tmp_path: Path) -> None:
         assert (db.length_runs.values == expected.values).all() and (db.length_runs.ends == expected.ends).all()
         assert db.find("id3") == [3, 5003, N + 2]
         assert (db.info()["longest"], db.info()["shortest"]) == (100, 0)
+
+
+def test_a_process_that_is_forked_while_another_thread_looks_for_subjects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It finds nothing locked; the fork comes from inside, where a thread would hold a lock."""
+    (tmp_path / "a.fasta").write_text(">a\nMKT\n>b\nMK\n")
+    build_database(tmp_path / "a.fasta", tmp_path / "a.h5")
+    found, children = Segment._found_ranks, []
+
+    def forking(segment: Segment) -> Any:
+        monkeypatch.setattr(Segment, "_found_ranks", found)
+        children.append(os.fork())
+        if not children[0]:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(60)  # ends it where it waits for ever
+            os._exit(0 if database.codes(1).tolist() == expected else 1)
+        return found(segment)
+
+    with Database.open(tmp_path / "a.h5") as database:
+        expected = [PROTEIN.letters.index(letter) for letter in "MK"]
+        monkeypatch.setattr(Segment, "_found_ranks", forking)
+        assert database.codes(1).tolist() == expected
+    assert os.waitpid(children[0], 0)[1] == 0
