@@ -250,13 +250,6 @@ class PairAlignment:
         return alignment
 
 
-def btop_of_rows(top: str, bottom: str) -> str:
-    """Return BLAST's trace-back operations of the query's and the subject's row; case makes no difference."""
-    top, bottom = top.upper(), bottom.upper()
-    different = np.frombuffer(top.encode(), dtype=np.uint8) != np.frombuffer(bottom.encode(), dtype=np.uint8)
-    return _btop(top, bottom, different)
-
-
 def _btop(top: str, bottom: str, different: npt.NDArray[np.bool_]) -> str:
     parts: list[str] = []
     begin = 0

@@ -66,6 +66,7 @@ class ResidentSearch:
     ) -> None:
         self.job = SearchJob((), database, engine, options, threads=threads)
         self._engine, self._database = engine, database
+        self._most = min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)
         self._planned = 0
         self._plan = ChunkPlan()
         self._loaded: LoadedDatabase | None = None
@@ -95,7 +96,7 @@ class ResidentSearch:
         masked = [query.masked(options.query_mask) for query in queries]
         requests: deque[_Request] = deque()
         try:
-            for group in groups_of(masked, min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)):
+            for group in groups_of(masked, self._most):
                 requests.append(self._ask(group))
                 if len(requests) > 1:  # one is scored while the hits of the one before are made
                     yield self._made(requests.popleft(), aligned)
@@ -127,9 +128,7 @@ class ResidentSearch:
         except CancelledError:
             raise EngineError("this Searcher was closed while a search was waiting; make another one") from None
         queries = request.prepared.queries
-        aligner = None
-        rated = self.job.rated(queries, selections)
-        return self.job.made(queries, rated, aligned, aligner)
+        return self.job.made(queries, self.job.rated(queries, selections), aligned)
 
     # the thread that has the engine
 
@@ -161,7 +160,7 @@ class ResidentSearch:
                 while self._waiting:
                     request = self._waiting[0]
                     rows, queries = rows + request.n_rows, queries + len(request.prepared.queries)
-                    if taken and (rows > GROUP_ROWS or queries > (self.job.most_queries or QUERIES_TOGETHER)):
+                    if taken and (rows > GROUP_ROWS or queries > self._most):
                         break
                     self._waiting.popleft()
                     if request.selections.set_running_or_notify_cancel():
@@ -190,8 +189,7 @@ class ResidentSearch:
         """Let the engine plan for queries of so many residues together."""
         self._unload()
         each = max(1, rows // QUERIES_TOGETHER)
-        n_queries = min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)
-        groups = [[rows - each * (n_queries - 1)] + [each] * (n_queries - 1)]
+        groups = [[rows - each * (self._most - 1)] + [each] * (self._most - 1)]
         self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.length_runs, groups))
         self._planned = rows
         if not self._plan.keep and self._engine.name == "cpu" and self._fits_the_host():

@@ -51,7 +51,6 @@ class Column:
 
 
 OfHits = Callable[[Portion], list[str]]
-OfLines = Callable[[AlignedPortion], list[str]]
 
 
 def _of_hits(name: str, field: str, texts: OfHits) -> Column:

@@ -103,14 +103,6 @@ def bit_score_texts(bit_scores: FloatArray) -> list[str]:
     return _by_value(bit_scores.tolist(), bit_score_text)
 
 
-def all_finite(values: FloatArray) -> list[float | None]:
-    """Return numbers, shape (n,), as JSON can hold them: None for NaN and infinity, as `finite` has it."""
-    found: list[float | None] = values.tolist()
-    for place in np.flatnonzero(~np.isfinite(values)).tolist():
-        found[place] = None
-    return found
-
-
 def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
     """Return percentages, shape (n,), as `percentage` prints them."""
     shares = np.divide(100.0 * parts, wholes, out=np.zeros(len(parts)), where=wholes != 0).tolist()

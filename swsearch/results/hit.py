@@ -93,11 +93,6 @@ class Hit:
         """What finds `pair`, and reads the two sequences for it; None where there are none, or `pair` is known."""
         return None if self._alignment is None else self._alignment.source
 
-    def align_as(self, pair: PairAlignment) -> None:
-        """Let `pair` be an alignment that was found elsewhere, together with others."""
-        assert self._alignment is not None
-        self._alignment.give(pair)
-
     @property
     def hsps(self) -> list[Hsp]:
         """The alignments that are reported, the best first, which is the hit's own; found when first asked for."""

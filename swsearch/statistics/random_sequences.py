@@ -116,11 +116,6 @@ def panel_for(mode: Mode, query_length: int) -> Panel:
     return Panel(tuple(lengths), tuple(min(max(_RESIDUES_OF_RATIO // n, 1), _OF_EACH_RATIO) for n in lengths))
 
 
-def longest_random(mode: Mode, query_lengths: Sequence[int]) -> int:
-    """Return the residues of the longest random sequence for queries of these lengths."""
-    return max((panel_for(mode, max(n, 1)).lengths[-1] for n in query_lengths), default=1)
-
-
 @lru_cache(maxsize=64)
 def random_codes(seed: int, n: int) -> ByteArray:
     """Return random residues.
