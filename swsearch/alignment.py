@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.reference import Cigar
-from swsearch.scoring import Scoring
+from swsearch.scoring import PositionGaps, QueryRows, Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -49,6 +49,8 @@ class PairAlignment:
         The whole sequences in ASCII as they are shown, masked residues in lower case; None where nothing is masked.
     counts : Counts or None
         What `swsearch.alignments` counted of it already; otherwise it is counted when that is asked for.
+    query_rows : QueryRows or None
+        Scores by position, where the query is a profile; what is counted, and shown as alike, goes by letters.
     """
 
     query: ByteArray
@@ -61,6 +63,7 @@ class PairAlignment:
     query_letters: ByteArray | None = None
     subject_letters: ByteArray | None = None
     counts: Counts | None = field(default=None, repr=False, compare=False)
+    query_rows: QueryRows | None = field(default=None, repr=False, compare=False)
 
     def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
         """Return another alignment of the same sequences."""
@@ -224,9 +227,20 @@ class PairAlignment:
 
     def rescored(self) -> int:
         """Add the score up again, column by column, masked residues as X, independently of how it was found."""
-        a, b = self.paired_codes
-        pairs = int(self.scoring.matrix.scores[a, b].sum(dtype=np.int64))
-        return pairs - sum(self.scoring.gap_cost(n) for n, op in self.cigar if op != "M")
+        rows = self.query_rows or self.scoring.rows(self.query)
+        gaps = rows.gaps or PositionGaps.uniform(len(rows), self.scoring.gap_open, self.scoring.gap_extend)
+        total, i, j = 0, self.query_start, self.subject_start
+        for n, op in self.cigar:
+            if op == "M":
+                total += int(rows.scores[np.arange(i, i + n), self.subject[j : j + n]].sum(dtype=np.int64))
+            elif op == "I":
+                total -= int(gaps.deletion_open[i]) + int(gaps.deletion_extend[i : i + n].sum(dtype=np.int64))
+            elif i == 0:  # before the query
+                total -= self.scoring.gap_cost(n)
+            else:
+                total -= int(gaps.insertion_open[i - 1]) + n * int(gaps.insertion_extend[i - 1])
+            i, j = i + n * (op != "D"), j + n * (op != "I")
+        return total
 
     def to_biopython(self, query_id: str = "query", subject_id: str = "subject") -> Alignment:
         """Return a Bio.Align.Alignment: target is the subject, query the query, coordinates from 0.

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Union
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.errors import DatabaseError, InputError, SequenceError, check_flag
-from swsearch.masking import Mask, masked_codes, runs_of, shown_letters, tantan
+from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
+from swsearch.scoring import QueryRows, Scoring
 
 if TYPE_CHECKING:
     from Bio.Seq import Seq
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from swsearch.db import Database, Record
     from swsearch.db.records import Named
+    from swsearch.profiles.profile import Profile
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -56,6 +58,8 @@ class Query:
         Runs of lower case in the input, 0-based and half-open.
     letters : ndarray, shape (n,), uint8, or None
         ASCII letters as alignments show them, masked ones in lower case; None where nothing is masked.
+    profile : Profile or None
+        What is scored instead of the codes, of the same length.
     """
 
     identifier: str
@@ -63,6 +67,18 @@ class Query:
     codes: ByteArray
     lower: tuple[tuple[int, int], ...] = ()
     letters: ByteArray | None = None
+    profile: Profile | None = None
+
+    @classmethod
+    def of_profile(cls, profile: Profile) -> Query:
+        """Return a profile as a query."""
+        return cls(profile.identifier, profile.description, profile.codes, profile=profile)
+
+    def rows(self, scoring: Scoring) -> QueryRows:
+        """Return the query's scores by position: its profile's, those of X where it is masked, or the matrix's."""
+        if self.profile is None:
+            return scoring.rows(self.codes)
+        return self.profile.rows(scoring, None if self.letters is None else self.codes == MASKED)
 
     def masked(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
@@ -70,7 +86,7 @@ class Query:
         if not runs:
             return self
         letters = shown_letters(self.codes, runs)
-        return Query(self.identifier, self.description, masked_codes(self.codes, runs), self.lower, letters)
+        return replace(self, codes=masked_codes(self.codes, runs), letters=letters)
 
 
 def read_queries(

@@ -6,9 +6,10 @@ computed. `swsearch.reference` states how the cells are filled.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from swsearch.scoring import Ends, Mode, Scoring, check_ends, check_mode
+from swsearch.scoring import Ends, Mode, QueryRows, Scoring, check_ends, check_mode
 
 
 @dataclass(frozen=True, init=False)
@@ -39,6 +40,11 @@ class Recurrence:
         object.__setattr__(self, "scoring", scoring)
         object.__setattr__(self, "mode", mode)
         object.__setattr__(self, "ends", check_ends(mode, ends))
+
+    def covering(self, queries: Iterable[QueryRows]) -> Recurrence:
+        """Return the same recurrence with bounds that hold for some queries; see `Scoring.covering`."""
+        scoring = self.scoring.covering(queries)
+        return self if scoring is self.scoring else Recurrence(scoring, self.mode, self.ends)
 
     @property
     def is_local(self) -> bool:

@@ -6,6 +6,11 @@ Gotoh's three matrices, one cell at a time (O. Gotoh, J. Mol. Biol. 162:705, 198
     F[i][j] = max(F[i-1][j], H[i-1][j] - gap_open) - gap_extend      gap in the subject, query residue i left over
     H[i][j] = max(H[i-1][j-1] + score(i, j), E[i][j], F[i][j])       and 0 in local mode
 
+The score of a pair is the matrix's for its two letters, or, where the query is a profile, that of the query's
+position for the subject's letter. A profile may have gap costs of its own for each position i: what opening and
+extending cost in F when residue i is left over, and in E when subject residues stand after residue i. In row 0,
+before the first residue, the scoring's costs hold.
+
 It also fixes, for every engine, which of several equally good alignments is reported:
 
 - the end is the best cell with the smallest subject position, then the smallest query position: any cell in local
@@ -24,7 +29,7 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from swsearch.alphabet import ByteArray
-from swsearch.scoring import Ends, Mode, Scoring, check_ends
+from swsearch.scoring import Ends, Mode, PositionGaps, QueryLike, QueryRows, Scoring, check_ends, rows_of
 
 NEG = -(10**15)
 """Stands for minus infinity; Python's integers do not overflow."""
@@ -35,8 +40,20 @@ Pairs = AbstractSet[tuple[int, int]]
 """Places in the query and in the subject."""
 
 
+def _costs(rows: QueryRows, scoring: Scoring) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Return what opening and extending F, then E, cost in each row of the tables; row 0 is before the query."""
+    gaps = rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
+    opening, extending = scoring.gap_open, scoring.gap_extend
+    return (
+        [opening, *gaps.deletion_open.tolist()],
+        [extending, *gaps.deletion_extend.tolist()],
+        [opening, *gaps.insertion_open.tolist()],
+        [extending, *gaps.insertion_extend.tolist()],
+    )
+
+
 def tables(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     scoring: Scoring,
     mode: Mode,
@@ -47,8 +64,10 @@ def tables(
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet; may be empty.
+    query : ndarray, shape (n,), uint8, or QueryRows
+        Codes of the scoring's alphabet, or scores by position; may be empty.
+    subject : ndarray, shape (n,), uint8
+        Codes; may be empty.
 
     Returns
     -------
@@ -57,21 +76,22 @@ def tables(
     """
     ends = check_ends(mode, ends)
     m, n = len(query), len(subject)
-    open_, extend = scoring.gap_open, scoring.gap_extend
+    rows = rows_of(query, scoring)
+    F_open, F_extend, E_open, E_extend = _costs(rows, scoring)
     H = [[0] * (n + 1) for _ in range(m + 1)]
     E = [[NEG] * (n + 1) for _ in range(m + 1)]
     F = [[NEG] * (n + 1) for _ in range(m + 1)]
     if not ends.query_start:
         for i in range(1, m + 1):
-            H[i][0] = F[i][0] = -scoring.gap_cost(i)
+            H[i][0] = F[i][0] = -F_open[1] - sum(F_extend[1 : i + 1])
     if not ends.subject_start:
         for j in range(1, n + 1):
             H[0][j] = E[0][j] = -scoring.gap_cost(j)
     for i in range(1, m + 1):
         for j in range(1, n + 1):
-            E[i][j] = max(E[i][j - 1], H[i][j - 1] - open_) - extend
-            F[i][j] = max(F[i - 1][j], H[i - 1][j] - open_) - extend
-            paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+            E[i][j] = max(E[i][j - 1], H[i][j - 1] - E_open[i]) - E_extend[i]
+            F[i][j] = max(F[i - 1][j], H[i - 1][j] - F_open[i]) - F_extend[i]
+            paired = H[i - 1][j - 1] + int(rows.scores[i - 1, subject[j - 1]])
             if (i - 1, j - 1) in forbidden:
                 paired = NEG
             H[i][j] = max(paired, E[i][j], F[i][j])
@@ -94,14 +114,16 @@ def end_cell(H: Table, mode: Mode, ends: Ends | None = None) -> tuple[int, int]:
 
 
 def score(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
+    query: QueryLike, subject: ByteArray, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None
 ) -> int:
     """Score a pair of encoded sequences.
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet; may be empty.
+    query : ndarray, shape (n,), uint8, or QueryRows
+        Codes of the scoring's alphabet, or scores by position; may be empty.
+    subject : ndarray, shape (n,), uint8
+        Codes; may be empty.
     scoring : Scoring
         Matrix and gap costs.
     mode : {"local", "global", "semiglobal"}
@@ -120,7 +142,7 @@ def score(
 
 
 def align(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     scoring: Scoring,
     mode: Mode = "local",
@@ -131,8 +153,10 @@ def align(
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet; may be empty.
+    query : ndarray, shape (n,), uint8, or QueryRows
+        Codes of the scoring's alphabet, or scores by position; may be empty.
+    subject : ndarray, shape (n,), uint8
+        Codes; may be empty.
     scoring, mode, ends
         As for `score`.
     forbidden : set of (int, int)
@@ -152,7 +176,8 @@ def align(
     H, E, F = tables(query, subject, scoring, mode, ends, forbidden)
     i, j = end_cell(H, mode, ends)
     best = H[i][j]
-    extend = scoring.gap_extend
+    rows = rows_of(query, scoring)
+    _, F_extend, _, E_extend = _costs(rows, scoring)
     steps: list[str] = []
     state = "M"
     while True:
@@ -162,7 +187,7 @@ def align(
                 break
             paired = NEG
             if i and j and (i - 1, j - 1) not in forbidden:
-                paired = H[i - 1][j - 1] + int(scoring.matrix.scores[query[i - 1], subject[j - 1]])
+                paired = H[i - 1][j - 1] + int(rows.scores[i - 1, subject[j - 1]])
             if paired == H[i][j]:
                 steps.append("M")
                 i, j = i - 1, j - 1
@@ -170,11 +195,11 @@ def align(
                 state = "I" if F[i][j] == H[i][j] else "D"
         elif state == "I":
             steps.append("I")
-            state = "I" if F[i - 1][j] - extend == F[i][j] and i > 1 else "M"
+            state = "I" if F[i - 1][j] - F_extend[i] == F[i][j] and i > 1 else "M"
             i -= 1
         else:
             steps.append("D")
-            state = "D" if E[i][j - 1] - extend == E[i][j] and j > 1 else "M"
+            state = "D" if E[i][j - 1] - E_extend[i] == E[i][j] and j > 1 else "M"
             j -= 1
     cigar = tuple((len(list(run)), op) for op, run in groupby(reversed(steps)))
     return best, i, j, cigar
@@ -192,13 +217,15 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
 
 
 def align_with_further(
-    query: ByteArray, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
+    query: QueryLike, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
     """Return the best local alignment, the best without its pairs of residues, and so on.
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
+    query : ndarray, shape (n,), uint8, or QueryRows
+        As for `align`.
+    subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
     scoring : Scoring
         Matrix and gap costs.

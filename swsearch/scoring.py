@@ -11,6 +11,8 @@ from __future__ import annotations
 import difflib
 import math
 import os
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
@@ -169,21 +171,71 @@ class Matrix:
         return int(self.scores[a, b])
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, eq=False)
+class PositionGaps:
+    """Gap costs of each query row, where they are not the same for all; not negative, matrix units.
+
+    Parameters
+    ----------
+    deletion_open, deletion_extend : ndarray, shape (n_rows,), int16
+        Of a gap in the subject: what it costs to begin one with this row, and to leave this row over.
+    insertion_open, insertion_extend : ndarray, shape (n_rows,), int16
+        Of a gap in the query after this row: what it costs to begin one there, and for each subject residue in it.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are of different lengths, or hold what is no cost.
+    """
+
+    deletion_open: npt.NDArray[np.int16]
+    deletion_extend: npt.NDArray[np.int16]
+    insertion_open: npt.NDArray[np.int16]
+    insertion_extend: npt.NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        n = len(self.deletion_open)
+        for name in GAP_COLUMNS:
+            costs = np.ascontiguousarray(getattr(self, name), dtype=np.int16)
+            if costs.shape != (n,) or (n and not 0 <= costs.min() <= costs.max() <= MAX_GAP_COST):
+                raise ValueError(f"expected {name} of shape ({n},) with costs from 0 to {MAX_GAP_COST}")
+            object.__setattr__(self, name, costs)
+
+    @classmethod
+    def uniform(cls, n_rows: int, gap_open: int, gap_extend: int) -> PositionGaps:
+        """Return the same costs for every row, matrix units: what a `Scoring` with these costs amounts to."""
+        opens, extends = (np.full(n_rows, cost, dtype=np.int16) for cost in (gap_open, gap_extend))
+        return cls(opens, extends, opens, extends)
+
+    def __len__(self) -> int:
+        return len(self.deletion_open)
+
+
+GAP_COLUMNS = ("deletion_open", "deletion_extend", "insertion_open", "insertion_extend")
+"""Names of the four costs of a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryRows:
     """Scores of each query row against every letter: what an engine needs to know of a query.
 
     Parameters
     ----------
     scores : ndarray, shape (n_rows, 32), int8
         Row i holds the scores of query residue i against the 32 codes, in matrix units; a row is 32 bytes,
-        so that a lookup is one byte permute. Padding's column holds `PAD_SCORE`.
+        so that a lookup is one byte permute. The columns of padding and of codes without a letter hold `PAD_SCORE`.
     codes : ndarray, shape (n_rows,), uint8
-        The query itself.
+        The query itself, or the sequence that a profile is shown as.
+    is_specific : bool, optional
+        Whether the scores are the positions' own; otherwise they are the matrix's for ``codes``.
+    gaps : PositionGaps, optional
+        Gap costs by row; by default those of the scoring. Only with scores that are the positions' own.
     """
 
     scores: npt.NDArray[np.int8]
     codes: ByteArray
+    is_specific: bool = False
+    gaps: PositionGaps | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -219,6 +271,8 @@ class Scoring:
     matrix: Matrix
     gap_open: int
     gap_extend: int
+    _reach: tuple[int, int, int, int] | None = field(default=None, repr=False)
+    """Least and largest score of a row, largest costs of opening and extending a gap, where rows go beyond these."""
 
     def __init__(self, matrix: Any = "BLOSUM62", gap_open: int | None = None, gap_extend: int | None = None) -> None:
         loaded = matrix if isinstance(matrix, Matrix) else load_matrix(matrix)
@@ -231,6 +285,7 @@ class Scoring:
             if value > MAX_GAP_COST:
                 raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
             object.__setattr__(self, name, int(value))  # numpy's would wrap
+        object.__setattr__(self, "_reach", None)
 
     @classmethod
     def of_preset(cls, preset: Preset) -> Scoring:
@@ -253,10 +308,53 @@ class Scoring:
         """Cost of a gap's first residue, which parasail and the kernels call open."""
         return self.gap_cost(1)
 
-    def profile(self, codes: ByteArray) -> Profile:
-        """Build the profile of an encoded query, shape (n_rows,), uint8."""
+    @property
+    def highest(self) -> int:
+        """Largest score that a row has with a letter: the matrix's, or that of the rows which this covers."""
+        return self.matrix.max if self._reach is None else self._reach[1]
+
+    @property
+    def lowest(self) -> int:
+        """Smallest score that a row has with a letter."""
+        return self.matrix.min if self._reach is None else self._reach[0]
+
+    @property
+    def costliest(self) -> int:
+        """Largest cost of a gap's first residue; none costs more."""
+        return self.most_gap_cost(1)
+
+    def most_gap_cost(self, length: int) -> int:
+        """Return what a gap of ``length`` residues costs at most, wherever in the query it is; 0 for none."""
+        if self._reach is None or length <= 0:
+            return self.gap_cost(length)
+        return self._reach[2] + length * self._reach[3]
+
+    def covering(self, queries: Iterable[QueryRows]) -> Scoring:
+        """Return a scoring whose bounds hold for some queries too; itself where they do anyway.
+
+        Scores and gap costs are the same. Engines take it for all that follows from bounds: lane widths, saturation.
+        """
+        low, high, opening, extending = self.lowest, self.highest, self.gap_open, self.gap_extend
+        n_letters = len(self.matrix.alphabet.letters)
+        for rows in queries:
+            if rows.is_specific and len(rows):
+                scores = rows.scores[:, :n_letters]
+                low, high = min(low, int(scores.min())), max(high, int(scores.max()))
+            if rows.gaps is not None and len(rows):
+                gaps = rows.gaps
+                opening = max(opening, int(gaps.deletion_open.max()), int(gaps.insertion_open.max()))
+                extending = max(extending, int(gaps.deletion_extend.max()), int(gaps.insertion_extend.max()))
+        reach = low, high, opening, extending
+        if reach == (self._reach or (self.matrix.min, self.matrix.max, self.gap_open, self.gap_extend)):
+            return self
+        wider = copy(self)
+        object.__setattr__(wider, "_reach", reach)
+        return wider
+
+    def rows(self, codes: ByteArray) -> QueryRows:
+        """Build the rows of an encoded query, shape (n_rows,), uint8."""
         rows = self.matrix.scores[codes].astype(np.int8)
-        return Profile(np.ascontiguousarray(rows), np.ascontiguousarray(codes))
+        return QueryRows(np.ascontiguousarray(rows), np.ascontiguousarray(codes))
 
     def score_range(self, mode: Mode, query_length: int, subject_length: int) -> tuple[int, int]:
         """Bound every value that the recurrence can hold, intermediate ones included.
@@ -267,11 +365,11 @@ class Scoring:
             Matrix units. H never falls below the cost of gapping both prefixes away (0 in local mode), and
             E and F lie at most one opened gap below; H never rises above a best match of every residue.
         """
-        high = min(query_length, subject_length) * max(self.matrix.max, 0)
+        high = min(query_length, subject_length) * max(self.highest, 0)
         if mode == "local":
-            return -self.gap_first, high
-        low = -self.gap_cost(query_length) - self.gap_cost(subject_length) - self.gap_first
-        return low + min(self.matrix.min, 0), high
+            return -self.costliest, high
+        low = -self.most_gap_cost(query_length) - self.most_gap_cost(subject_length) - self.costliest
+        return low + min(self.lowest, 0), high
 
     def lane_bits(self, mode: Mode, query_length: int, subject_length: int) -> int:
         """Return the narrowest lane, in bits, that can never saturate for these lengths.
@@ -295,6 +393,25 @@ class Scoring:
         return f"{self.matrix.name}, gap open {self.gap_open}, gap extend {self.gap_extend}"
 
 
+QueryLike = ByteArray | QueryRows
+"""What is aligned with a subject: a query's codes, shape (n,), uint8, or its scores by position."""
+
+
+def rows_of(query: QueryLike, scoring: Scoring) -> QueryRows:
+    """Return the scores of a query by position, which are the scoring's where only its codes are given."""
+    return query if isinstance(query, QueryRows) else scoring.rows(query)
+
+
+def codes_of(query: QueryLike) -> ByteArray:
+    """Return the codes of a query, shape (n,), uint8: those that a profile is shown as."""
+    return query.codes if isinstance(query, QueryRows) else query
+
+
+def specific_rows(query: QueryLike) -> QueryRows | None:
+    """Return the scores of a query by position where these are its own; None where codes and matrix say them."""
+    return query if isinstance(query, QueryRows) and query.is_specific else None
+
+
 MAX_GAP_COST = 10_000
 """Largest gap cost accepted: far above any use, far below what a 16-bit lane holds."""
 
@@ -311,7 +428,7 @@ def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
     with the limit less the largest cost.
     """
     lane_low, lane_high = lane_limits(bits)
-    headroom = max(abs(scoring.matrix.max), abs(scoring.matrix.min), scoring.gap_first) + 1
+    headroom = max(abs(scoring.highest), abs(scoring.lowest), scoring.costliest) + 1
     return lane_low + headroom < low and high < lane_high - headroom
 
 
@@ -321,7 +438,7 @@ def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
     A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
     """
     lane_low, _ = lane_limits(bits)
-    floor = scoring.gap_first + abs(min(scoring.matrix.min, 0)) + abs(scoring.matrix.max)
+    floor = scoring.costliest + abs(min(scoring.lowest, 0)) + abs(scoring.highest)
     return (mode == "local" or bits > 8) and lane_low // 2 < -floor
 
 

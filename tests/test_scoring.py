@@ -375,7 +375,7 @@ def test_the_gap_formula():
 def test_a_profile_holds_the_scores_of_each_row():
     scoring = Scoring()
     query = PROTEIN.encode("MKVX*")
-    profile = scoring.profile(query)
+    profile = scoring.rows(query)
     assert profile.scores.shape == (5, 32)
     assert profile.scores.dtype == np.int8
     for row, letter in enumerate("MKVX*"):

@@ -100,7 +100,7 @@ class Scans:
         codes = [
             self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths
         ]
-        group = self.engine.prepare([self.scoring.profile(code) for code in codes], Recurrence(self.scoring, mode))
+        group = self.engine.prepare([self.scoring.rows(code) for code in codes], Recurrence(self.scoring, mode))
         n = len(codes)
         longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
         thresholds = Thresholds([np.full(longest + 1, 100)] * n, [None] * n)

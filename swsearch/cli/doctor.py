@@ -162,7 +162,7 @@ def self_test(engine: Engine) -> int:
     wrong = 0
     with Database.from_records(sequences) as database:
         for mode in MODES:
-            group = engine.prepare([scoring.profile(query)], Recurrence(scoring, mode))
+            group = engine.prepare([scoring.rows(query)], Recurrence(scoring, mode))
             for chunk in database.chunks(1 << 20):
                 loaded = engine.load(chunk)
                 values = engine.score(group, loaded)[0]

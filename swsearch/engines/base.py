@@ -21,7 +21,7 @@ from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Profile
+from swsearch.scoring import QueryRows
 
 ScoreArray = npt.NDArray[np.int32]
 Progress = Callable[[int], None]
@@ -34,7 +34,7 @@ class QueryGroup:
 
     Parameters
     ----------
-    profiles : sequence of Profile
+    profiles : sequence of QueryRows
         One per query.
     recurrence : Recurrence
         What is computed, with the usual ends of its mode.
@@ -47,7 +47,7 @@ class QueryGroup:
         If ends are chosen: a search leaves all four free in semi-global mode.
     """
 
-    profiles: Sequence[Profile]
+    profiles: Sequence[QueryRows]
     recurrence: Recurrence
     handle: Any = None
 
@@ -211,12 +211,12 @@ class Engine(ABC):
         return ChunkPlan()
 
     @abstractmethod
-    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """Make ready a group of queries.
 
         Parameters
         ----------
-        profiles : sequence of Profile
+        profiles : sequence of QueryRows
             One per query; a query may be empty.
         recurrence : Recurrence
             What is computed, with the usual ends of its mode.

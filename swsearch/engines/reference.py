@@ -13,7 +13,7 @@ from swsearch.blocks import Chunk
 from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
 from swsearch.engines.pair_base import PairAligner
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Profile
+from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
 
 
 class ReferenceEngine(Engine):
@@ -26,7 +26,7 @@ class ReferenceEngine(Engine):
         """What runs."""
         return "reference (plain Python, for tests)"
 
-    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
         return QueryGroup(profiles, recurrence)
 
@@ -41,7 +41,7 @@ class ReferenceEngine(Engine):
         values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for query, profile in enumerate(group.profiles):
             for place in range(chunk.n_subjects):
-                values[query, place] = reference.score(profile.codes, chunk.subject(place), scoring, mode)
+                values[query, place] = reference.score(profile, chunk.subject(place), scoring, mode)
             if progress is not None:
                 progress(len(profile) * chunk.n_residues)
         return values
@@ -57,11 +57,12 @@ class ReferencePairAligner(PairAligner):
         """What runs."""
         return "reference (plain Python, for tests)"
 
-    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
+    def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
-        return PairAlignment(query, subject, scoring, *reference.align(query, subject, scoring, mode, ends))
+        found = reference.align(query, subject, scoring, mode, ends)
+        return PairAlignment(codes_of(query), subject, scoring, *found, query_rows=specific_rows(query))
 
-    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
+    def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""
         return reference.score(query, subject, recurrence.scoring, recurrence.mode, recurrence.ends)

@@ -217,7 +217,7 @@ class Scorer:
 
 def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
     """Make a group of queries ready for an engine."""
-    return engine.prepare([recurrence.scoring.profile(query.codes) for query in queries], recurrence)
+    return engine.prepare([query.rows(recurrence.scoring) for query in queries], recurrence)
 
 
 def score_all(

@@ -163,7 +163,7 @@ def scores_with_copies(
         Exact scores, matrix units, in the order of the chunk's ``subjects``.
     """
     with CpuEngine(threads) as engine:
-        group = engine.prepare([recurrence.scoring.profile(codes) for codes in queries], recurrence)
+        group = engine.prepare([recurrence.scoring.rows(codes) for codes in queries], recurrence)
         found = engine.score(group, engine.load(chunk))
     scores = np.empty_like(found)
     scores[:, chunk.subjects] = found

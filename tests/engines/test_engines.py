@@ -68,7 +68,7 @@ def scores_of(engine, queries, subjects, scoring, mode):
     """Score in input order."""
     chunk = make_chunk(subjects)
     loaded = engine.load(chunk)
-    values = engine.score(engine.prepare([scoring.profile(q) for q in queries], Recurrence(scoring, mode)), loaded)
+    values = engine.score(engine.prepare([scoring.rows(q) for q in queries], Recurrence(scoring, mode)), loaded)
     engine.release(loaded)
     ordered = np.empty_like(values)
     ordered[:, chunk.subjects] = values
@@ -163,7 +163,7 @@ def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gap
         sequences.append(PROTEIN.encode("W" * ((score - 4 * valines) // 11) + "V" * valines))
     query = PROTEIN.encode("W" * ((scores[-1] // 11) + 1) + "V" * 10)
     chunk = make_chunk(sequences)
-    group = cpu.prepare([scoring.profile(query)], Recurrence(scoring, "local"))
+    group = cpu.prepare([scoring.rows(query)], Recurrence(scoring, "local"))
     values, flags = in_lanes_of(bits, cpu, query, chunk, scoring, "local")
     for place, subject in enumerate(chunk.subjects):
         assert flags[place] == (scores[subject] >= most), (scores[subject], most)
@@ -294,7 +294,7 @@ def test_the_longest_subject_of_a_lane(mode):
 def test_values_beyond_32_bits_are_refused(cpu):
     scoring = Scoring("BLOSUM62", 0, 10_000)
     chunk = make_chunk([np.zeros(250_000, dtype=np.uint8)])
-    group = cpu.prepare([scoring.profile(np.zeros(9, dtype=np.uint8))], Recurrence(scoring, "global"))
+    group = cpu.prepare([scoring.rows(np.zeros(9, dtype=np.uint8))], Recurrence(scoring, "global"))
     with pytest.raises(InputError, match=r"scores of 9 x 250000 residues may reach .*, more than 32 bits"):
         cpu.score(group, cpu.load(chunk))
 
@@ -304,7 +304,7 @@ def test_ends_that_no_search_leaves_free_are_refused(engine):
     with pytest.raises(
         OptionError, match="free_ends: got 'query-start, query-end', expected all four ends free in a"
     ):
-        engine.prepare([Scoring().profile(np.zeros(3, dtype=np.uint8))], some)
+        engine.prepare([Scoring().rows(np.zeros(3, dtype=np.uint8))], some)
 
 
 class _StopError(Exception):
@@ -314,7 +314,7 @@ class _StopError(Exception):
 def test_what_progress_raises_ends_the_search(cpu):
     generator = np.random.default_rng(5)
     subjects = [random_codes(generator, 3_000, 20) for _ in range(512)]
-    query = Scoring().profile(random_codes(generator, 3_000, 20))
+    query = Scoring().rows(random_codes(generator, 3_000, 20))
     seen = []
 
     def progress(cells):
@@ -383,9 +383,7 @@ def test_progress_counts_every_cell(engine):
     subjects = [random_codes(np.random.default_rng(2), n, 20) for n in (5, 6, 7)]
     chunk = make_chunk(subjects)
     seen: list[int] = []
-    group = engine.prepare(
-        [Scoring().profile(subjects[0]), Scoring().profile(subjects[2])], Recurrence(Scoring(), "local")
-    )
+    group = engine.prepare([Scoring().rows(subjects[0]), Scoring().rows(subjects[2])], Recurrence(Scoring(), "local"))
     engine.score(group, engine.load(chunk), seen.append)
     assert sum(seen) == 18 * 12
 
@@ -395,7 +393,7 @@ def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
     generator = np.random.default_rng(9)
     queries = [random_codes(generator, n, 20) for n in (0, 12, 25)]
     chunk = make_chunk([random_codes(generator, int(n), 20) for n in generator.integers(0, 20, 30)])
-    group = engine.prepare([Scoring().profile(query) for query in queries], Recurrence(Scoring(), mode))
+    group = engine.prepare([Scoring().rows(query) for query in queries], Recurrence(Scoring(), mode))
     loaded = engine.load(chunk)
     scores = engine.score(group, loaded)
     assert (scores.dtype, scores.shape) == (np.int32, (3, 30))

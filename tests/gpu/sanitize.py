@@ -59,7 +59,7 @@ def main() -> int:
                     loaded = engine.load(chunk)
                     for members in (group, group[1:2], group[3:]):
                         prepared = engine.prepare(
-                            [scoring.profile(query) for query in members], Recurrence(scoring, mode)
+                            [scoring.rows(query) for query in members], Recurrence(scoring, mode)
                         )
                         results.append(engine.score(prepared, loaded))
                         n = len(members)

@@ -177,7 +177,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu):
         found = []
         for engine in (cpu, gpu):
             loaded = engine.load(chunk)
-            prepared = engine.prepare([scoring.profile(query) for query in group], Recurrence(scoring, "local"))
+            prepared = engine.prepare([scoring.rows(query) for query in group], Recurrence(scoring, "local"))
             one = engine.find(prepared, loaded, thresholds)
             found.append([sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in one.wait()])
             engine.release(loaded)
@@ -221,6 +221,6 @@ def test_small_memory_streams_and_gives_the_same_hits(gpu, tmp_path):
 
 
 def test_limits_are_what_the_engine_uses(gpu):
-    lane = limits.lane16(Scoring(), "local", Scoring().profile(np.zeros(9, dtype=np.uint8)), 16, 16)
+    lane = limits.lane16(Scoring(), "local", Scoring().rows(np.zeros(9, dtype=np.uint8)), 16, 16)
     assert lane is not None
     assert lane.limit == 32_768 - 11 - 12

@@ -116,7 +116,7 @@ def test_long_queries_that_do_not_fit_16_bits_beside_short_ones(gpu, cpu, mode, 
 def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
     scoring = Scoring(STEEP, 3, 1)
-    lane = limits.lane16(scoring, "local", scoring.profile(np.zeros(1, dtype=np.uint8)), 1, 1)
+    lane = limits.lane16(scoring, "local", scoring.rows(np.zeros(1, dtype=np.uint8)), 1, 1)
     query = draw(12, [600])[0]
     at = lane.limit // 127
     subjects = [query[:n] for n in (*range(at - 3, at + 5), 2 * at, 600)]
@@ -170,7 +170,7 @@ def test_parts_follow_the_memory_for_scores(cpu, monkeypatch):
 def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkeypatch):
     # twelve groups of 130 kB each, against 1.3 MB for queries
     chunk = make_chunk(draw(19, [10] * 70))
-    profiles = [[Scoring().profile(query)] for query in draw(20, [2_000] * 12)]
+    profiles = [[Scoring().rows(query)] for query in draw(20, [2_000] * 12)]
     groups = [
         (gpu.prepare(each, Recurrence(Scoring(), "local")), cpu.prepare(each, Recurrence(Scoring(), "local")))
         for each in profiles
@@ -231,7 +231,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least
     monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     lengths = [40, *np.random.default_rng(24).integers(0, 41, 1_000)]
     chunk, scoring = make_chunk(draw(25, lengths)), Scoring()
-    profiles = [scoring.profile(query) for query in draw(26, [50, 0, 20, 33])]
+    profiles = [scoring.rows(query) for query in draw(26, [50, 0, 20, 33])]
     tables = [None if table is None else table.astype(np.int64) for table in by_length]
     thresholds = Thresholds(tables, least)
     expected, got = (
@@ -243,7 +243,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least
 
 def test_more_hits_than_come_back_at_once(gpu, cpu):
     chunk, scoring = make_chunk(draw(27, [12] * 900, 3)), Scoring()
-    profiles = [scoring.profile(query) for query in draw(28, [9, 14, 20], 3)]
+    profiles = [scoring.rows(query) for query in draw(28, [9, 14, 20], 3)]
     for least, more in ((1, True), (25, False)):
         thresholds = Thresholds([None] * 3, [least] * 3)
         expected, got = (
@@ -261,7 +261,7 @@ def test_more_hits_than_come_back_at_once(gpu, cpu):
 def test_hits_with_an_empty_side(gpu, cpu, mode, least):
     # nothing pairs: 0, but in global mode a gap, which a threshold below 0 may take
     scoring, chunk = Scoring(), make_chunk(draw(29, [9, 5, 1, 0, 0]))
-    profiles = [scoring.profile(query) for query in draw(30, [20, 0, 3])]
+    profiles = [scoring.rows(query) for query in draw(30, [20, 0, 3])]
     thresholds = Thresholds([None] * 3, [least] * 3)
     expected, got = (
         hits_of(engine, engine.prepare(profiles, Recurrence(scoring, mode)), engine.load(chunk), thresholds)
@@ -273,7 +273,7 @@ def test_hits_with_an_empty_side(gpu, cpu, mode, least):
 def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
     scoring = Scoring()
     chunks = [make_chunk(draw(31 + k, [20] * (70 + k))) for k in range(2)]
-    profiles = [scoring.profile(query) for query in draw(40, [15, 25])]
+    profiles = [scoring.rows(query) for query in draw(40, [15, 25])]
     group, other = (engine.prepare(profiles, Recurrence(scoring, "local")) for engine in (gpu, cpu))
     thresholds = Thresholds([None, None], [12, 14])
     lengths = np.concatenate([chunk.lengths for chunk in chunks])
@@ -290,7 +290,7 @@ def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
 def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     # a job's thresholds by length never change, but an engine may be asked with others while one answer is awaited
     scoring, chunk = Scoring(), make_chunk(draw(61, [20] * 90))
-    profiles = [scoring.profile(query) for query in draw(62, [15, 25])]
+    profiles = [scoring.rows(query) for query in draw(62, [15, 25])]
     tables = [[np.full(21, least, dtype=np.int64)] * 2 for least in (12, 18)]
     group, loaded = gpu.prepare(profiles, Recurrence(scoring, "local")), gpu.load(chunk)
     first = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))

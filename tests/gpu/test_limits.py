@@ -60,7 +60,7 @@ def shape_of(profile, codes, rows, columns):
     st.sampled_from([1, 8, 24, 33]), st.sampled_from([1, 8]),
 )  # fmt: skip
 def test_every_value_fits(query, subject, scoring, mode, rows, columns):
-    profile = scoring.profile(query)
+    profile = scoring.rows(query)
     case = (scoring.describe(), mode, PROTEIN.decode(query), PROTEIN.decode(subject), rows, columns)
     shape = shape_of(profile, subject, rows, columns)
     lane = lane16(scoring, mode, profile, *shape)
@@ -82,7 +82,7 @@ def test_every_value_fits(query, subject, scoring, mode, rows, columns):
 @random_cases(100)
 @given(st.lists(any_codes(30), min_size=1, max_size=4), any_codes(24, 1), st.one_of(scorings, steep_scorings), modes)
 def test_queries_that_share_a_lane_all_fit_it(queries, subject, scoring, mode):
-    part = Part(0, [scoring.profile(query) for query in queries], scoring, mode, 24)
+    part = Part(0, [scoring.rows(query) for query in queries], scoring, mode, 24)
     filled = [number for number, query in enumerate(queries) if len(query)]
     rows = max((shape_of(part.profiles[number], subject, 8, 8)[0] for number in filled), default=0)
     columns = shape_of([], subject, 8, 8)[1]
@@ -105,7 +105,7 @@ def test_the_bias_is_no_greater_than_it_must_be(mode, gaps):
     # where nothing pairs the lowest value is two gaps, or the cheaper one, and it stands in the last cell
     scoring = Scoring(flat_matrix(-127, -127), *gaps)
     query, subject = np.zeros(16, dtype=np.uint8), np.zeros(8, dtype=np.uint8)
-    profile = scoring.profile(query)
+    profile = scoring.rows(query)
     lane = lane16(scoring, mode, profile, 16, 8)
     lowest, _, _ = matrix_values(profile, subject, 8, 8, scoring, mode)
     assert lowest + lane.bias == scoring.gap_first, (lowest, lane)
@@ -115,7 +115,7 @@ def test_the_bias_is_no_greater_than_it_must_be(mode, gaps):
 @pytest.mark.parametrize("same", [127, 11, 1])
 def test_the_local_limit_is_tight(same, gaps):
     scoring = Scoring(flat_matrix(same, -1), *gaps)
-    lane = lane16(scoring, "local", scoring.profile(np.zeros(9, dtype=np.uint8)), 1, 1)
+    lane = lane16(scoring, "local", scoring.rows(np.zeros(9, dtype=np.uint8)), 1, 1)
     # from the last certain score one more match just fits, from the first uncertain one it does not
     assert lane.limit - 1 + same + lane.bias == LANE_MAX
     assert lane.bias == scoring.gap_first
@@ -125,7 +125,7 @@ def test_the_local_limit_is_tight(same, gaps):
 def test_local_scores_around_the_limit(gaps):
     # 16-bit values wrap; a score is certain, or it is seen to reach the limit
     scoring = Scoring(STEEP, *gaps)
-    profile = scoring.profile(np.zeros(270, dtype=np.uint8))
+    profile = scoring.rows(np.zeros(270, dtype=np.uint8))
     lane = lane16(scoring, "local", profile, 270, 270)
     for n in range(lane.limit // 127 - 3, 266):
         exact, seen = 127 * n, 0
@@ -140,7 +140,7 @@ def test_what_does_not_fit():
 
     def lane(mode, gap_open, gap_extend, rows=100, columns=100):
         scoring = Scoring("BLOSUM62", gap_open, gap_extend)
-        return lane16(scoring, mode, scoring.profile(query), rows, columns)
+        return lane16(scoring, mode, scoring.rows(query), rows, columns)
 
     assert lane("local", 10_000, 10_000) is None  # half of a lane would be the bias
     assert lane("local", 10_000, 0) is not None
@@ -155,13 +155,13 @@ def test_what_does_not_fit():
 
 @given(any_codes(30), scorings)
 def test_the_highest_score_is_that_of_the_best_subject(query, scoring):
-    profile = scoring.profile(query)
+    profile = scoring.rows(query)
     best = [int(row[: len(PROTEIN.letters)].max()) for row in scoring.matrix.scores[query]]
     assert highest_score(profile) == sum(max(score, 0) for score in best), scoring.describe()
 
 
 def test_a_matrix_without_a_match():
     scoring = Scoring(dna_matrix(0, -4), 1, 1)
-    profile = scoring.profile(np.zeros(5, dtype=np.uint8))
+    profile = scoring.rows(np.zeros(5, dtype=np.uint8))
     assert highest_score(profile) == 0
     assert lane16(scoring, "local", profile, 5, 5).limit == LANE_MAX + 1 - scoring.gap_first

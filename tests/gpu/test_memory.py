@@ -179,7 +179,7 @@ def test_chunks_fit_what_was_planned_for_them(drawn, budget):
 )
 def test_queries_fit_what_was_planned_for_them(mode, most, lengths):
     codes = random_codes(np.random.default_rng(1), max(lengths), 20)
-    profiles = [Scoring().profile(codes[:n]) for n in lengths]
+    profiles = [Scoring().rows(codes[:n]) for n in lengths]
     plan = make_plan(
         demand_of(np.array([300], dtype=np.int32), len(lengths), sum(lengths), 300 * LANES, 132), 1 << 34
     )

@@ -27,7 +27,7 @@ strip_rows = st.sampled_from([8, 9, 16, 18, 23, 24])
 
 def profiles_of(lengths, seed=1):
     generator = np.random.default_rng(seed)
-    return [Scoring().profile(random_codes(generator, n)) for n in lengths]
+    return [Scoring().rows(random_codes(generator, n)) for n in lengths]
 
 
 def score_in_single(batch, strip, row, letter):

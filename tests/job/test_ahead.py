@@ -124,7 +124,7 @@ def test_closing_ends_a_long_call_of_the_extension():
     begun, ended = threading.Event(), []
 
     def items(engine):
-        group = engine.prepare([recurrence.scoring.profile(PROTEIN.encode(letters))], recurrence)
+        group = engine.prepare([recurrence.scoring.rows(PROTEIN.encode(letters))], recurrence)
         loaded = engine.load(next(subjects.chunks(1 << 30)))
         begun.set()
         try:

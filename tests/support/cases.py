@@ -72,7 +72,7 @@ def scores_of(engine, group, chunk, scoring, mode):
     """Score encoded queries against a chunk; return scores in chunk order."""
     loaded = engine.load(chunk)
     try:
-        return engine.score(engine.prepare([scoring.profile(q) for q in group], Recurrence(scoring, mode)), loaded)
+        return engine.score(engine.prepare([scoring.rows(q) for q in group], Recurrence(scoring, mode)), loaded)
     finally:
         engine.release(loaded)
 

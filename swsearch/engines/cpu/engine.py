@@ -29,7 +29,7 @@ from swsearch.engines.cpu import extension
 from swsearch.errors import OptionError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import LANE_BITS, Mode, Profile, fits_lane, may_start_at
+from swsearch.scoring import LANE_BITS, Mode, QueryRows, fits_lane, may_start_at
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
 """Mode's values in ``cpu/search/scan.hpp``."""
@@ -94,7 +94,7 @@ class CpuEngine(Engine):
         """Instruction set and number of threads."""
         return f"cpu ({self.instructions}, {self.threads} thread{'' if self.threads == 1 else 's'})"
 
-    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
         places = [place for place, profile in enumerate(profiles) if len(profile)]
         codes = [profiles[place].codes for place in places]

@@ -278,7 +278,7 @@ def _settings(
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
     return (
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
-        max(scoring.matrix.max, 0),
+        max(scoring.highest, 0),
         int(scoring.gap_open),
         int(scoring.gap_extend),
         recurrence.is_local,

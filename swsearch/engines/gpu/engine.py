@@ -42,7 +42,7 @@ from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Profile
+from swsearch.scoring import QueryRows
 
 UNPLANNED_QUERIES, UNPLANNED_ROWS = 64, 320_000
 """Queries and their residues that there is room for where no job has said what is coming."""
@@ -180,7 +180,7 @@ class GpuEngine(Engine):
 
     # queries
 
-    def prepare(self, profiles: Sequence[Profile], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
         group = Group(profiles, recurrence.scoring, recurrence.mode, highest_strip(self.info.capability))
         return QueryGroup(profiles, recurrence, group)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsearch.scoring import Mode, Profile, Scoring, lane_limits
+from swsearch.scoring import Mode, QueryRows, Scoring, lane_limits
 
 LANE_MAX = lane_limits(16)[1]
 
@@ -38,7 +38,7 @@ LARGEST = 2**31 - 1
 """The largest threshold that the kernels hold: no score reaches it, and every score reaches its negative."""
 
 
-def highest_score(profile: Profile) -> int:
+def highest_score(profile: QueryRows) -> int:
     """Return a bound for the score of any alignment of a query, matrix units: every row at its best letter."""
     scores = profile.scores[:, :-1].astype(np.int64)
     return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
@@ -46,11 +46,11 @@ def highest_score(profile: Profile) -> int:
 
 def has_room(scoring: Scoring, bias: int, highest: int) -> bool:
     """Say whether scores of up to ``highest`` can be held with a bias, and one more matrix entry added to them."""
-    return bias + highest + max(scoring.matrix.max, 0) <= LANE_MAX
+    return bias + highest + max(scoring.highest, 0) <= LANE_MAX
 
 
 def lane16(
-    scoring: Scoring, mode: Mode, profile: Profile, rows: int, columns: int, highest: int | None = None
+    scoring: Scoring, mode: Mode, profile: QueryRows, rows: int, columns: int, highest: int | None = None
 ) -> Lane16 | None:
     """Say how a query is scored in 16 bits against subjects of up to ``columns`` columns, or None if it cannot be.
 
@@ -69,7 +69,7 @@ def lane16(
     """
     first = scoring.gap_first
     if mode == "local":
-        limit = LANE_MAX + 1 - max(scoring.matrix.max, 0) - first
+        limit = LANE_MAX + 1 - max(scoring.highest, 0) - first
         return Lane16(first, limit) if limit >= LANE_MAX // 2 else None
     gaps = (scoring.gap_cost(rows), scoring.gap_cost(columns))
     bias = (sum(gaps) if mode == "global" else min(gaps)) + first

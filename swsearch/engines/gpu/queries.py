@@ -10,7 +10,7 @@ import numpy as np
 from swsearch.engines.gpu.limits import UNREACHABLE, Lane16, has_room, highest_score, lane16
 from swsearch.engines.gpu.memory import PART_QUERIES
 from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, plan_batches, plan_wavefront
-from swsearch.scoring import Mode, Profile, Scoring
+from swsearch.scoring import Mode, QueryRows, Scoring
 
 
 @dataclass(eq=False)
@@ -21,7 +21,7 @@ class Part:
     ----------
     first : int
         Place of its first query in the group.
-    profiles : sequence of Profile
+    profiles : sequence of QueryRows
         Some may be empty; those take no part in any launch.
     scoring : Scoring
         Matrix and gap costs.
@@ -32,7 +32,7 @@ class Part:
     """
 
     first: int
-    profiles: Sequence[Profile]
+    profiles: Sequence[QueryRows]
     scoring: Scoring
     mode: Mode
     most_rows: int
@@ -70,7 +70,7 @@ class Part:
 
     def may_saturate(self, limit: int, longest: int) -> bool:
         """Say whether a local score could reach a lane's limit."""
-        entry = max(self.scoring.matrix.max, 0)
+        entry = max(self.scoring.highest, 0)
         return any(min(high, longest * entry) >= limit for high in self._highest.values())
 
 
@@ -78,7 +78,7 @@ class Part:
 class Group:
     """A group of queries, cut into parts as memory allows."""
 
-    profiles: Sequence[Profile]
+    profiles: Sequence[QueryRows]
     scoring: Scoring
     mode: Mode
     most_rows: int

@@ -25,7 +25,7 @@ from swsearch.engines.gpu.variants import (
     count_strips,
     track_cost,
 )
-from swsearch.scoring import PAD_SCORE, Mode, Profile
+from swsearch.scoring import PAD_SCORE, Mode, QueryRows
 
 Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
 
@@ -100,7 +100,7 @@ class WavefrontLayout:
         return int(self.table["passes"].max())
 
 
-def padded_rows(profile: Profile, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
+def padded_rows(profile: QueryRows, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
     """Return a query's scores, matrix units, filled up to a multiple of ``rows`` rows: shape (n_rows, 32), int8."""
     padding = -len(profile) % rows
     scores = profile.scores
@@ -109,7 +109,7 @@ def padded_rows(profile: Profile, rows: int, mode: Mode) -> npt.NDArray[np.int8]
     return np.concatenate((scores, np.full((padding, 32), PAD_SCORE, dtype=np.int8)))
 
 
-def _track(profiles: Sequence[Profile], queries: Sequence[int], rows: int, mode: Mode) -> npt.NDArray[np.int32]:
+def _track(profiles: Sequence[QueryRows], queries: Sequence[int], rows: int, mode: Mode) -> npt.NDArray[np.int32]:
     """Lay strips end to end; return their query, first row and last row, shape (n_strips, 3)."""
     strips = []
     for query in queries:
@@ -120,7 +120,7 @@ def _track(profiles: Sequence[Profile], queries: Sequence[int], rows: int, mode:
     return np.array(strips, dtype=np.int32).reshape(-1, 3)
 
 
-def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: BatchVariant) -> BatchLayout:
+def single_track(profiles: Sequence[QueryRows], queries: Sequence[int], variant: BatchVariant) -> BatchLayout:
     """Lay queries out with one query and two subjects per lane."""
     rows, mode = variant.rows, variant.mode
     track = _track(profiles, queries, rows, mode)
@@ -134,7 +134,7 @@ def single_track(profiles: Sequence[Profile], queries: Sequence[int], variant: B
     return BatchLayout(variant, list(queries), strips, np.ascontiguousarray(lines))
 
 
-def two_tracks(profiles: Sequence[Profile], halves: Sequence[Sequence[int]], variant: BatchVariant) -> BatchLayout:
+def two_tracks(profiles: Sequence[QueryRows], halves: Sequence[Sequence[int]], variant: BatchVariant) -> BatchLayout:
     """Lay queries out with two queries and one subject per lane."""
     rows, mode = variant.rows, variant.mode
     tracks = [_track(profiles, queries, rows, mode) for queries in halves]
@@ -174,7 +174,7 @@ def choose_pair(
     return min(options, key=lambda option: (option[0], -option[1].rows))
 
 
-def plan_batches(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode, most: int) -> list[BatchLayout]:
+def plan_batches(profiles: Sequence[QueryRows], queries: Sequence[int], mode: Mode, most: int) -> list[BatchLayout]:
     """Divide queries among launches of the inter-task kernel.
 
     Two queries per lane are the faster form if the two tracks can be balanced; the longest queries, which would make
@@ -205,7 +205,7 @@ def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode,
     return cost
 
 
-def plan_wavefront(profiles: Sequence[Profile], queries: Sequence[int], mode: Mode) -> WavefrontLayout:
+def plan_wavefront(profiles: Sequence[QueryRows], queries: Sequence[int], mode: Mode) -> WavefrontLayout:
     """Lay queries out for the wavefront kernel, all with the same rows per lane, so that one launch takes them."""
     rows = choose_wavefront_rows([len(profiles[query]) for query in queries])
     table = np.zeros(len(profiles), dtype=QUERY)

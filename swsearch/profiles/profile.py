@@ -1,0 +1,100 @@
+"""A profile: a query whose scores are a table by position and letter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
+from swsearch.blocks import FloatArray
+from swsearch.errors import InputError
+from swsearch.masking import MASKED
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
+
+if TYPE_CHECKING:
+    from swsearch.profiles.alignment import QueryAlignment
+
+PROFILE_LETTERS = len(PROTEIN.letters)
+"""Letters that a profile has scores for, in the order of the codes; the first 20 are the amino acids."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Scores by position and letter, and what they came from.
+
+    Parameters
+    ----------
+    identifier, description : str
+        As of a sequence.
+    codes : ndarray, shape (n,), uint8
+        The sequence that it is shown as: the query that it grew from, or the consensus.
+    scores : ndarray, shape (n, 27), int8
+        Score of each position with each letter of `swsearch.alphabet.PROTEIN`, in the units of the matrix that the
+        search takes: -127 to 127.
+    gap_open, gap_extend : int or None
+        Gap costs that the scores go with; None where whatever the search has will do.
+    gaps : PositionGaps or None
+        Gap costs by position, in place of these.
+    background : ndarray, shape (20,), float64, or None
+        Frequencies of the amino acids that the scores compare with.
+    frequencies : ndarray, shape (n, 20), float64, or None
+        Of the amino acids in each position, pseudo-counts included.
+    source : str
+        Where it comes from, such as ``PSI-BLAST's matrix in p53.pssm``, for reports.
+    alignment : QueryAlignment or None
+        What it was made from, to which an iterated search adds.
+    iteration : int
+        Searches whose hits are in it; 0 where it was read.
+
+    Raises
+    ------
+    InputError
+        If an array has another shape or an entry is beyond what engines hold.
+    """
+
+    identifier: str
+    description: str
+    codes: ByteArray
+    scores: npt.NDArray[np.int8] = field(repr=False)
+    gap_open: int | None = None
+    gap_extend: int | None = None
+    gaps: PositionGaps | None = field(default=None, repr=False)
+    background: FloatArray | None = field(default=None, repr=False)
+    frequencies: FloatArray | None = field(default=None, repr=False)
+    source: str = ""
+    alignment: QueryAlignment | None = field(default=None, repr=False)
+    iteration: int = 0
+
+    def __post_init__(self) -> None:
+        n, scores = len(self.codes), np.asarray(self.scores)
+        if scores.shape != (n, PROFILE_LETTERS):
+            raise InputError(
+                f"profile {self.identifier}: got scores of shape {scores.shape}, expected {n, PROFILE_LETTERS}"
+            )
+        if n and not -127 <= int(scores.min()) <= int(scores.max()) <= 127:
+            raise InputError(f"profile {self.identifier}: scores must be from -127 to 127, in whole numbers")
+        if self.gaps is not None and len(self.gaps) != n:
+            raise InputError(f"profile {self.identifier}: got {len(self.gaps)} gap costs, expected {n}")
+        object.__setattr__(self, "scores", np.ascontiguousarray(scores, dtype=np.int8))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def rows(self, scoring: Scoring, masked: npt.NDArray[np.bool_] | None = None) -> QueryRows:
+        """Return what engines take.
+
+        Parameters
+        ----------
+        scoring : Scoring
+            That of the search, whose scores of X masked positions have.
+        masked : ndarray, shape (n,), bool, optional
+            Positions that are masked.
+        """
+        table = np.full((len(self), N_CODES), PAD_SCORE, dtype=np.int8)
+        table[:, :PROFILE_LETTERS] = self.scores
+        if masked is not None and masked.any():
+            table[masked] = scoring.matrix.scores[MASKED].astype(np.int8)
+        return QueryRows(table, self.codes, is_specific=True, gaps=self.gaps)

@@ -1,0 +1,91 @@
+"""The value of a profile, and what the reference makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from swsearch import reference
+from swsearch.alphabet import PROTEIN
+from swsearch.errors import InputError
+from swsearch.inputs import Query
+from swsearch.profiles.profile import PROFILE_LETTERS, Profile
+from swsearch.scoring import MODES, Mode, PositionGaps, QueryRows, Scoring
+from tests.support.cases import random_codes
+
+SCORING = Scoring()
+
+
+def as_profile(codes: np.ndarray) -> Profile:
+    """A profile that scores as the matrix does."""
+    return Profile("q", "", codes, SCORING.matrix.scores[codes][:, :PROFILE_LETTERS])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_profile_of_the_matrix_scores_as_the_sequence(mode: Mode) -> None:
+    generator = np.random.default_rng(3)
+    query, subject = random_codes(generator, 12), random_codes(generator, 15)
+    rows = as_profile(query).rows(SCORING)
+    assert rows.is_specific
+    assert np.array_equal(rows.scores, SCORING.rows(query).scores)
+    assert reference.align(rows, subject, SCORING, mode) == reference.align(query, subject, SCORING, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_uniform_gap_costs_by_position_are_the_scorings(mode: Mode) -> None:
+    generator = np.random.default_rng(4)
+    query, subject = random_codes(generator, 9), random_codes(generator, 14)
+    plain = SCORING.rows(query)
+    rows = QueryRows(plain.scores, query, is_specific=True, gaps=PositionGaps.uniform(9, 11, 1))
+    assert reference.align(rows, subject, SCORING, mode) == reference.align(query, subject, SCORING, mode)
+
+
+def test_gap_costs_by_position_are_paid_where_the_gap_is() -> None:
+    """WWCWW with a cheap insertion after the second residue, and with a free deletion of the third."""
+    query = PROTEIN.encode("WWCWW")
+    scores = SCORING.rows(query).scores
+    costs = [np.full(5, cost, dtype=np.int16) for cost in (11, 1, 11, 1)]
+    costs[2] = np.array([11, 2, 11, 11, 11], dtype=np.int16)
+    inserted = QueryRows(scores, query, is_specific=True, gaps=PositionGaps(*costs))
+    score, i, j, cigar = reference.align(inserted, PROTEIN.encode("WWAACWW"), SCORING, "global")
+    assert (score, i, j) == (4 * 11 + 9 - 2 - 2 * 1, 0, 0)
+    assert cigar == ((2, "M"), (2, "D"), (3, "M"))
+    costs = [np.full(5, cost, dtype=np.int16) for cost in (11, 1, 11, 1)]
+    costs[0], costs[1] = np.array([11, 11, 0, 11, 11]), np.array([1, 1, 0, 1, 1])
+    deleted = QueryRows(scores, query, is_specific=True, gaps=PositionGaps(*costs))
+    assert reference.align(deleted, PROTEIN.encode("WWWW"), SCORING) == (44, 0, 0, ((2, "M"), (1, "I"), (2, "M")))
+
+
+def test_bounds_cover_what_rows_and_costs_reach() -> None:
+    query = PROTEIN.encode("ACD")
+    plain = SCORING.rows(query)
+    assert SCORING.covering([plain]) is SCORING
+    scores = plain.scores.copy()
+    scores[1, 0], scores[2, 3] = 100, -90
+    wide = SCORING.covering([QueryRows(scores, query, is_specific=True, gaps=PositionGaps.uniform(3, 20, 2))])
+    assert (wide.lowest, wide.highest, wide.costliest) == (-90, 100, 22)
+    assert wide.most_gap_cost(3) == 26
+    assert (wide.matrix, wide.gap_first) == (SCORING.matrix, 12)
+    assert wide != SCORING
+    assert wide.score_range("local", 3, 5) == (-22, 300)
+
+
+def test_a_masked_position_scores_as_x() -> None:
+    query = Query.of_profile(as_profile(PROTEIN.encode("ACDEF")))
+    lower = Query(query.identifier, "", query.codes, lower=((1, 3),), profile=query.profile).masked("lower")
+    rows = lower.rows(SCORING)
+    x = PROTEIN.letters.index("X")
+    assert (rows.scores[1:3, :PROFILE_LETTERS] == SCORING.matrix.scores[x, :PROFILE_LETTERS]).all()
+    assert np.array_equal(rows.scores[3:], query.rows(SCORING).scores[3:])
+
+
+def test_shapes_and_values_are_checked() -> None:
+    codes = PROTEIN.encode("ACD")
+    with pytest.raises(InputError, match=r"shape \(3, 20\), expected \(3, 27\)"):
+        Profile("p", "", codes, np.zeros((3, 20), dtype=np.int8))
+    with pytest.raises(InputError, match="from -127 to 127"):
+        Profile("p", "", codes, np.full((3, PROFILE_LETTERS), 300))
+    with pytest.raises(InputError, match="2 gap costs, expected 3"):
+        Profile("p", "", codes, np.zeros((3, PROFILE_LETTERS)), gaps=PositionGaps.uniform(2, 11, 1))
+    with pytest.raises(ValueError, match="costs from 0"):
+        PositionGaps.uniform(2, -1, 1)
