@@ -48,6 +48,9 @@ class Profile:
         What it was made from, to which an iterated search adds.
     iteration : int
         Searches whose hits are in it; 0 where it was read.
+    lambda_ : float or None
+        Nats per unit of the scores, by which a search knows whether they are in the units of its matrix; None where
+        that is not known, and taken for granted.
 
     Raises
     ------
@@ -67,6 +70,7 @@ class Profile:
     source: str = ""
     alignment: QueryAlignment | None = field(default=None, repr=False)
     iteration: int = 0
+    lambda_: float | None = None
 
     def __post_init__(self) -> None:
         n, scores = len(self.codes), np.asarray(self.scores)
