@@ -62,7 +62,9 @@ def read_a3m(text: Text) -> list[QueryAlignment]:
             head = _COLABFOLD.fullmatch(line)
             if head and "," in head[1]:
                 n = head[1].count(",") + 1
-                text.fail(f"an alignment of {n} chains together, expected one chain; give each chain's own alignment", k)
+                text.fail(
+                    f"an alignment of {n} chains together, expected one chain; give each chain's own alignment", k
+                )
         elif line.startswith(">"):
             if begins:
                 found.append([])
@@ -117,7 +119,9 @@ def read_stockholm(text: Text) -> list[QueryAlignment]:
         elif line.startswith("#"):
             parts = line.split(None, 3)
             if parts[0] == "#=GS" and len(parts) == 4 and parts[2] == "DE":
-                described[parts[1]] = f"{described[parts[1]]} {parts[3]}" if parts[1] in described else parts[3].strip()
+                described[parts[1]] = (
+                    f"{described[parts[1]]} {parts[3]}" if parts[1] in described else parts[3].strip()
+                )
         else:
             if len(words) != 2:
                 text.fail("expected a name and a sequence, or '//' at the end of the alignment", k)
@@ -190,7 +194,7 @@ def _of_a3m(text: Text, rows: list[Row]) -> QueryAlignment:
         n_columns = n
         is_residue = data != ord("-")
         codes = PROTEIN.encode_table[data[is_residue]]
-        places = (before - ~inserted)[is_residue]
+        places: IntArray = (before - ~inserted)[is_residue]
         placed.append(_Placed(row, codes, places, ~inserted[is_residue]))
     if not placed:
         text.fail("no sequences beside annotation, expected a query first", rows[0].at, rows[0].identifier)
@@ -250,7 +254,9 @@ def _anchored(text: Text, placed: list[_Placed], n_columns: int) -> QueryAlignme
         before = column_of[one.places[~stays]] - np.where(one.in_columns, 0, inserted[one.places])[~stays]
         starts = np.flatnonzero(np.diff(before, prepend=-1))
         ends = np.append(starts[1:], len(before))
-        runs.append(np.column_stack([np.full(len(starts), k), before[starts], starts + n_inserted, ends + n_inserted]))
+        runs.append(
+            np.column_stack([np.full(len(starts), k), before[starts], starts + n_inserted, ends + n_inserted])
+        )
         kept.append(one.codes[~stays])
         n_inserted += len(before)
     names, starts_, ends_ = zip(*map(_part, placed), strict=True)

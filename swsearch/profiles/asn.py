@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Union
 
 from swsearch.profiles.texts import Text
 
-_TOKEN = re.compile(r"""\s+|--[^\n]*|"(?:[^"]|"")*"|'[^']*'[HB]|::=|[{},]|[A-Za-z][\w-]*|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?""")
+_TOKEN = re.compile(
+    r"""\s+|--[^\n]*|"(?:[^"]|"")*"|'[^']*'[HB]|::=|[{},]|[A-Za-z][\w-]*|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"""
+)
 
 MOST_NESTED = 40
 """Braces within each other; PSSMs have about ten."""
@@ -50,7 +51,7 @@ class Node:
         return found if isinstance(found, str) else ""
 
 
-Value = Union[Node, str]
+Value = Node | str
 """A node, or a word, number, string or run of hexadecimal digits, as it is written."""
 
 

@@ -126,4 +126,5 @@ def _probabilities(text: Text, at: int, words: list[str]) -> FloatArray:
     logs = [np.inf if word == "*" else text.whole(word, "thousandth of a logarithm", at) / _SCALE for word in words]
     if min(logs) < 0:
         text.fail("a negative number, expected negative logarithms of probabilities, which are none", at)
-    return np.exp2(-np.array(logs))[_ORDER]
+    probabilities: FloatArray = np.exp2(-np.array(logs))[_ORDER]
+    return probabilities

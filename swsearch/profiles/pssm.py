@@ -80,7 +80,9 @@ def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
     return found
 
 
-def _read_row(text: Text, at: int, line: str, columns: list[str], letters: list[str], scores: list[list[int]]) -> None:
+def _read_row(
+    text: Text, at: int, line: str, columns: list[str], letters: list[str], scores: list[list[int]]
+) -> None:
     """Read a position."""
     words = line.split()
     if text.whole(words[0], "position", at) != len(scores) + 1:
@@ -153,7 +155,6 @@ def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
     by_row = pssm.text("byRow") == "TRUE"
     matrix_name = joined(node.text("params", "rpsdbparams", "matrixName"))
     lambda_ = _lambda_of(matrix_name)
-    costs = tuple(_gap_cost(node, name) for name in ("gapOpen", "gapExtend"))
     source = f"PSI-BLAST's matrix in {text.source}"
     if (final := pssm.node("finalData", "scores")) is not None:
         factor = float(text.whole(pssm.text("finalData", "scalingFactor") or "1", "scalingFactor", final.at))
@@ -164,11 +165,11 @@ def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
         scores = scores * ratio
     else:
         scores, source = _made(text, pssm, n_rows, n, by_row, scoring), f"frequencies in {text.source}"
-        ratio = 1.0
-    known = costs if None not in costs and units.is_same_unit(lambda_ or 0.0, units.lambda_of(scoring.matrix)) else None
+    unit = units.lambda_of(scoring.matrix)
+    costs = _gap_costs(node) if units.is_same_unit(lambda_ or 0.0, unit) else None
     return Profile(
         identifier, description, codes, units.letter_scores(scores, codes, scoring.matrix),
-        *(known or (None, None)), source=source, lambda_=units.lambda_of(scoring.matrix),
+        gap_open=costs and costs[0], gap_extend=costs and costs[1], source=source, lambda_=unit,
     )  # fmt: skip
 
 
@@ -180,9 +181,12 @@ def _lambda_of(name: str) -> float | None:
         return None
 
 
-def _gap_cost(node: Node, name: str) -> int | None:
-    word = node.text("params", "rpsdbparams", name)
-    return int(word) if word.isdigit() and len(word) < 6 and int(word) <= MAX_GAP_COST else None
+def _gap_costs(node: Node) -> tuple[int, int] | None:
+    """Return the gap costs that a PSSM goes with; None where it does not say both."""
+    words = [node.text("params", "rpsdbparams", name) for name in ("gapOpen", "gapExtend")]
+    if not all(word.isdigit() and len(word) < 6 and int(word) <= MAX_GAP_COST for word in words):
+        return None
+    return int(words[0]), int(words[1])
 
 
 def _query(text: Text, pssm: Node, n: int) -> tuple[str, str, ByteArray]:
@@ -272,8 +276,10 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     column, the weight of observations against pseudo-counts, is 0: a profile does not keep it.
     """
     yield ""
-    yield f"{ASCII_HEAD}, weighted observed percentages rounded down, information per position, and relative weight " \
+    yield (
+        f"{ASCII_HEAD}, weighted observed percentages rounded down, information per position, and relative weight "
         "of gapless real matches to pseudocounts"
+    )
     heading = "".join(f"{letter:>4}" for letter in _NCBI_ORDER)
     yield f"           {heading}{heading}"
     order = [units.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
@@ -290,4 +296,3 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     yield ""
     yield "                      K         Lambda"
     yield f"PSI Ungapped         0.0000     {profile.lambda_ or 0.0:.4f}"
-

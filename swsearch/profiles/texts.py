@@ -1,4 +1,4 @@
-"""What readers of profiles and alignments share: the lines of a text, numbers in them, and errors that name the line."""
+"""What readers of profiles and alignments share: lines of a text, numbers in them, errors that name the line."""
 
 from __future__ import annotations
 

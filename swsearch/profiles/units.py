@@ -186,7 +186,8 @@ def with_pseudocounts(frequencies: FloatArray, diversity: FloatArray, matrix: Ma
     beside = BACKGROUND * np.exp(lambda_of(matrix) * scores)
     beside /= beside.sum(axis=1, keepdims=True)
     part = (1 / (1 + diversity / 1.5))[:, None]
-    return (1 - part) * frequencies + part * (frequencies @ beside)
+    mixed: FloatArray = (1 - part) * frequencies + part * (frequencies @ beside)
+    return mixed
 
 
 def information(frequencies: FloatArray, background: FloatArray | None) -> FloatArray:
