@@ -108,7 +108,10 @@ class SearchOptions:
         if self.makes_profiles and self.threshold is None:
             asked = f"--iterations {iterations}" if iterations > 1 else "a profile of the hits"
             raise OptionError(
-                "statistics", self.statistics_method, "fitted or published", f"{asked} takes E-values to choose hits by"
+                "statistics",
+                self.statistics_method,
+                "fitted or published",
+                f"{asked} takes E-values to choose hits by",
             )
 
     def _check_numbers(self) -> None:
@@ -136,7 +139,7 @@ class SearchOptions:
         return self.iterations > 1 or self.keep_next
 
     def of_inclusion(self) -> SearchOptions:
-        """Return what chooses the hits that make the next profile: one more than wanted, which tells of the others."""
+        """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
         return replace(
             self, max_hits=self.inclusion.most + 1, evalue=self.inclusion.evalue, filters=HitFilters(),
             max_alignments=1, sort="evalue", distribution=False, iterations=1, keep_next=False,

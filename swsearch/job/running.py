@@ -57,6 +57,15 @@ class _Search:
             self.close()
 
 
+def _kind_of(options: SearchOptions) -> type[SearchJob]:
+    """Return the kind of job that does what is asked for."""
+    if not options.makes_profiles:
+        return SearchJob
+    from swsearch.job.iterated import IteratedJob
+
+    return IteratedJob
+
+
 class SearchResults:
     """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
 
@@ -98,7 +107,8 @@ class SearchResults:
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                job = SearchJob(queries, database, engine, options, progress, threads, origin)
+                kind = _kind_of(options)
+                job = kind(queries, database, engine, options, progress, threads, origin)
                 if checkpoint is not None:
                     job.keep_in(checkpoint)
                 return job
@@ -136,6 +146,11 @@ class SearchResults:
         """Let results keep how the whole database scores, if the search has not begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
+
+    def keep_next(self) -> None:
+        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, keep_next=True)
 
     def keep_in(self, folder: Path) -> None:
         """Keep what is done in a folder, if the search has not begun; see `swsearch.job.checkpoint`."""
