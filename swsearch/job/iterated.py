@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swsearch.engines.base import ChunkPlan, Progress, Workload
+from swsearch.engines.base import ChunkPlan, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import InputError
 from swsearch.inputs import Query
@@ -107,14 +107,11 @@ class Ended:
 class IteratedJob(SearchJob):
     """Queries, a database and an engine, ready to search in iterations; parameters are those of `SearchJob`."""
 
-    forgone: Progress | None = None
-    """Called with the cells of iterations that queries do not need any more."""
-
     def keep_in(self, folder: Path) -> None:
         """Refuse to keep what is done: profiles of iterations are not kept."""
         raise InputError(
-            f"checkpoint: {folder} cannot keep a search with iterations; leave one of the two out, or search parts of "
-            "the queries one after the other"
+            f"checkpoint: {folder} cannot keep a search with iterations; leave one of the two out, or search some of "
+            "the queries after the others"
         )
 
     @property

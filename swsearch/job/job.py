@@ -115,6 +115,8 @@ class SearchJob:
         self.checkpoint: Checkpoint | None = None
         self.restored: Progress | None = None
         """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+        self.forgone: Progress | None = None
+        """Called with the cells of iterations that queries did not need."""
 
     def keep_in(self, folder: Path) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
