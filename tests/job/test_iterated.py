@@ -103,11 +103,11 @@ def test_a_family_is_found_from_the_end_to_the_end(database):
     assert [step.iteration for step in found.steps] == list(range(1, found.iteration + 1))
     assert found.steps[-1].included > found.steps[0].included or found.converged
     assert found.steps[0].included == found.steps[0].new
-    members = {hit.subject_id for hit in found.hits if hit.evalue <= 0.002 and hit.subject_id.startswith("f0")}
+    members = {hit.subject_id for hit in found.hits if hit.evalue <= 0.002}
     assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= 0.002}
     alignment = found.profile.alignment
     assert alignment.identifiers[0] == "f0-8"
-    assert set(alignment.identifiers[1:]) <= members | {"f0-8", "twice"}
+    assert set(alignment.identifiers[1:]) <= members
     assert np.array_equal(np.unique(alignment.subjects[1:]).size, found.steps[-2].included)
 
 
@@ -143,7 +143,7 @@ def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monke
     expected = facts_of(search(database, iterations=3))
     for module in (job, rounds):
         monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "ROWS_TOGETHER", rows)
-    monkeypatch.setattr(job, "FIRST_ROWS", ())
+    monkeypatch.setattr(job, "FIRST_ROWS", (rows, rows))
     monkeypatch.setattr(included, "HITS_TOGETHER", rows)
     monkeypatch.setattr(iterated, "HITS_TOGETHER", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
@@ -179,7 +179,6 @@ def test_queries_without_residues_and_no_database_to_speak_of():
     assert [len(result.hits) for result in results] == [0, 1]
     assert [result.converged for result in results] == [True, True]
     assert results[0].next_profile is None
-    assert len(only(search([("e", "")], [("q", "MKVLAAGIVGLWWKDE")], iterations=2)).hits) == 0
 
 
 def test_filters_and_limits_are_for_reports_alone(database):
