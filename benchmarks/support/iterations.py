@@ -1,8 +1,9 @@
 """Hits by iteration, as the programs that iterate print them, in one form.
 
-A table has a row for each hit: ``iteration`` from 1, ``query`` and ``subject`` (numbers: the names without their first
-letter) and ``evalue``; hits of a query in an iteration stand from the best to the worst, by the program's own E-values.
-A program that stops early, since nothing new was found, has found in further iterations what it found in its last.
+A table has a row for each hit: ``iteration`` from 1, ``query`` and ``subject`` (numbers: the names without their
+first letter) and ``evalue``; hits of a query in an iteration stand from the best to the worst, by the program's own
+E-values. A program that stops early, since nothing new was found, has found in further iterations what it found in
+its last.
 """
 
 from __future__ import annotations
@@ -52,9 +53,7 @@ def iterations_asked(run: Run) -> int:
 
 
 def psiblast_hits(path: Path) -> Iterator[Hit]:
-    """Read psiblast's ``-outfmt '7 qseqid sseqid evalue score'``; an alignment is a line, and a comment begins each
-    iteration.
-    """
+    """Read psiblast's ``-outfmt '7 qseqid sseqid evalue score'``, in which a comment begins each iteration."""
     iteration = 0
     with path.open() as stream:
         for line in stream:
@@ -65,9 +64,8 @@ def psiblast_hits(path: Path) -> Iterator[Hit]:
                 yield iteration, int(query[1:]), int(subject[1:]), float(evalue)
 
 
-_HMMER_ROW = re.compile(
-    r"[+-]?\s+([\d.e+-]+)\s+[\d.-]+\s+[\d.-]+\s+[\d.e+-]+\s+[\d.-]+\s+[\d.-]+\s+[\d.]+\s+\d+\s+s(\d+)"
-)
+_NUMBER = r"\s+([\d.e+-]+)"
+_HMMER_ROW = re.compile(rf"[+-]?{_NUMBER * 7}\s+\d+\s+s(\d+)")
 
 
 def jackhmmer_hits(path: Path) -> Iterator[Hit]:
@@ -83,7 +81,7 @@ def jackhmmer_hits(path: Path) -> Iterator[Hit]:
             elif line.startswith("@@ Round:"):
                 iteration = int(line.split()[2])
             elif found := _HMMER_ROW.match(line):
-                yield iteration, query, int(found.group(2)), float(found.group(1))
+                yield iteration, query, int(found.group(8)), float(found.group(1))
 
 
 def read_hits(path: Path) -> pd.DataFrame:
