@@ -3,7 +3,7 @@
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList
 from swsearch.results.query_alignment import alignment_of
-from swsearch.results.result import SearchResult
+from swsearch.results.result import SearchResult, Step
 from swsearch.results.table import Headers, HitTable, HspTable, Numbers, SubjectCodes
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "HspTable",
     "Numbers",
     "SearchResult",
+    "Step",
     "SubjectCodes",
     "alignment_of",
 ]
