@@ -221,7 +221,8 @@ OutputFormatsOption = Annotated[
     typer.Option(
         metavar="FMT",
         help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 or json BLAST's "
-        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses "
+        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow, a3m, "
+        "fasta-aligned, stockholm (the hits below the query); '6 qseqid sseqid score ...' chooses "
         "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,
