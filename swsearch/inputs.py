@@ -17,7 +17,7 @@ from swsearch.errors import DatabaseError, InputError, OptionError, SequenceErro
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryLike, QueryRows, Scoring
 
 if TYPE_CHECKING:
     from Bio.Seq import Seq
@@ -88,6 +88,10 @@ class Query:
         if self.letters is not None:
             masked |= (self.codes == MASKED) & (self.letters > ord("Z"))
         return self.profile.rows(scoring, masked)
+
+    def scored(self, scoring: Scoring) -> QueryLike:
+        """Return what is aligned with subjects: the codes, or the profile's scores by position."""
+        return self.codes if self.profile is None else self.rows(scoring)
 
     def masked(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
