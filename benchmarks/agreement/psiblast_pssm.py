@@ -206,7 +206,7 @@ def main() -> None:
     lines = [
         *heading(__file__, ["psiblast", "jackhmmer"]),
         f"{options.domains} domains of SCOPe (seed {SEED}) among all, {options.first} proteins of "
-        f"{options.queries.name} among those of {options.subjects.name}; alignments of at least {LEAST_ROWS} sequences",
+        f"{options.queries.name} among those of {options.subjects.name}; at least {LEAST_ROWS} sequences aligned",
         "", *table(HEADS, rows),
     ]  # fmt: skip
     finish(lines, options.out)

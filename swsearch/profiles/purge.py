@@ -2,8 +2,8 @@
 
 A family that was sequenced from a hundred strains is one observation of it, not a hundred. As PSI-BLAST does, copies
 of the query are left out, and of sequences that are alike in 94 % of their columns only one is kept (S. F. Altschul
-et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994, 2001). Here the longest of them is
-kept, and what lies within it goes, so that the order of the sequences does not matter.
+et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994, 2001). Here the longest of them
+is kept, and what lies within it goes, so that the order of the sequences does not matter.
 """
 
 from __future__ import annotations

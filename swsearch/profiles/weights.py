@@ -2,10 +2,10 @@
 
 Rows are weighted by position (S. Henikoff and J. G. Henikoff, J. Mol. Biol. 243:574, 1994): a column gives each kind
 of letter the same weight, which the rows that have it share, and a row has the mean of what its columns give it. As
-in PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column of the query has weights of its own,
-from the rows that cover it and the columns over which all of these extend, its block. Many rows make narrow blocks,
-where weights mean little; a block is therefore widened to a least width (K. Oda et al., BMC Bioinformatics 18:288,
-2017), and in the columns so won the rows that do not reach there are not counted.
+in PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column of the query has weights of its
+own, from the rows that cover it and the columns over which all of these extend, its block. Many rows make narrow
+blocks, where weights mean little; a block is therefore widened to a least width (K. Oda et al., BMC Bioinformatics
+18:288, 2017), and in the columns so won the rows that do not reach there are not counted.
 """
 
 from __future__ import annotations
