@@ -120,10 +120,10 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
       }
       diagonal = up[k];
       H = max(H, kCells == Cells::kLocal ? max(F[k], zero) : F[k]);
+      const V opened = sub(H, insertion_first);
       H = max(H, E);
       if (kCells == Cells::kLocal) best = max(best, H);
       if (kCells == Cells::kEnds) best = max(best, min(H, V::load(ends + k * kBlockLanes)));
-      const V opened = sub(H, insertion_first);
       E = max(sub(E, insertion_extend), opened);
       F[k] = max(sub(F[k], deletion_extend), kBy == By::kRowWithCosts ? sub(H, deletion_first) : opened);
       up[k] = H;
