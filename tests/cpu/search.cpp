@@ -546,12 +546,37 @@ bool rescore(const Aligned& found, const Codes& query, const Codes& subject, con
   return p.local || ((i == p.m || (j == p.n && p.query_end)) && (j == p.n || (i == p.m && p.subject_end)));
 }
 
+// How the scores reach a pair: by letters, or by the query's positions, then perhaps with gap costs by position.
+enum class Scores { kByLetter, kByPosition, kWithGaps };
+
 void check_pair(const Codes& query, const Codes& subject, const Scheme& scheme, bool local, const Ends& ends,
-                Settings settings) {
-  Problem problem{query.data(), subject.data(), static_cast<int64_t>(query.size()),
-                  static_cast<int64_t>(subject.size()), scheme.scores.data(), std::max(scheme.highest, 0), scheme.open,
-                  scheme.extend, local, local || ends.query_start, local || ends.query_end,
-                  local || ends.subject_start, local || ends.subject_end, {}, {}};
+                Settings settings, Scores given) {
+  const Problem asked{query.data(), subject.data(), static_cast<int64_t>(query.size()),
+                      static_cast<int64_t>(subject.size()), scheme.scores.data(), std::max(scheme.highest, 0),
+                      scheme.open, scheme.extend, local, local || ends.query_start, local || ends.query_end,
+                      local || ends.subject_start, local || ends.subject_end, {}, {}};
+  Problem problem = asked;
+  std::vector<int8_t> rows, by_letter(query.size() * kCodes);
+  std::vector<int16_t> gaps;
+  if (given != Scores::kByLetter) {
+    for (size_t k = 0; k < query.size(); ++k) {
+      for (int letter = 0; letter < kCodes; ++letter) {
+        rows.push_back(scheme.scores[static_cast<size_t>(query[k] * kCodes + letter)]);
+        by_letter[static_cast<size_t>(letter) * query.size() + k] = rows.back();
+      }
+      for (const int cost : {scheme.open, scheme.extend}) gaps.push_back(static_cast<int16_t>(cost));
+      for (const int cost : {scheme.open, scheme.extend}) gaps.push_back(static_cast<int16_t>(cost));
+    }
+    problem.rows = rows.data();
+    problem.by_letter = by_letter.data();
+    problem.stride = problem.m;
+    // costs that are everywhere those of the scheme need no rows of tables: the problem's own are others, which hold
+    // before the query only
+    if (given == Scores::kWithGaps && problem.subject_start) {
+      problem.gaps = gaps.data();
+      problem.open = scheme.open + 1;
+    }
+  }
   prepare(problem);
   const int64_t expected = plain_score(query, subject, scheme, local, ends);
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
@@ -564,11 +589,11 @@ void check_pair(const Codes& query, const Codes& subject, const Scheme& scheme, 
       found = align(problem, settings, true);
     }
     int64_t score;
-    const bool possible = rescore(found, query, subject, scheme, problem, score);
+    const bool possible = rescore(found, query, subject, scheme, asked, score);
     totals[set].alignments += 1;
     totals[set].operations += static_cast<int64_t>(found.cigar.size());
     if (possible && found.score == expected && score == expected) continue;
-    std::string what = "a pair, " + std::string(local ? "local" : "ends");
+    std::string what = "a pair, scores " + std::to_string(static_cast<int>(given)) + (local ? ", local" : ", ends");
     for (const bool end : {ends.query_start, ends.query_end, ends.subject_start, ends.subject_end}) {
       what += local ? "" : end ? " free" : " fixed";
     }
@@ -593,7 +618,8 @@ void check_pairs(int count) {
     if (settings.tile > 0 && settings.tile < 16 && longest > 100) continue;  // threads for 100,000 tiles of a cell
     const Ends ends{below(2) == 0, below(2) == 0, below(2) == 0, below(2) == 0};
     const Scheme scheme = random_scheme();
-    check_pair(query, subject, scheme, below(3) == 0, ends, settings);
+    const Scores given = one_of<Scores>({Scores::kByLetter, Scores::kByPosition, Scores::kWithGaps});
+    check_pair(query, subject, scheme, below(3) == 0, ends, settings, given);
   }
 }
 
