@@ -189,9 +189,7 @@ def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -
 
 
 def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
-    """Turn negative logarithms of transitions, shape (n + 1, 7), into costs;
-    what leaving a gap costs is paid when opening it.
-    """
+    """Turn negative logarithms of transitions, shape (n + 1, 7), into costs; who opens a gap pays for leaving it."""
     unit = units.lambda_of(scoring.matrix)
     to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[:, 1:].T / unit
 

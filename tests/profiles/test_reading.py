@@ -248,7 +248,7 @@ def test_garbage_is_refused_in_every_format(format_: str) -> None:
         b"(" * 9000,
         b"\n>" * 99,
     ):
-        with pytest.raises(SwsearchError, match="^f: "):
+        with pytest.raises(SwsearchError, match=r"^f: "):
             read(data, format_)
 
 
