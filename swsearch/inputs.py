@@ -133,7 +133,7 @@ def read_queries(
     scoring : Scoring, optional
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
-        What a file holds, one of `swsearch.profiles.reading.FORMATS`; by default what its content says.
+        What a file holds, one of `swsearch.profiles.reading.QUERY_FORMATS`; by default what its content says.
 
     Returns
     -------
