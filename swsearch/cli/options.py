@@ -89,10 +89,35 @@ class SortName(StrEnum):
     score = "score"
 
 
+class QueryFormatName(StrEnum):
+    """Values of --query-format."""
+
+    auto = "auto"
+    fasta = "fasta"
+    a3m = "a3m"
+    fasta_aligned = "fasta-aligned"
+    stockholm = "stockholm"
+    clustal = "clustal"
+    pssm = "pssm"
+    asn = "asn"
+    hmm = "hmm"
+    hhm = "hhm"
+    json = "json"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
 
+QueryFormatOption = Annotated[
+    QueryFormatName,
+    typer.Option(
+        help="What QUERIES holds: FASTA; an alignment, of which a profile is made (a3m, fasta-aligned, stockholm, "
+        "clustal); or profiles: PSI-BLAST's (pssm, asn), HMMER's (hmm), HH-suite's (hhm), saved ones (json). auto is "
+        "what the content says; FASTA with gaps must be named.",
+        rich_help_panel=SCORING,
+    ),
+]
 ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
@@ -262,6 +287,28 @@ MaxIncludedOption = Annotated[
         parser=whole(),
         metavar="N",
         help="Most subjects in a profile, the best ones. --max-hits and filters are for reports alone.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+
+
+SaveProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Save what the last iteration makes of each query, a line of JSON each, as queries of another search: "
+        "that goes on where this one stopped.",
+        show_default="none",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+SaveMsaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Save the alignments that these profiles are made of: a folder for a file of A3M per query, or a name "
+        "that ends in .sto for all as Stockholm.",
+        show_default="none",
         rich_help_panel=ITERATIONS,
     ),
 ]

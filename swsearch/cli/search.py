@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,11 @@ from swsearch.cli.options import (
     PresetOption,
     ProgressName,
     ProgressOption,
+    QueryFormatName,
+    QueryFormatOption,
     QuietOption,
+    SaveMsaOption,
+    SaveProfileOption,
     SortName,
     StatisticsName,
     SubjectMaskName,
@@ -63,10 +68,13 @@ if TYPE_CHECKING:
 
 @command
 def search_command(
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="FASTA file, plain or compressed; - is stdin.")],
+    queries: Annotated[
+        str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
+    ],
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
+    query_format: QueryFormatOption = QueryFormatName.auto,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
     mode: ModeOption = ModeName.local,
@@ -177,6 +185,8 @@ def search_command(
     inclusion_evalue: InclusionEvalueOption = 0.002,
     inclusion_coverage: InclusionCoverageOption = 0.0,
     max_included: MaxIncludedOption = 5000,
+    save_profile: SaveProfileOption = None,
+    save_msa: SaveMsaOption = None,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -198,6 +208,7 @@ def search_command(
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
+    from swsearch.report.saved import check_places, saved
     from swsearch.run_info import Origin
 
     begun = time.monotonic()
@@ -213,12 +224,15 @@ def search_command(
         scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
+        keep_next=save_profile is not None or save_msa is not None,
     )  # fmt: skip
+    check_places(save_profile, save_msa, [each.path for each in outputs])
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options)
+    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
+    found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
@@ -229,7 +243,8 @@ def search_command(
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
             job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
-            write_reports(results, outputs, done.written)
+            with saved(results, [query.identifier for query in found], save_profile, save_msa):
+                write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:
@@ -254,15 +269,26 @@ def _folder(checkpoint: str) -> Path:
     return checkpoint_folder(checkpoint)
 
 
-def _read(path: str, options: SearchOptions) -> list[Query]:
-    """Read the queries, and warn of empty ones."""
-    from swsearch.inputs import read_queries
+def _read(
+    path: str, options: SearchOptions, query_format: QueryFormatName, is_named: bool, quiet: bool
+) -> tuple[list[Query], SearchOptions]:
+    """Read the queries, warn of empty ones, and take the gap costs of profiles where none are named."""
+    from swsearch.inputs import read_queries, with_gap_costs_of
 
-    found = read_queries(Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna)
+    found = read_queries(
+        Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna, scoring=options.scoring,
+        query_format=query_format.value,
+    )  # fmt: skip
+    scoring = with_gap_costs_of(found, options.scoring, is_named)
+    if scoring is not options.scoring:
+        options = replace(options, scoring=scoring)
+    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
-    return found
+    return found, options
 
 
 def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:

@@ -19,7 +19,7 @@ from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.pseudocounts import replacements, with_pseudocounts
 from swsearch.profiles.purge import kept_rows
-from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, letter_scores, scores_of_ratios
+from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores, scores_of_ratios
 from swsearch.profiles.weights import ABSENT, UNKNOWN, Observed, cells_of, observe
 from swsearch.scoring import Scoring
 from swsearch.statistics import functions
@@ -104,19 +104,20 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
     is_aligned = (observed.n_rows > 1) & (observed.frequencies > 0).any(axis=1)
     frequencies = np.empty((len(codes), N_AMINO_ACIDS))
     opposite = replacements(matrix)
-    scores = matrix.scores[codes][:, :N_AMINO_ACIDS].astype(np.float64)
+    scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
     frequencies[~is_aligned] = _alone(opposite)[codes[~is_aligned]]
     mixed = with_pseudocounts(
         _shares(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
     )
     frequencies[is_aligned] = mixed
-    scores[is_aligned] = scores_of_ratios(functions.log(mixed / BACKGROUND), matrix)
+    ratios = functions.log(mixed / BACKGROUND)
+    scores[is_aligned] = letter_scores(scores_of_ratios(ratios, matrix), codes[is_aligned], matrix)
     n = len(cells) - 1
     return Profile(
         alignment.identifiers[0],
         alignment.descriptions[0],
         codes,
-        letter_scores(scores, codes, matrix),
+        scores,
         gap_open=scoring.gap_open,
         gap_extend=scoring.gap_extend,
         background=BACKGROUND,
@@ -124,6 +125,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         source=f"made of the query and {n} aligned sequence{'' if n == 1 else 's'}, {matrix.name}",
         alignment=alignment,
         iteration=int(alignment.iterations.max()),
+        lambda_=lambda_of(matrix),
     )
 
 

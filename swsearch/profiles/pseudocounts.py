@@ -16,14 +16,14 @@ from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, lambda_of
 from swsearch.scoring import Matrix
 from swsearch.statistics import functions
 
-_NUMERATOR, _EXPONENT = 0.0457, 0.8
-"""Of the share of pseudo-counts, 0.0457 divided by the column's entropy to the power of 0.8 (2009, equation 12)."""
+_SCALE, _NUMERATOR, _EXPONENT = 500.0, 0.0457, 0.8
+"""A column has 500 a / (1 - a) pseudo-counts, where a is 0.0457 divided by its entropy in nats to the power of 0.8."""
 
 _SMOOTHING = 5.5
 """Background counts that are added before the entropy is taken, so that few observations are no strong ones."""
 
 _ALL_PSEUDO = 30.0
-"""Pseudo-counts where the share would be 1 or more; observations do not count there."""
+"""Pseudo-counts of columns that look like the background (a is 1 or more); observations do not count there."""
 
 
 def replacements(matrix: Matrix) -> FloatArray:
@@ -88,6 +88,5 @@ def by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArr
     entropy = np.maximum(np.cumsum(terms, axis=1)[:, -1], 1e-10)
     share = _NUMERATOR * functions.exp(-_EXPONENT * functions.log(entropy))
     is_enough = share < 1.0 - 1e-4
-    pseudo = share * observations / (1.0 - np.where(is_enough, share, 0.0))
-    use = is_enough & (observations > 0)
-    return np.where(use, observations, 0.0), np.where(use, pseudo, _ALL_PSEUDO)
+    pseudo = _SCALE * share / (1.0 - np.where(is_enough, share, 0.0))
+    return np.where(is_enough, observations, 0.0), np.where(is_enough, pseudo, _ALL_PSEUDO)

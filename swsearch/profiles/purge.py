@@ -23,6 +23,9 @@ each difference spoils one."""
 MOST_PAIRS = 1 << 20
 """Pairs with a word in common that are counted at once; beyond that only the first of each word is compared first."""
 
+FEW_ROWS = 48
+"""So many rows are compared each with each."""
+
 _CHUNK = 1 << 22
 """Cells that are compared at once."""
 
@@ -65,6 +68,9 @@ def kept_rows(cells: ByteArray, absent: int, unknown: int, identity: float) -> I
 def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, identity: float) -> BoolArray:
     """Say which rows stay, of rows that are ordered by preference; shape (n,), bool."""
     stays = np.ones(len(rows), dtype=np.bool_)
+    if len(rows) <= FEW_ROWS:
+        pairs = np.stack(np.triu_indices(len(rows), 1), axis=1)
+        return ~_gone(rows, lengths, pairs, absent, unknown, identity)
     words = _words(rows, absent)
     n_pairs = _count_pairs(words)
     while n_pairs.sum() > MOST_PAIRS:

@@ -26,6 +26,10 @@ UNKNOWN, INNER_GAP, ABSENT = N_AMINO_ACIDS, N_AMINO_ACIDS + 1, N_AMINO_ACIDS + 2
 
 _KINDS = ABSENT + 1
 
+_ROWS_PER_CHANGE = 32
+"""Weights stay while fewer than one in so many rows begin or end: of 1,000 rows one begins in nearly every column, and
+weights of its own for each column would take five times as long to differ by nothing."""
+
 _MOST_OBSERVATIONS = 400
 """Beyond these, all amino acids are expected in a column."""
 
@@ -97,17 +101,19 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
     n_rows, n_columns = cells.shape
     begins, ends = extents(cells)
     by_column = np.ascontiguousarray(cells.T)
-    bounds = np.unique(np.concatenate([[0, n_columns], begins, ends]))
     weights = np.zeros((n_columns, _KINDS))
-    observations, counts = np.zeros(n_columns), np.ones(n_columns, dtype=np.int64)
-    for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        rows = np.flatnonzero((begins <= begin) & (ends >= end))
+    observations = np.zeros(n_columns)
+    covered = np.zeros(n_columns + 1, dtype=np.int64)
+    np.add.at(covered, begins, 1)
+    np.add.at(covered, ends, -1)
+    n_present = np.cumsum(covered)[:-1]
+    for begin, end in _stretches(begins, ends, n_present):
+        rows = np.flatnonzero((begins < end) & (ends > begin))
         here = slice(begin, end)
-        counts[here] = len(rows)
         if len(rows) == 1:
             weights[np.arange(begin, end), by_column[here, 0]] = 1.0
             continue
-        inner = int(begins[rows[1:]].max()), int(ends[rows[1:]].min())
+        inner = min(begin, int(begins[rows[1:]].max())), max(end, int(ends[rows[1:]].min()))
         block = by_column[slice(*_block(begin, end, inner, n_columns, least_block, most_block))]
         of_rows, observed = weights_of(block if len(rows) == n_rows else block[:, rows])
         observations[here] = max(0.0, min(observed, float(len(rows))) - 1.0)
@@ -116,9 +122,28 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
         weights[here] = np.bincount(
             places.ravel(), np.broadcast_to(of_rows, places.shape).ravel(), (end - begin) * _KINDS
         ).reshape(-1, _KINDS)
+    weights[:, ABSENT] = 0.0
+    weights /= np.cumsum(weights, axis=1)[:, -1:]
     return Observed(
-        weights[:, :N_AMINO_ACIDS], weights[:, UNKNOWN].copy(), weights[:, INNER_GAP].copy(), observations, counts
+        weights[:, :N_AMINO_ACIDS], weights[:, UNKNOWN].copy(), weights[:, INNER_GAP].copy(), observations, n_present
     )
+
+
+def _stretches(begins: IntArray, ends: IntArray, n_present: IntArray) -> list[tuple[int, int]]:
+    """Divide the columns into stretches that the same rows cover, but for one in `_ROWS_PER_CHANGE` of many."""
+    n_columns = len(n_present)
+    changes = np.bincount(begins, minlength=n_columns + 1) + np.bincount(ends, minlength=n_columns + 1)
+    bounds = np.flatnonzero(changes[:n_columns]).tolist()
+    found: list[tuple[int, int]] = []
+    begin, changed = 0, 0
+    for bound in bounds:
+        if bound == begin:
+            continue
+        changed += int(changes[bound])
+        if changed * _ROWS_PER_CHANGE > n_present[bound]:
+            found.append((begin, bound))
+            begin, changed = bound, 0
+    return [*found, (begin, n_columns)] if n_columns else []
 
 
 def _block(
