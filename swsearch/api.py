@@ -45,7 +45,7 @@ from swsearch.statistics.choice import StatisticsMethod
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
-    from swsearch.profiles.reading import QueryFormat
+    from swsearch.profiles.formats import QueryFormat
     from swsearch.results import SearchResult
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_flag
+from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database, Record
     from swsearch.db.fasta import ByteSource
     from swsearch.db.records import Named
-    from swsearch.profiles.reading import QueryFormat
+    from swsearch.profiles.formats import QueryFormat
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -133,7 +133,7 @@ def read_queries(
     scoring : Scoring, optional
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
-        What a file holds, one of `swsearch.profiles.reading.FORMATS`; by default what its content says.
+        What a file holds, one of `swsearch.profiles.formats.QUERY_FORMATS`; by default what its content says.
 
     Returns
     -------
@@ -187,7 +187,10 @@ def _items(
     elif is_handle(queries) or is_fasta_text(queries):
         yield from _read(opened(queries), alphabet, query_format, scoring)
     else:
-        if query_format not in ("auto", "fasta"):
+        if not isinstance(query_format, str) or query_format not in ("auto", "fasta"):
+            from swsearch.profiles.formats import QUERY_FORMATS
+
+            check_choice("query_format", query_format, QUERY_FORMATS)
             raise OptionError("query_format", query_format, "auto for queries that are not in a file")
         if isinstance(queries, str):
             _check_letters(queries, what)
@@ -203,11 +206,13 @@ def _read(
     if scoring is None:
         yield from records_of(FastaReader(source, alphabet))
         return
-    from swsearch.profiles.reading import Peeked, format_of, profiles_of
+    from swsearch.profiles.formats import Peeked, format_of
 
     peeked = Peeked(source)
     format_ = format_of(peeked, query_format)
     if format_ != "fasta":
+        from swsearch.profiles.reading import profiles_of
+
         yield from profiles_of(peeked, format_, scoring)
         return
     try:
