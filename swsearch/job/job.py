@@ -27,7 +27,7 @@ from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
 from swsearch.job.rated import Rater
-from swsearch.job.scored import Prepared, Scorer, prepare, score_all
+from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
@@ -252,22 +252,37 @@ class SearchJob:
 
     def _scored(self, prepared: Iterable[Prepared | Selected], loaded: LoadedDatabase) -> Generator[Collected]:
         """Score groups of queries; with a checkpoint keep what is found, which is kept again when it is rated."""
+        if self.checkpoint is None:
+            yield from self._scored_in_turn((group for group in prepared if isinstance(group, Prepared)), loaded)
+            return
         first = 0
         for group in prepared:
             if not isinstance(group, Prepared):
                 queries, selections = group
                 self._count_restored(queries)
-                yield queries, partial(list, selections)
-            elif self.checkpoint is None:
-                # what the last chunk holds is looked at while the next group is scored
-                queries = group.queries
-                found = self.scorer.found(group, loaded, self.plan.in_flight, self.progress)
-                yield queries, partial(self.scorer.collected, group, found)
             else:
                 queries, selections = group.queries, self._selected(group, loaded)
                 self._keep(first, selections)
-                yield queries, partial(list, selections)
+            yield queries, partial(list, selections)
             first += len(queries)
+
+    def _scored_in_turn(self, prepared: Iterable[Prepared], loaded: LoadedDatabase) -> Generator[Collected]:
+        """Score groups of queries, where the engine can the next one begun before one is waited for.
+
+        What the last chunk holds is looked at while the next group is scored.
+        """
+        scorer, in_flight = self.scorer, self.plan.in_flight
+        begun: tuple[Prepared, Callable[[], list[Found]]] | None = None
+        for group in prepared:
+            finish = scorer.begun(group, loaded, in_flight, self.progress)
+            if begun is not None:
+                yield begun[0].queries, partial(scorer.collected, begun[0], begun[1]())
+            begun = None if finish is None else (group, finish)
+            if finish is None:
+                found = scorer.found(group, loaded, in_flight, self.progress)
+                yield group.queries, partial(scorer.collected, group, found)
+        if begun is not None:
+            yield begun[0].queries, partial(scorer.collected, begun[0], begun[1]())
 
     def _held_against_nulls(self, scored: Iterable[Collected]) -> Generator[Selected]:
         """Choose hits among candidates."""

@@ -9,6 +9,7 @@ one's last jobs are running. What belongs here says when something begins and en
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -45,12 +46,17 @@ class Turn:
         The subjects.
     thresholds : Thresholds, optional
         With thresholds, hits are listed.
+
+    Attributes
+    ----------
+    uploaded : UploadedPart
+        The queries.
     """
 
     def __init__(
         self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None
     ) -> None:
-        self._memory = memory
+        self._memory, self.uploaded = memory, uploaded
         memory.take_all(len(uploaded.part.profiles), chunk.n_subjects)
         self._launch = Launch(memory, uploaded, chunk)
         self._needed: NeededScores | None = None
@@ -180,9 +186,15 @@ class Slot:
         """Whether a turn was begun that is not settled yet."""
         return self._turn is not None and not self._turn.is_settled
 
-    def settle(self) -> None:
-        """Wait for the turn that was started last, and let it keep its results if nobody took them yet."""
-        if self._turn is not None:
+    def settle(self, parts: Collection[UploadedPart] | None = None) -> None:
+        """Wait for the turn that was started last, and let it keep its results if nobody took them yet.
+
+        Parameters
+        ----------
+        parts : collection of UploadedPart, optional
+            Only where the turn uses one of these.
+        """
+        if self._turn is not None and (parts is None or self._turn.uploaded in parts):
             self._turn.settle()
 
     def close(self) -> None:
