@@ -34,6 +34,8 @@ from swsearch.job.resident import ResidentSearch
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Mode, Scoring
@@ -515,8 +517,28 @@ def score(
             made.close()
 
 
+def _read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
+    """Read what is to be aligned, and return the scoring with the gap costs that a profile goes with."""
+    alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
+    if isinstance(b, kinds):
+        raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
+    if isinstance(a, kinds) and alphabet is not PROTEIN:
+        raise InputError(
+            f"a: got a {type(a).__name__}, which scores proteins, but matrix {scoring.matrix.name} scores "
+            f"{alphabet.name}; leave out scoring, or give one for protein"
+        )
+    profiles = scoring if alphabet is PROTEIN else None
+    pair = []
+    for name, sequence, given in (("a", a, profiles), ("b", b, None)):
+        found = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=given)
+        if len(found) != 1:
+            raise InputError(f"{name}: got {len(found)} sequences, expected one")
+        pair.append(found[0])
+    return pair[0], pair[1], with_gap_costs_of(pair[:1], scoring, is_named)
+
+
 def align(
-    a: SequenceLike,
+    a: SequenceLike | Profile | QueryAlignment,
     b: SequenceLike,
     *,
     mode: Mode = "global",
@@ -530,17 +552,19 @@ def align(
     device: int | None = None,
     gpu_memory: int | None = None,
 ) -> Alignment:
-    """Align two sequences.
+    """Align two sequences, or a profile with a sequence.
 
     Parameters
     ----------
     a, b : path, open file, str, Bio.SeqRecord, (id, sequence) or mapping
         The query and the subject; a file must hold one record. See `swsearch.inputs.read_queries` for when a
-        string is a path.
+        string is a path. The query may also be a `swsearch.Profile`, or a file that holds one or an alignment to
+        make one of; the alignment then shows the profile's own sequence.
     mode : {"global", "local", "semiglobal"}
         Which ends are free: none, all and any part, all four ends.
     scoring, preset : optional
-        As for `search`. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are linear.
+        As for `search`. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are linear. A
+        profile's own gap costs hold where neither is given, and its gap costs by position always.
     ends : Ends or str, optional
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
@@ -561,31 +585,27 @@ def align(
     Raises
     ------
     InputError
-        If a sequence cannot be read, or an option cannot be used.
+        If a sequence or profile cannot be read, or an option cannot be used.
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
+    is_named = scoring is not None or preset is not None
     scoring = _checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
-    pair = []
-    for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name, allow_dna=allow_dna)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
-    query, subject = (one.codes for one in pair)
+    query, subject, scoring = _read_pair(a, b, scoring, is_named, allow_dna)
+    recurrence = replace(recurrence, scoring=scoring)
     made = create_pair_aligner(
         engine,
         threads=threads,
         memory=memory,
         device=device,
         gpu_memory=gpu_memory,
-        cells=len(query) * len(subject),
+        cells=len(query.codes) * len(subject.codes),
     )
     with made as aligner:
-        aligned = aligner.align(query, subject, recurrence)
-    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
+        aligned = aligner.align(query.scored(scoring), subject.codes, recurrence)
+    return aligned.to_biopython(query.identifier, subject.identifier)
 
 
 def write(

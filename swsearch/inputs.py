@@ -17,7 +17,7 @@ from swsearch.errors import DatabaseError, InputError, OptionError, SequenceErro
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryLike, QueryRows, Scoring
 
 if TYPE_CHECKING:
     from Bio.Seq import Seq
@@ -89,6 +89,10 @@ class Query:
             masked |= (self.codes == MASKED) & (self.letters > ord("Z"))
         return self.profile.rows(scoring, masked)
 
+    def scored(self, scoring: Scoring) -> QueryLike:
+        """Return what is aligned with subjects: the codes, or the profile's scores by position."""
+        return self.codes if self.profile is None else self.rows(scoring)
+
     def masked(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
         runs = tantan()(self.codes) if mask == "tantan" else list(self.lower) if mask == "lower" else []
@@ -129,7 +133,7 @@ def read_queries(
     scoring : Scoring, optional
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
-        What a file holds, one of `swsearch.profiles.reading.FORMATS`; by default what its content says.
+        What a file holds, one of `swsearch.profiles.reading.QUERY_FORMATS`; by default what its content says.
 
     Returns
     -------

@@ -17,19 +17,19 @@ from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import Scoring
 
-T = TypeVar("T")
+_Thing = TypeVar("_Thing")
 
 QueryFormat = Literal[
     "auto", "fasta", "a3m", "fasta-aligned", "stockholm", "clustal", "pssm", "asn", "hmm", "hhm", "json"
 ]
 """What a file of queries is; ``auto`` is what its content says."""
 
-FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
+QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
 
 HEAD_BYTES = 1 << 16
 """Bytes of a file that its format is recognized by."""
 
-MOST_BYTES = 1 << 32
+MOST_TEXT_BYTES = 1 << 32
 """Largest file that is no FASTA: its text is in memory whole."""
 
 _READ_BYTES = 1 << 20
@@ -100,7 +100,7 @@ class Peeked:
         Raises
         ------
         SequenceError
-            If they are more than `MOST_BYTES`, or are no text.
+            If they are more than `MOST_TEXT_BYTES`, or are no text.
         """
         found = bytearray()
         while True:
@@ -109,8 +109,8 @@ class Peeked:
             found += buffer[:n]
             if n < _READ_BYTES or b"\0" in buffer:  # Text says where
                 return bytes(found)
-            if len(found) > MOST_BYTES:
-                size = f"more than {MOST_BYTES >> 30} GiB"
+            if len(found) > MOST_TEXT_BYTES:
+                size = f"more than {MOST_TEXT_BYTES >> 30} GiB"
                 raise SequenceError(self.name, f"{size}, expected profiles or an alignment; give a part of it")
 
 
@@ -127,7 +127,7 @@ def format_of(source: Peeked, asked: QueryFormat = "auto") -> QueryFormat:
     SequenceError
         If it is a PSSM in a form that is not read.
     """
-    check_choice("query_format", asked, FORMATS)
+    check_choice("query_format", asked, QUERY_FORMATS)
     if asked != "auto":
         return asked
     head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
@@ -177,7 +177,7 @@ def read_profiles(
     path: str | os.PathLike[str], format: QueryFormat = "auto", scoring: Scoring | None = None
 ) -> list[Profile]:
     """Read all profiles of a file, which may be compressed; the parameters are those of `Profile.read`."""
-    check_choice("format", format, FORMATS)
+    check_choice("format", format, QUERY_FORMATS)
     used = _checked(scoring)
     with Input(_path(path)) as opened:
         source = Peeked(opened)
@@ -208,7 +208,7 @@ def profile_from(alignment: QueryAlignment | str | os.PathLike[str], scoring: Sc
     return build_profile(alignment, used)
 
 
-def single(found: list[T], path: str, what: str) -> T:
+def single(found: list[_Thing], path: str, what: str) -> _Thing:
     """Return what a file holds, if it is one."""
     if len(found) != 1:
         raise InputError(f"{path}: holds {len(found)} {what}, expected one; a search takes all of a file")

@@ -110,7 +110,7 @@ def test_hmms_give_gap_costs_by_position_where_they_are_asked_for() -> None:
     assert len(found.gaps) == len(found)
     assert 5 < np.median(found.gaps.deletion_open) < 25
     assert "gap costs by position" in found.source
-    assert hmm.BACKGROUND.sum() == pytest.approx(1, abs=1e-6)
+    assert hmm.HMMER_BACKGROUND.sum() == pytest.approx(1, abs=1e-6)
 
 
 def test_several_in_a_file_are_several_queries() -> None:
@@ -237,7 +237,7 @@ def test_every_beginning_of_a_file_is_refused_or_read(name: str, part: int) -> N
             assert str(error).startswith("f: "), at
 
 
-@pytest.mark.parametrize("format_", [one for one in reading.FORMATS if one not in ("auto", "fasta")])
+@pytest.mark.parametrize("format_", [one for one in reading.QUERY_FORMATS if one not in ("auto", "fasta")])
 def test_garbage_is_refused_in_every_format(format_: str) -> None:
     generator = np.random.default_rng(7)
     for data in (
@@ -286,3 +286,14 @@ def test_ncbis_ascii_is_written_as_it_is_read() -> None:
     again = read("\n".join(pssm.ascii_lines(profile)))[0]
     assert np.array_equal(again.scores[:, :20], profile.scores[:, :20])
     assert np.array_equal(again.codes, profile.codes)
+
+
+def test_stdin_and_compressed_files_are_read_like_fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (DATA / "sh3.asn.gz").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    (query,) = swsearch.inputs.read_queries("-", scoring=SCORING)
+    assert query.profile is not None
+    assert np.array_equal(query.profile.scores, Profile.read(DATA / "sh3.asn.gz").scores)
+    (tmp_path / "cut.gz").write_bytes(data[:5000])
+    with pytest.raises(InputError, match="truncated gzip data"):
+        swsearch.inputs.read_queries(tmp_path / "cut.gz", scoring=SCORING)
