@@ -6,6 +6,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -15,8 +16,18 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
-from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
+from swsearch.inputs import (
+    QueriesLike,
+    Query,
+    SequenceLike,
+    check_subjects,
+    open_subjects,
+    path_of,
+    read_queries,
+    with_gap_costs_of,
+)
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
+from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
 from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.resident import ResidentSearch
@@ -31,6 +42,7 @@ from swsearch.statistics.choice import StatisticsMethod
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
+    from swsearch.profiles.reading import QueryFormat
     from swsearch.results import SearchResult
 
 
@@ -107,6 +119,12 @@ class SearchKeywords(TypedDict, total=False):
     sort: SortKey
     distribution: bool
     allow_dna: bool
+    iterations: int
+    inclusion_evalue: float
+    inclusion_coverage: float
+    max_included: int
+    inclusion: Inclusion | None
+    keep_next: bool
 
 
 def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
@@ -120,11 +138,36 @@ def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     scoring = _protein_scoring(given.pop("scoring", None), given.pop("preset", None))
     method = given.pop("statistics", "auto")
     check_flag("distribution", given.get("distribution", False))
+    check_flag("keep_next", given.get("keep_next", False))
+    given["inclusion"] = _inclusion(given)
     return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
 
 
+def _inclusion(given: dict[str, Any]) -> Inclusion:
+    """Take from what is asked for the rules of what makes profiles."""
+    names = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+    asked = {names[name]: given.pop(name) for name in names if name in given}
+    rules = given.pop("inclusion", None)
+    if rules is not None and not isinstance(rules, Inclusion):
+        raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
+    usual = Inclusion()
+    changed = {name: value for name, value in asked.items() if value != getattr(usual, name)}
+    return replace(rules or usual, **changed)
+
+
+def _read_queries(
+    queries: QueriesLike, scoring: Scoring, is_named: bool, allow_dna: bool, query_format: QueryFormat
+) -> tuple[list[Query], Scoring]:
+    """Read queries, and return the scoring with the gap costs that profiles among them go with."""
+    read = read_queries(
+        queries, scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=scoring,
+        query_format=query_format,
+    )  # fmt: skip
+    return read, with_gap_costs_of(read, scoring, is_named)
+
+
 def search(
-    queries: Sequences,
+    queries: QueriesLike,
     subjects: Any,
     *,
     scoring: Scoring | None = None,
@@ -146,24 +189,31 @@ def search(
     sort: SortKey = "evalue",
     distribution: bool = False,
     allow_dna: bool = False,
+    iterations: int = 1,
+    inclusion_evalue: float = DEFAULT_INCLUSION_EVALUE,
+    inclusion_coverage: float = 0.0,
+    max_included: int = DEFAULT_MAX_INCLUDED,
+    inclusion: Inclusion | None = None,
+    keep_next: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    query_format: QueryFormat = "auto",
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
     Parameters
     ----------
-    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
-        A FASTA path (``-`` is stdin), an open FASTA file, sequences, or a mapping of names to sequences; see
-        `swsearch.inputs.read_queries`.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping, Profile, or an iterable of these
+        A path (``-`` is stdin) or an open file that holds FASTA, profiles or alignments; sequences, a mapping of
+        names to sequences; profiles, alone or among sequences. See `swsearch.inputs.read_queries`.
     subjects : Database, or as for ``queries``
         A database, its path, or whatever stands for sequences.
     scoring : Scoring, optional
-        Matrix and gap costs; by default those of ``preset``.
+        Matrix and gap costs; by default those of ``preset``, or the gap costs that profiles go with.
     preset : {"default", "sensitive", "short"}, optional
         Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 15, 1, which finds more distant relatives; or
         PAM30, 9, 1, for peptides.
@@ -203,6 +253,20 @@ def search(
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
     allow_dna : bool, optional
         Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
+    iterations : int, optional
+        Searches of each query at most. What one finds makes the profile that the next one searches with, until the
+        subjects that make it stay the same. Results are those of the last one. A profile that is a query goes on
+        with the iteration after its own.
+    inclusion_evalue : float, optional
+        Largest E-value of what makes the next profile.
+    inclusion_coverage : float, optional
+        Least percentage of the query's positions that an alignment must pair to be in it.
+    max_included : int, optional
+        Most subjects in it, the best ones. Filters and ``max_hits`` are for what is reported, not for profiles.
+    inclusion : Inclusion, optional
+        All rules of what makes profiles, to measure what each does; see `swsearch.job.inclusion`.
+    keep_next : bool, optional
+        Whether results have a ``next_profile``, with which another search goes on where this one stopped.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -216,7 +280,11 @@ def search(
     checkpoint : path, optional
         A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
         from there after it was ended or killed, with the same results. One of other queries, subjects, options or
-        version is refused.
+        version is refused, and so are iterations.
+    query_format : str, optional
+        What a file of queries holds: ``fasta``; an alignment, of which a profile is made (``a3m``, ``fasta-aligned``,
+        ``stockholm``, ``clustal``); or profiles (``pssm``, ``asn``, ``hmm``, ``hhm``, ``json``). By default what its
+        content says.
 
     Returns
     -------
@@ -257,12 +325,20 @@ def search(
         sort=sort,
         distribution=distribution,
         allow_dna=allow_dna,
+        iterations=iterations,
+        inclusion_evalue=inclusion_evalue,
+        inclusion_coverage=inclusion_coverage,
+        max_included=max_included,
+        inclusion=inclusion,
+        keep_next=keep_next,
     )
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
-    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
+    is_named = scoring is not None or preset is not None
+    read, used = _read_queries(queries, options.scoring, is_named, allow_dna, query_format)
+    options = options if used is options.scoring else replace(options, scoring=used)
     made = _make_engine(engine, threads, device, gpu_memory)
     results = SearchResults(
         read,
@@ -294,7 +370,7 @@ class Searcher:
     threads, device, gpu_memory : int, optional
         As for `search`.
     **options
-        As for `search`, from ``scoring`` to ``allow_dna``; they hold for all calls.
+        As for `search`, from ``scoring`` to ``keep_next``; they hold for all calls.
 
     Raises
     ------
@@ -322,6 +398,7 @@ class Searcher:
         if unknown:
             raise TypeError(f"Searcher() got an unexpected keyword argument {unknown[0]!r}")
         self._options = _options_of(**options)
+        self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
         check_subjects(subjects)
         threads = checked("threads", threads)
         made = _make_engine(engine, threads, device, gpu_memory)
@@ -342,16 +419,21 @@ class Searcher:
         self.database, self.engine = database, used
         self._close = weakref.finalize(self, closing.close)  # also where nobody closes it
 
-    def search(self, queries: Sequences, *, aligned: bool = True) -> list[SearchResult]:
+    def search(
+        self, queries: QueriesLike, *, aligned: bool = True, query_format: QueryFormat = "auto"
+    ) -> list[SearchResult]:
         """Search with every query.
 
         Parameters
         ----------
-        queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
-            As for `swsearch.search`.
+        queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping, Profile, or an iterable of these
+            As for `swsearch.search`. Profiles that go with other gap costs than those of ``scoring`` are refused,
+            unless it was given.
         aligned : bool, optional
             Whether to align all hits now, together, so that their alignments cost nothing when they are asked for;
             otherwise each is found when it is asked for.
+        query_format : str, optional
+            As for `swsearch.search`.
 
         Returns
         -------
@@ -367,7 +449,13 @@ class Searcher:
         """
         check_flag("aligned", aligned)
         options = self._options
-        read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=options.allow_dna)
+        own = options.scoring
+        read, used = _read_queries(queries, own, self._is_named, options.allow_dna, query_format)
+        if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
+            raise InputError(
+                f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
+                f"Searcher, {own.gap_open}/{own.gap_extend}; give it scoring="
+            )
         return [result for batch in self._resident.search(read, aligned) for result in batch]
 
     def close(self) -> None:
@@ -384,7 +472,7 @@ class Searcher:
 
 
 def score(
-    queries: Sequences,
+    queries: QueriesLike,
     subjects: Any,
     *,
     scoring: Scoring | None = None,
@@ -396,6 +484,7 @@ def score(
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
+    query_format: QueryFormat = "auto",
 ) -> ScoreArray:
     """Score every query against every subject, masked as the database says.
 
@@ -409,7 +498,10 @@ def score(
     recurrence = Recurrence(_protein_scoring(scoring, preset), mode)
     _check_callable(progress)
     check_subjects(subjects)
-    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
+    is_named = scoring is not None or preset is not None
+    read, used_scoring = _read_queries(queries, recurrence.scoring, is_named, allow_dna, query_format)
+    if used_scoring is not recurrence.scoring:
+        recurrence = Recurrence(used_scoring, mode)
     made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)

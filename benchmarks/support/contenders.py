@@ -86,6 +86,17 @@ PROGRAMS = {
         "mmseqs easy-search {queries} {database} {out} {temporary} --threads {threads} -e {evalue} -v 1 "
         f"--max-seqs {LEAST} --format-output query,target,evalue,raw",
     ),
+    "psiblast": Program(
+        "psiblast", HEURISTIC,
+        "makeblastdb -in {subjects} -dbtype prot -out {database}",
+        # adjustment by composition as psiblast does it for a profile; another is said on stderr for each query
+        "psiblast -query {queries} -db {database} -num_threads {threads} -evalue {evalue} -comp_based_stats 1 "
+        f"-max_target_seqs {LEAST} -outfmt '7 qseqid sseqid evalue score'",
+    ),
+    "jackhmmer": Program(
+        "jackhmmer", HEURISTIC, "",
+        "jackhmmer --cpu {threads} -E {evalue} --noali -o {out} {options} {queries} {subjects}",
+    ),
 }  # fmt: skip
 
 

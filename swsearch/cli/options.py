@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.numbers import percentage, whole
+from swsearch.cli.numbers import percentage, real, whole
 
 RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
 """Parser of --runs of what measures: more would run for days."""
@@ -89,9 +89,35 @@ class SortName(StrEnum):
     score = "score"
 
 
+class QueryFormatName(StrEnum):
+    """Values of --query-format."""
+
+    auto = "auto"
+    fasta = "fasta"
+    a3m = "a3m"
+    fasta_aligned = "fasta-aligned"
+    stockholm = "stockholm"
+    clustal = "clustal"
+    pssm = "pssm"
+    asn = "asn"
+    hmm = "hmm"
+    hhm = "hhm"
+    json = "json"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
+ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
 
+QueryFormatOption = Annotated[
+    QueryFormatName,
+    typer.Option(
+        help="What QUERIES holds: FASTA; an alignment, of which a profile is made (a3m, fasta-aligned, stockholm, "
+        "clustal); or profiles: PSI-BLAST's (pssm, asn), HMMER's (hmm), HH-suite's (hhm), saved ones (json). auto is "
+        "what the content says; FASTA with gaps must be named.",
+        rich_help_panel=SCORING,
+    ),
+]
 ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
@@ -195,7 +221,8 @@ OutputFormatsOption = Annotated[
     typer.Option(
         metavar="FMT",
         help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 or json BLAST's "
-        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses "
+        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow, a3m, "
+        "fasta-aligned, stockholm (the hits below the query); '6 qseqid sseqid score ...' chooses "
         "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,
@@ -224,6 +251,45 @@ VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)
 ]
 MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
+
+
+IterationsOption = Annotated[
+    int,
+    typer.Option(
+        parser=whole("a whole number from 1 to 1,000", 1, 1000),
+        metavar="N",
+        help="Searches of each query at most; it stops when the subjects that make its profile stay the same. "
+        "Results are those of the last. A profile that was saved goes on with the iteration after its own.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+InclusionEvalueOption = Annotated[
+    float,
+    typer.Option(
+        parser=real(),
+        metavar="NUMBER",
+        help="Largest E-value of what makes the next profile.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+InclusionCoverageOption = Annotated[
+    float,
+    typer.Option(
+        parser=percentage,
+        metavar="PERCENT",
+        help="Least part of the query's positions that an alignment pairs, to be in a profile.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+MaxIncludedOption = Annotated[
+    int,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="Most subjects in a profile, the best ones. --max-hits and filters are for reports alone.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
 
 
 def _percentage(text: str, *names: str) -> Any:

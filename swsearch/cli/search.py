@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,8 +26,12 @@ from swsearch.cli.options import (
     GapExtendOption,
     GapOpenOption,
     GpuMemoryOption,
+    InclusionCoverageOption,
+    InclusionEvalueOption,
+    IterationsOption,
     MaskName,
     MatrixOption,
+    MaxIncludedOption,
     MinIdentityOption,
     MinQueryCoverageOption,
     MinSubjectCoverageOption,
@@ -38,6 +43,8 @@ from swsearch.cli.options import (
     PresetOption,
     ProgressName,
     ProgressOption,
+    QueryFormatName,
+    QueryFormatOption,
     QuietOption,
     SortName,
     StatisticsName,
@@ -59,10 +66,13 @@ if TYPE_CHECKING:
 
 @command
 def search_command(
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="FASTA file, plain or compressed; - is stdin.")],
+    queries: Annotated[
+        str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
+    ],
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
+    query_format: QueryFormatOption = QueryFormatName.auto,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
     mode: ModeOption = ModeName.local,
@@ -169,6 +179,10 @@ def search_command(
         ),
     ] = SubjectMaskName.database,
     allow_dna: AllowDnaOption = False,
+    iterations: IterationsOption = 1,
+    inclusion_evalue: InclusionEvalueOption = 0.002,
+    inclusion_coverage: InclusionCoverageOption = 0.0,
+    max_included: MaxIncludedOption = 5000,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -186,6 +200,7 @@ def search_command(
     from swsearch.engines import create_engine
     from swsearch.inputs import check_two_inputs
     from swsearch.job.filters import HitFilters, named_ids
+    from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
@@ -202,13 +217,15 @@ def search_command(
     scoring = _scoring(preset, matrix, gap_open, gap_extend)
     options = SearchOptions(
         scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
-        query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
+        query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
+        inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options)
+    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
+    found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
@@ -218,12 +235,14 @@ def search_command(
         job = results.job
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
-            job.progress, job.restored = done.advance, done.restored
+            job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
             write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:
-            say(_summary(job, time.monotonic() - begun, done.restored_cells))
+            if options.iterations > 1:
+                say(f"swsearch: {results.iterated.describe()}")
+            say(_summary(job, time.monotonic() - begun, done.spared_cells))
 
 
 def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:
@@ -242,15 +261,26 @@ def _folder(checkpoint: str) -> Path:
     return checkpoint_folder(checkpoint)
 
 
-def _read(path: str, options: SearchOptions) -> list[Query]:
-    """Read the queries, and warn of empty ones."""
-    from swsearch.inputs import read_queries
+def _read(
+    path: str, options: SearchOptions, query_format: QueryFormatName, is_named: bool, quiet: bool
+) -> tuple[list[Query], SearchOptions]:
+    """Read the queries, warn of empty ones, and take the gap costs of profiles where none are named."""
+    from swsearch.inputs import read_queries, with_gap_costs_of
 
-    found = read_queries(Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna)
+    found = read_queries(
+        Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna, scoring=options.scoring,
+        query_format=query_format.value,
+    )  # fmt: skip
+    scoring = with_gap_costs_of(found, options.scoring, is_named)
+    if scoring is not options.scoring:
+        options = replace(options, scoring=scoring)
+    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
-    return found
+    return found, options
 
 
 def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:
@@ -288,8 +318,8 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     yield from results.doubts
 
 
-def _summary(job: SearchJob, seconds: float, restored: int) -> str:
-    rate = (job.cells - restored) / max(seconds, 1e-9) / 1e9
+def _summary(job: SearchJob, seconds: float, spared: int) -> str:
+    rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
     plural = "query" if len(job.queries) == 1 else "queries"
     return (
         f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
