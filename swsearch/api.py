@@ -6,6 +6,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -17,6 +18,7 @@ from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
 from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
+from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
 from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.resident import ResidentSearch
@@ -107,6 +109,12 @@ class SearchKeywords(TypedDict, total=False):
     sort: SortKey
     distribution: bool
     allow_dna: bool
+    iterations: int
+    inclusion_evalue: float
+    inclusion_coverage: float
+    max_included: int
+    inclusion: Inclusion | None
+    keep_next: bool
 
 
 def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
@@ -120,7 +128,21 @@ def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     scoring = _protein_scoring(given.pop("scoring", None), given.pop("preset", None))
     method = given.pop("statistics", "auto")
     check_flag("distribution", given.get("distribution", False))
+    check_flag("keep_next", given.get("keep_next", False))
+    given["inclusion"] = _inclusion(given)
     return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
+
+
+def _inclusion(given: dict[str, Any]) -> Inclusion:
+    """Take from what is asked for the rules of what makes profiles."""
+    names = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+    asked = {names[name]: given.pop(name) for name in names if name in given}
+    rules = given.pop("inclusion", None)
+    if rules is not None and not isinstance(rules, Inclusion):
+        raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
+    usual = Inclusion()
+    changed = {name: value for name, value in asked.items() if value != getattr(usual, name)}
+    return replace(rules or usual, **changed)
 
 
 def search(
@@ -146,6 +168,12 @@ def search(
     sort: SortKey = "evalue",
     distribution: bool = False,
     allow_dna: bool = False,
+    iterations: int = 1,
+    inclusion_evalue: float = DEFAULT_INCLUSION_EVALUE,
+    inclusion_coverage: float = 0.0,
+    max_included: int = DEFAULT_MAX_INCLUDED,
+    inclusion: Inclusion | None = None,
+    keep_next: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: int | None = None,
@@ -203,6 +231,20 @@ def search(
         Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
     allow_dna : bool, optional
         Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
+    iterations : int, optional
+        Searches of each query at most. What one finds makes the profile that the next one searches with, until the
+        subjects that make it stay the same. Results are those of the last one. A profile that is a query goes on
+        with the iteration after its own.
+    inclusion_evalue : float, optional
+        Largest E-value of what makes the next profile.
+    inclusion_coverage : float, optional
+        Least percentage of the query's positions that an alignment must pair to be in it.
+    max_included : int, optional
+        Most subjects in it, the best ones. Filters and ``max_hits`` are for what is reported, not for profiles.
+    inclusion : Inclusion, optional
+        All rules of what makes profiles, to measure what each does; see `swsearch.job.inclusion`.
+    keep_next : bool, optional
+        Whether results have a ``next_profile``, with which another search goes on where this one stopped.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -216,7 +258,7 @@ def search(
     checkpoint : path, optional
         A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
         from there after it was ended or killed, with the same results. One of other queries, subjects, options or
-        version is refused.
+        version is refused, and so are iterations.
 
     Returns
     -------
@@ -257,6 +299,12 @@ def search(
         sort=sort,
         distribution=distribution,
         allow_dna=allow_dna,
+        iterations=iterations,
+        inclusion_evalue=inclusion_evalue,
+        inclusion_coverage=inclusion_coverage,
+        max_included=max_included,
+        inclusion=inclusion,
+        keep_next=keep_next,
     )
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
@@ -294,7 +342,7 @@ class Searcher:
     threads, device, gpu_memory : int, optional
         As for `search`.
     **options
-        As for `search`, from ``scoring`` to ``allow_dna``; they hold for all calls.
+        As for `search`, from ``scoring`` to ``keep_next``; they hold for all calls.
 
     Raises
     ------

@@ -13,6 +13,7 @@
 namespace swsearch {
 namespace avx2 {
 #include "isa/vector.hpp"
+#include "isa/vector_x86.hpp"
 #include "isa/vector_avx2.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"

@@ -16,6 +16,7 @@ namespace swsearch {
 namespace avx512vbmi {
 #define SWSEARCH_VBMI
 #include "isa/vector.hpp"
+#include "isa/vector_x86.hpp"
 #include "isa/vector_avx512.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"

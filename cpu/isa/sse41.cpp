@@ -13,6 +13,7 @@
 namespace swsearch {
 namespace sse41 {
 #include "isa/vector.hpp"
+#include "isa/vector_x86.hpp"
 #include "isa/vector_sse41.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"

@@ -5,7 +5,9 @@
 //   kVectorBytes   bytes of a vector;
 //   kColumns       columns that are computed at a time: as many as the registers hold, F and H of each;
 //   saturated_sum  of two vectors of 8-bit lanes, and of 16-bit lanes;
-//   Column         64 codes (below 32) of a block's column; look_up writes a row's score of each code.
+//   Column         64 codes (below 32) of a block's column; look_up writes a row's score of each code;
+//   ShortLetters   16 codes, and ShortRow a row whose scores it returns of them, as a vector; where a vector is longer,
+//                  Letters and RowScores for lanes of 8 bits likewise (scan_kernel.hpp has them for other lanes).
 //
 // No include here: read inside a namespace and under a target.
 
@@ -39,3 +41,9 @@ template <int kBytes>
 inline Vector<int32_t, kBytes> saturated_sum(Vector<int32_t, kBytes> a, Vector<int32_t, kBytes> b) {
   return {a.v + b.v};  // 32-bit lanes are only used where no sum leaves their range
 }
+
+// Codes of a vector's lanes, and a row's scores of them.
+template <class T>
+class Letters;
+template <class T>
+class RowScores;

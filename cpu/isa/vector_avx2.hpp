@@ -32,3 +32,34 @@ class Column {
  private:
   __m256i codes_[2], upper_[2];
 };
+
+template <>
+class Letters<int8_t> {
+ public:
+  void load(const uint8_t* codes) {
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    low_ = _mm256_add_epi8(all, _mm256_set1_epi8(0x70));  // as in vector_x86.hpp
+    high_ = _mm256_sub_epi8(all, _mm256_set1_epi8(16));
+  }
+
+ private:
+  friend class RowScores<int8_t>;
+  __m256i low_, high_;
+};
+
+template <>
+class RowScores<int8_t> {
+ public:
+  void load(const int8_t* row) {
+    const __m128i* const halves = reinterpret_cast<const __m128i*>(row);
+    low_ = _mm256_broadcastsi128_si256(_mm_loadu_si128(halves));
+    high_ = _mm256_broadcastsi128_si256(_mm_loadu_si128(halves + 1));
+  }
+  Vector<int8_t, 32> of(const Letters<int8_t>& letters) const {
+    const __m256i a = _mm256_shuffle_epi8(low_, letters.low_), b = _mm256_shuffle_epi8(high_, letters.high_);
+    return {reinterpret_cast<Vector<int8_t, 32>::Native>(_mm256_or_si256(a, b))};
+  }
+
+ private:
+  __m256i low_, high_;
+};

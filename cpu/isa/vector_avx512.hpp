@@ -33,3 +33,79 @@ class Column {
  private:
   __m512i codes_;
 };
+
+template <>
+class Letters<int8_t> {
+ public:
+  void load(const uint8_t* codes) {
+    codes_ = _mm512_loadu_si512(codes);
+#ifndef SWSEARCH_VBMI
+    upper_ = _mm512_test_epi8_mask(codes_, _mm512_set1_epi8(16));
+#endif
+  }
+
+ private:
+  friend class RowScores<int8_t>;
+  __m512i codes_;
+#ifndef SWSEARCH_VBMI
+  __mmask64 upper_;
+#endif
+};
+
+template <>
+class RowScores<int8_t> {
+ public:
+  void load(const int8_t* row) {
+    const __m256i table = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row));
+#ifdef SWSEARCH_VBMI
+    row_ = _mm512_castsi256_si512(table);
+#else
+    low_ = _mm512_maskz_broadcast_i32x4(0xFFFF, _mm256_castsi256_si128(table));
+    high_ = _mm512_maskz_broadcast_i32x4(0xFFFF, _mm256_extracti128_si256(table, 1));
+#endif
+  }
+  Vector<int8_t, 64> of(const Letters<int8_t>& letters) const {
+#ifdef SWSEARCH_VBMI
+    const __m512i found = _mm512_maskz_permutexvar_epi8(kAll, letters.codes_, row_);
+#else
+    const __m512i low = _mm512_shuffle_epi8(low_, letters.codes_);
+    const __m512i found = _mm512_mask_shuffle_epi8(low, letters.upper_, high_, letters.codes_);
+#endif
+    return {reinterpret_cast<Vector<int8_t, 64>::Native>(found)};
+  }
+
+ private:
+#ifdef SWSEARCH_VBMI
+  __m512i row_;
+#else
+  __m512i low_, high_;
+#endif
+};
+
+// A row of 16-bit scores fills a vector, and one permute looks it up.
+template <>
+class Letters<int16_t> {
+ public:
+  void load(const uint8_t* codes) {
+    codes_ = _mm512_maskz_cvtepu8_epi16(~__mmask32{0}, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+  }
+
+ private:
+  friend class RowScores<int16_t>;
+  __m512i codes_;
+};
+
+template <>
+class RowScores<int16_t> {
+ public:
+  void load(const int8_t* row) {
+    row_ = _mm512_maskz_cvtepi8_epi16(~__mmask32{0}, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row)));
+  }
+  Vector<int16_t, 64> of(const Letters<int16_t>& letters) const {
+    const __m512i found = _mm512_maskz_permutexvar_epi16(~__mmask32{0}, letters.codes_, row_);
+    return {reinterpret_cast<Vector<int16_t, 64>::Native>(found)};
+  }
+
+ private:
+  __m512i row_;
+};

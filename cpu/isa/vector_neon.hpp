@@ -24,3 +24,25 @@ class Column {
  private:
   uint8x16_t codes_[4];
 };
+
+class ShortLetters {
+ public:
+  ShortLetters() = default;
+  explicit ShortLetters(const uint8_t* codes) : codes_(vld1q_u8(codes)) {}
+
+ private:
+  friend class ShortRow;
+  uint8x16_t codes_;
+};
+
+class ShortRow {
+ public:
+  ShortRow() = default;
+  explicit ShortRow(const int8_t* row) : row_{{vld1q_s8(row), vld1q_s8(row + 16)}} {}
+  Vector<int8_t, 16> of(const ShortLetters& letters) const {
+    return {reinterpret_cast<Vector<int8_t, 16>::Native>(vqtbl2q_s8(row_, letters.codes_))};
+  }
+
+ private:
+  int8x16x2_t row_;
+};

@@ -25,3 +25,29 @@ class Column {
  private:
   const uint8_t* codes_;
 };
+
+class ShortLetters {
+ public:
+  ShortLetters() = default;
+  explicit ShortLetters(const uint8_t* codes) {
+    for (int k = 0; k < 16; ++k) codes_[k] = codes[k] & 31;
+  }
+
+ private:
+  friend class ShortRow;
+  uint8_t codes_[16];
+};
+
+class ShortRow {
+ public:
+  ShortRow() = default;
+  explicit ShortRow(const int8_t* row) : row_(row) {}
+  Vector<int8_t, 16> of(const ShortLetters& letters) const {
+    int8_t found[16];
+    for (int k = 0; k < 16; ++k) found[k] = row_[letters.codes_[k]];
+    return Vector<int8_t, 16>::load(found);
+  }
+
+ private:
+  const int8_t* row_;
+};

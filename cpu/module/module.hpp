@@ -56,6 +56,10 @@ bool places_within(const Buffer& places, const Buffer& queries, const Buffer& su
 // Whether every code at such places is below a limit; what no pair names is not looked at.
 bool places_below(const Buffer& places, const Buffer& queries, const Buffer& subjects, int limit);
 
+// Whether scores and costs of rows are there for all of them or for none, and costs only with scores; no cost may be
+// negative or above those that are named as the largest.
+bool rows_fit(const Buffer& scores, const Buffer& costs, int64_t rows, int most_first, int most_extend);
+
 // Run Python's signal handlers, and look whether this thread's work is to end, with the GIL held. Once it has said
 // yes, Python's exception is set.
 bool must_end();

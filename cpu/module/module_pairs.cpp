@@ -36,17 +36,58 @@ PyObject* result_of(const Aligned& aligned) {
                        static_cast<long long>(aligned.j), cigar, static_cast<long long>(aligned.cells), aligned.passes);
 }
 
+// Scores and gap costs by position of the queries, which functions take last; both may be left out or empty.
+struct Own {
+  Buffer rows, gaps;
+  int most_open = 0, most_extend = 0;  // of the gap costs
+
+  // Whether they are those of so many residues, scores no more than `max_score`; else Python's exception is set.
+  bool check(Py_ssize_t residues, int max_score) {
+    const int8_t* scores = rows.items<const int8_t>();
+    const int16_t* costs = gaps.items<const int16_t>();
+    bool fine = (rows.size() == 0 || rows.size() == residues * kCodes) &&
+                (gaps.size() == 0 || (rows.size() > 0 && gaps.count<int16_t>() == residues * kGapCosts)) &&
+                gaps.aligned<int16_t>();
+    fine = fine && (rows.size() == 0 || *std::max_element(scores, scores + rows.size()) <= max_score);
+    for (Py_ssize_t k = 0; fine && k < gaps.count<int16_t>(); ++k) {
+      fine = costs[k] >= 0;
+      int& most = k % 2 == 0 ? most_open : most_extend;
+      most = std::max<int>(most, costs[k]);
+    }
+    if (!fine) PyErr_SetString(PyExc_ValueError, "expected 32 scores and four costs for each residue of the queries");
+    return fine;
+  }
+
+  // Hand them to a problem. Scores are laid out by letter into `by_letter`, if it is given, which must stay there.
+  void give(Problem& problem, std::vector<int8_t>* by_letter) const {
+    if (rows.size() == 0) return;
+    const Py_ssize_t residues = rows.size() / kCodes;
+    problem.rows = rows.items<const int8_t>();
+    problem.gaps = gaps.size() ? gaps.items<const int16_t>() : nullptr;
+    if (by_letter == nullptr) return;
+    by_letter->resize(static_cast<size_t>(rows.size()));
+    for (Py_ssize_t k = 0; k < residues; ++k) {
+      for (int letter = 0; letter < kCodes; ++letter) {
+        (*by_letter)[static_cast<size_t>(letter * residues + k)] = problem.rows[k * kCodes + letter];
+      }
+    }
+    problem.by_letter = by_letter->data();
+    problem.stride = residues;
+  }
+};
+
 // The arguments that align and align_many share: y* scores, max_score, open, extend, local, ends, with_path, memory,
-// threads, tile, beam, instructions.
+// threads, tile, beam, instructions, and scores and gap costs by position.
 struct Common {
   Buffer scores;
   int max_score, open, extend, local, ends, with_path, threads, tile;
   long long memory, beam;
   const char* name;
   Instructions instructions;
+  Own own;
 
   // False with Python's exception set where something is wrong.
-  bool check() {
+  bool check(const Buffer& queries) {
     const int8_t* table = scores.items<const int8_t>();
     const bool fine = scores.size() == kCodes * kCodes && threads >= 1 && tile >= 0 && tile <= 4096 &&
                       costs_fit(open, extend) && max_score >= 0 && max_score <= INT8_MAX && memory >= 0 &&
@@ -57,12 +98,13 @@ struct Common {
       return false;
     }
     threads = std::min(threads, kMostThreads);
-    return instructions_of(name, instructions);
+    return own.check(queries.size(), max_score) && instructions_of(name, instructions);
   }
   // Whether no cell of a pair of these lengths can leave 32 bits: no score is higher than all pairs of residues at the
   // best, none lower than the gaps that stand for both sequences.
   bool reaches(int64_t m, int64_t n) const {
-    const auto within = [this](int64_t length) { return length < kReach && open + length * extend < kReach; };
+    const int64_t opening = std::max(open, own.most_open), extending = std::max(extend, own.most_extend);
+    const auto within = [&](int64_t length) { return length < kReach && opening + length * extending < kReach; };
     const bool borders = !(ends & 1) || !(ends & 2);  // the query's residues beside the subject's
     if (within(n) && (!borders || within(m)) && max_score * std::min(m, n) < kReach) return true;
     PyErr_SetString(PyExc_ValueError, "expected sequences and costs whose scores are within 2^30");
@@ -123,11 +165,11 @@ PyObject* result_of(const std::vector<Outcome>& outcomes) {
 PyObject* py_align(PyObject*, PyObject* arguments) {
   Buffer query, subject;
   Common common;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*iiiiiiLiiLs", &query.view, &subject.view, &common.scores.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*iiiiiiLiiLs|y*y*", &query.view, &subject.view, &common.scores.view,
                         &common.max_score, &common.open, &common.extend, &common.local, &common.ends,
                         &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
-                        &common.name) ||
-      !common.check() || !check_codes(query, subject) || !common.reaches(query.size(), subject.size())) {
+                        &common.name, &common.own.rows.view, &common.own.gaps.view) ||
+      !common.check(query) || !check_codes(query, subject) || !common.reaches(query.size(), subject.size())) {
     return nullptr;
   }
   Problem problem = common.problem();
@@ -139,6 +181,8 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
   long long needed = 0;
   const bool done = without_gil([&] {
     try {
+      std::vector<int8_t> by_letter;
+      common.own.give(problem, &by_letter);
       prepare(problem);
       aligned = align(problem, common.settings(), common.with_path != 0);
     } catch (const MemoryNeeded& error) {
@@ -152,11 +196,11 @@ PyObject* py_align(PyObject*, PyObject* arguments) {
 PyObject* py_align_many(PyObject*, PyObject* arguments) {
   Buffer queries, subjects, places, known;
   Common common;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*iiiiiiLiiLs", &queries.view, &subjects.view, &places.view, &known.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*iiiiiiLiiLs|y*y*", &queries.view, &subjects.view, &places.view, &known.view,
                         &common.scores.view, &common.max_score, &common.open, &common.extend, &common.local,
                         &common.ends, &common.with_path, &common.memory, &common.threads, &common.tile, &common.beam,
-                        &common.name) ||
-      !common.check() || !check_places(places, queries, subjects)) {
+                        &common.name, &common.own.rows.view, &common.own.gaps.view) ||
+      !common.check(queries) || !check_places(places, queries, subjects)) {
     return nullptr;
   }
   const Py_ssize_t count = places.count<int64_t>() / 4;
@@ -175,22 +219,28 @@ PyObject* py_align_many(PyObject*, PyObject* arguments) {
     PyErr_SetString(PyExc_ValueError, "expected a known score for each pair, of 32 bits, or none");
     return nullptr;
   }
-  const Many many{queries.data(), subjects.data(), places.items<const int64_t>(),
+  Many many{queries.data(), subjects.data(), places.items<const int64_t>(),
                   known.size() ? known.items<const int64_t>() : nullptr, count, common.problem(), common.settings(),
                   common.with_path != 0};
   std::vector<Outcome> outcomes;
-  if (!without_gil([&] { outcomes = align_many(many); })) return nullptr;
+  const bool done = without_gil([&] {
+    std::vector<int8_t> by_letter;
+    common.own.give(many.costs, &by_letter);
+    outcomes = align_many(many);
+  });
+  if (!done) return nullptr;
   return result_of(outcomes);
 }
 
 PyObject* py_align_further(PyObject*, PyObject* arguments) {
   Buffer query, subject, scores, pairs;
+  Own own;
   int open = 0, extend = 0;
   long long least = 0;
   Py_ssize_t most = 0;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn", &query.view, &subject.view, &scores.view, &pairs.view, &open,
-                        &extend, &least, &most) ||
-      !check_codes(query, subject)) {
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*iiLn|y*y*", &query.view, &subject.view, &scores.view, &pairs.view, &open,
+                        &extend, &least, &most, &own.rows.view, &own.gaps.view) ||
+      !check_codes(query, subject) || !own.check(query.size(), INT8_MAX)) {
     return nullptr;
   }
   const Py_ssize_t items = pairs.count<int64_t>();
@@ -204,8 +254,9 @@ PyObject* py_align_further(PyObject*, PyObject* arguments) {
     PyErr_SetString(PyExc_ValueError, "expected a 32 x 32 table, costs that are not negative and pairs of residues");
     return nullptr;
   }
-  const Problem problem{query.data(), subject.data(), query.size(), subject.size(), scores.items<const int8_t>(), 0,
+  Problem problem{query.data(), subject.data(), query.size(), subject.size(), scores.items<const int8_t>(), 0,
                         open, extend, true, true, true, true, true, {}, {}};
+  own.give(problem, nullptr);
   std::vector<Aligned> found;
   const bool done = without_gil([&] {
     Used used(static_cast<size_t>(problem.m));
@@ -213,12 +264,7 @@ PyObject* py_align_further(PyObject*, PyObject* arguments) {
       const int64_t* pair = pairs.items<const int64_t>() + k;
       use(used, pair[0], pair[1], {{1, 'M'}});
     }
-    while (static_cast<Py_ssize_t>(found.size()) < most) {
-      Aligned next = next_alignment(problem, used, least, asked_to_stop);
-      if (next.cigar.empty()) break;
-      use(used, next.i, next.j, next.cigar);
-      found.push_back(std::move(next));
-    }
+    found = further_alignments(problem, used, least, most, asked_to_stop);
   });
   if (!done) return nullptr;
   PyObject* all = PyList_New(0);

@@ -56,24 +56,42 @@ bool tell(PyObject* progress, int64_t cells) {
 
 }  // namespace
 
+bool rows_fit(const Buffer& scores, const Buffer& costs, int64_t rows, int most_first, int most_extend) {
+  const auto whole = [rows](const Buffer& buffer, Py_ssize_t bytes) {
+    return buffer.size() == 0 || buffer.size() == rows * bytes;
+  };
+  if (!whole(scores, kCodes) || !whole(costs, sizeof(RowCosts)) || !costs.aligned<RowCosts>()) return false;
+  if (costs.size() == 0) return true;
+  const RowCosts* const all = costs.items<const RowCosts>();
+  const auto fits = [most_first, most_extend](int first, int extend) {
+    return extend >= 0 && first >= extend && first <= most_first && extend <= most_extend;
+  };
+  return scores.size() > 0 && std::all_of(all, all + rows, [&fits](const RowCosts& row) {
+           return fits(row.deletion_first, row.deletion_extend) && fits(row.insertion_first, row.insertion_extend);
+         });
+}
+
 PyObject* py_search(PyObject*, PyObject* arguments) {
-  Buffer codes, query_offsets, longest_16, residues, column_offsets, lengths, chosen, scores, out, saturated;
-  int first, extend, mode, first_bits, last_bits, threads, way, some;
+  Buffer codes, query_offsets, longest_16, row_scores, row_costs, residues, column_offsets, lengths, chosen, scores, out, saturated;
+  int first, extend, most_first, most_extend, mode, first_bits, last_bits, threads, way, some;
   const char* name;
   PyObject* progress;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*py*iiiiiiisOw*w*", &codes.view, &query_offsets.view, &longest_16.view,
-                        &residues.view, &column_offsets.view, &lengths.view, &chosen.view, &some, &scores.view, &first,
-                        &extend, &mode, &first_bits, &last_bits, &threads, &way, &name, &progress, &out.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*y*py*iiiiiiiiisOw*w*", &codes.view, &query_offsets.view,
+                        &longest_16.view, &row_scores.view, &row_costs.view, &residues.view, &column_offsets.view,
+                        &lengths.view, &chosen.view, &some, &scores.view, &first, &extend, &most_first, &most_extend,
+                        &mode, &first_bits, &last_bits, &threads, &way, &name, &progress, &out.view,
                         &saturated.view)) {
     return nullptr;
   }
   Instructions instructions;
   if (!instructions_of(name, instructions)) return nullptr;
   Search search;
-  search.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode)};
+  search.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend};
   search.codes = codes.data();
   search.query_offsets = query_offsets.items<const int64_t>();
   search.n_queries = static_cast<int>(query_offsets.count<int64_t>()) - 1;
+  search.row_scores = row_scores.size() > 0 ? row_scores.items<const int8_t>() : nullptr;
+  search.row_costs = row_costs.size() > 0 ? row_costs.items<const RowCosts>() : nullptr;
   search.longest_16 = longest_16.items<const int32_t>();
   search.residues = residues.data();
   search.column_offsets = column_offsets.items<const int64_t>();
@@ -96,8 +114,9 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
                      residues.size() % kBlockLanes == 0;
   const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
   bool good = whole && search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
-              all_below(codes, kCodes) && longest_16.count<int32_t>() == search.n_queries && not_negative(longest_16) && mode >= 0 && mode <= 2 &&
-              first >= extend && costs_fit(first, extend) && threads >= 1 && way >= 0 && way <= 2 &&
+              all_below(codes, kCodes) && rows_fit(row_scores, row_costs, codes.size(), most_first, most_extend) &&
+              longest_16.count<int32_t>() == search.n_queries && not_negative(longest_16) && mode >= 0 && mode <= 2 &&
+              first >= extend && costs_fit(first, extend) && costs_fit(most_first, most_extend) && threads >= 1 && way >= 0 && way <= 2 &&
               out.count<int32_t>() == search.n_queries * columns && saturated.size() == search.n_queries * columns &&
               fits(search, residues.size() / kBlockLanes) &&
               (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));

@@ -85,22 +85,25 @@ PyObject* py_shuffle(PyObject*, PyObject* arguments) {
 }
 
 PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
-  Buffer queries, query_offsets, longest_16, codes, offsets, pairs, scores, out;
+  Buffer queries, query_offsets, longest_16, row_scores, row_costs, codes, offsets, pairs, scores, out;
   ScoredCopies asked;
-  int mode, first, extend, window, way;
+  int mode, first, extend, most_first, most_extend, window, way;
   const char* name;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*iiiy*iiiiiiisw*", &queries.view, &query_offsets.view, &longest_16.view,
-                        &codes.view, &offsets.view, &pairs.view, &asked.first_copy, &asked.n_copies, &window,
-                        &scores.view, &first, &extend, &mode, &asked.first_bits, &asked.last_bits, &asked.threads, &way,
-                        &name, &out.view)) {
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*iiiy*iiiiiiiiisw*", &queries.view, &query_offsets.view,
+                        &longest_16.view, &row_scores.view, &row_costs.view, &codes.view, &offsets.view, &pairs.view,
+                        &asked.first_copy, &asked.n_copies, &window, &scores.view, &first, &extend, &most_first,
+                        &most_extend, &mode, &asked.first_bits, &asked.last_bits, &asked.threads, &way, &name,
+                        &out.view)) {
     return nullptr;
   }
   Instructions instructions;
   if (!instructions_of(name, instructions)) return nullptr;
-  asked.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode)};
+  asked.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend};
   asked.queries = queries.data();
   asked.query_offsets = query_offsets.items<const int64_t>();
   asked.n_queries = query_offsets.count<int64_t>() - 1;
+  asked.row_scores = row_scores.size() > 0 ? row_scores.items<const int8_t>() : nullptr;
+  asked.row_costs = row_costs.size() > 0 ? row_costs.items<const RowCosts>() : nullptr;
   asked.longest_16 = longest_16.items<const int32_t>();
   asked.codes = codes.data();
   asked.offsets = offsets.items<const int64_t>();
@@ -118,6 +121,7 @@ PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
                      asked.n_sequences >= 0 && pairs.count<int64_t>() % 2 == 0;
   const bool good =
       whole && scores.size() == kCodes * kCodes && all_below(queries, kCodes) && all_below(codes, kCodes) &&
+      rows_fit(row_scores, row_costs, queries.size(), most_first, most_extend) && costs_fit(most_first, most_extend) &&
       longest_16.count<int32_t>() == asked.n_queries &&
       std::all_of(longest, longest + asked.n_queries, [](int32_t value) { return value >= 0; }) &&
       ascends(asked.query_offsets, asked.n_queries + 1, queries.size()) &&

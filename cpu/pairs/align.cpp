@@ -1,5 +1,6 @@
 // align: a pair's score, end and path.
 #include "pairs/grid.hpp"
+#include "pairs/rows.hpp"
 
 namespace swsearch {
 
@@ -7,23 +8,58 @@ namespace {
 
 constexpr int kLargeTile = 512, kSmallTile = 256, kFirstTile = 128, kLeastTile = 64;
 
-// Cells of the border where an alignment may end. Of a border that is all there is, (0, 0) is the best.
-End border_ends(const Problem& p) {
-  End end;
-  if (p.local) {
-    end.look(0, 0, 0);
-    return end;
-  }
-  if (p.n == 0 || p.subject_end) end.look(p.before(p.m), p.m, 0);
-  if (p.m == 0 || p.query_end) end.look(p.above(p.n), 0, p.n);
-  if ((p.m == 0 && p.subject_end) || (p.n == 0 && p.query_end)) end.look(0, 0, 0);
-  return end;
-}
-
 std::vector<int32_t> rest_of(const uint8_t* codes, int64_t length, const int32_t* best) {
   std::vector<int32_t> rest(static_cast<size_t>(length) + 1);
   for (int64_t k = length; k-- > 0;) rest[static_cast<size_t>(k)] = rest[static_cast<size_t>(k) + 1] + best[codes[k]];
   return rest;
+}
+
+// Whether some position has other gap costs than the rest of the problem.
+bool gaps_vary(const Problem& p) {
+  for (int64_t k = 0; k < p.m; ++k) {
+    const int16_t* costs = p.gaps + k * kGapCosts;
+    if (costs[kDeletionOpen] != p.open || costs[kInsertionOpen] != p.open) return true;
+    if (costs[kDeletionExtend] != p.extend || costs[kInsertionExtend] != p.extend) return true;
+  }
+  return false;
+}
+
+// Let query and subject change places.
+void turn(Problem& p) {
+  std::swap(p.query, p.subject);
+  std::swap(p.m, p.n);
+  std::swap(p.query_start, p.subject_start);
+  std::swap(p.query_end, p.subject_end);
+  p.turned = true;
+}
+
+// Say an alignment of a turned problem in terms of its query and its subject.
+void turn_back(Aligned& result) {
+  std::swap(result.i, result.j);
+  for (auto& [length, operation] : result.cigar) {
+    if (operation != 'M') operation = operation == 'I' ? 'D' : 'I';
+  }
+}
+
+// The rests of a turned problem: of each letter its best column, of each column its best letter among the rows'.
+void rests_by_position(Problem& p) {
+  bool in_rows[kCodes] = {};
+  for (int64_t k = 0; k < p.m; ++k) in_rows[p.query[k]] = true;
+  int32_t best_of_letter[kCodes] = {};
+  std::vector<int8_t> best(static_cast<size_t>(p.n), 0);
+  for (int letter = 0; letter < kCodes; ++letter) {
+    if (!in_rows[letter]) continue;
+    const int8_t* scores = p.by_letter + letter * p.stride;
+    int8_t most = 0;
+    for (int64_t k = 0; k < p.n; ++k) most = std::max(most, scores[k]);
+    for (int64_t k = 0; k < p.n; ++k) best[static_cast<size_t>(k)] = std::max(best[static_cast<size_t>(k)], scores[k]);
+    best_of_letter[letter] = most;
+  }
+  p.query_rest = rest_of(p.query, p.m, best_of_letter);
+  p.subject_rest.assign(static_cast<size_t>(p.n) + 1, 0);
+  for (int64_t k = p.n; k-- > 0;) {
+    p.subject_rest[static_cast<size_t>(k)] = p.subject_rest[static_cast<size_t>(k) + 1] + best[static_cast<size_t>(k)];
+  }
 }
 
 // A score that can be reached, found by following the best tiles only: paths below it need not be looked at.
@@ -64,6 +100,21 @@ int choose_tile(const Problem& p, const Settings& settings, double share) {
   return tile;
 }
 
+}  // namespace
+
+End border_ends(const Problem& p) {
+  End end;
+  end.turned = p.turned;
+  if (p.local) {
+    end.look(0, 0, 0);
+    return end;
+  }
+  if (p.n == 0 || p.subject_end) end.look(p.before(p.m), p.m, 0);
+  if (p.m == 0 || p.query_end) end.look(p.above(p.n), 0, p.n);
+  if ((p.m == 0 && p.subject_end) || (p.n == 0 && p.query_end)) end.look(0, 0, 0);
+  return end;
+}
+
 void finish(const Problem& p, Path& path) {
   if (path.done || p.local) return;
   if (path.i == 0 && !p.subject_start && path.j > 0) {
@@ -75,9 +126,14 @@ void finish(const Problem& p, Path& path) {
   }
 }
 
-}  // namespace
-
 void prepare(Problem& p) {
+  if (p.gaps && !gaps_vary(p)) p.gaps = nullptr;
+  if (p.gaps) return;  // rows of tables need no rests
+  if (p.by_letter) {
+    turn(p);
+    rests_by_position(p);
+    return;
+  }
   bool in_query[kCodes] = {}, in_subject[kCodes] = {};
   for (int64_t k = 0; k < p.m; ++k) in_query[p.query[k]] = true;
   for (int64_t k = 0; k < p.n; ++k) in_subject[p.subject[k]] = true;
@@ -94,6 +150,7 @@ void prepare(Problem& p) {
 }
 
 Aligned align(const Problem& problem, const Settings& wanted, bool with_path, int64_t known) {
+  if (problem.gaps) return align_by_rows(problem, wanted, with_path);
   const int64_t m = problem.m, n = problem.n;
   Aligned result{};
   End end = border_ends(problem);
@@ -146,6 +203,7 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path, in
   result.i = path.i;
   result.j = path.j;
   result.cigar.assign(path.runs.rbegin(), path.runs.rend());
+  if (problem.turned) turn_back(result);
   return result;
 }
 

@@ -116,7 +116,8 @@ bool Grid::restarts(int64_t I, int64_t J, int64_t least) const {
 Tile Grid::make_tile(Region& region, int64_t I, int64_t J, int32_t corner) const {
   const size_t row = static_cast<size_t>((I - region.I0) * T_), column = static_cast<size_t>((J - region.J0) * T_);
   return Tile{static_cast<int>(rows_of(I)), static_cast<int>(columns_of(J)), p_.query + I * T_, p_.subject + J * T_,
-              p_.scores, p_.max_score, p_.open, p_.extend, p_.local, corner,
+              p_.scores, p_.by_letter ? p_.by_letter + J * T_ : nullptr, p_.stride,
+              p_.max_score, p_.open, p_.extend, p_.local, p_.turned, corner,
               &region.row_H[column], &region.row_F[column], &region.column_H[row], &region.column_E[row],
               0, 0, 0, nullptr};
 }

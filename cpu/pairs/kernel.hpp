@@ -50,8 +50,12 @@ inline void make_profile(const Tile& tile, const TileMemory& memory) {
     if (rows_of[code] == nullptr) {
       __builtin_memset(next, -128, width);
       if (code < kCodes) {
-        const int8_t* scores = tile.scores + code * kCodes;
-        for (int k = 0; k < tile.columns; ++k) next[kMargin + k] = scores[tile.subject[k]];
+        if (tile.by_letter) {
+          __builtin_memcpy(next + kMargin, tile.by_letter + code * tile.stride, static_cast<size_t>(tile.columns));
+        } else {
+          const int8_t* scores = tile.scores + code * kCodes;
+          for (int k = 0; k < tile.columns; ++k) next[kMargin + k] = scores[tile.subject[k]];
+        }
       }
       rows_of[code] = next + kMargin - 1;  // columns count from 1
       next += width;
@@ -85,7 +89,7 @@ struct Diagonal {
   uint8_t* directions;
 };
 
-template <class T, bool kLocal, bool kTrace>
+template <class T, bool kLocal, bool kTrace, bool kTurned>
 inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now) {
   const T* __restrict G1 = at.G1;
   const T* __restrict G2 = at.G2;
@@ -107,8 +111,9 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
     h = h > pair ? h : pair;
     if (kLocal) h = h > zero ? h : zero;
     if (kTrace) {
-      // ties: a pair before F before E, extending before opening; a local alignment begins where H is 0
-      uint8_t source = h == pair ? kPair : h == f ? kGapF : kGapE;
+      // ties: a pair before F before E, extending before opening; a local alignment begins where H is 0. Where the
+      // tile is turned, E is what leaves residues of the query over, and comes before F
+      uint8_t source = kTurned ? (h == pair ? kPair : h == e ? kGapE : kGapF) : h == pair ? kPair : h == f ? kGapF : kGapE;
       if (kLocal) source = h == zero ? kStop : source;
       directions[k] = static_cast<uint8_t>(source | (f == F1[k] ? kExtendsF : 0) | (e == E[k] ? kExtendsE : 0));
     } else if (kLocal) {
@@ -123,7 +128,7 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
   }
 }
 
-template <class T, bool kLocal, bool kTrace>
+template <class T, bool kLocal, bool kTrace, bool kTurned = false>
 void run(Tile& tile, const TileMemory& memory) {
   const int R = tile.rows, C = tile.columns;
   const int padded = rounded(R), lanes = lane_count(R);
@@ -171,7 +176,7 @@ void run(Tile& tile, const TileMemory& memory) {
                             E + lane, F[0] + lane, memory.skewed + ahead * padded + begin,
                             best + lane, best_at + lane,
                             kTrace ? tile.directions + static_cast<size_t>(d - 2) * padded + begin : nullptr};
-    step<T, kLocal, kTrace>(at, end - begin, static_cast<T>(open), bias, inward(0, d), static_cast<T>(d));
+    step<T, kLocal, kTrace, kTurned>(at, end - begin, static_cast<T>(open), bias, inward(0, d), static_cast<T>(d));
     enter(d, G[0], F[0]);
     if (d > R) {
       tile.row_H[d - R - 1] = outward(static_cast<T>(G[0][kLaneOffset + R] + open), d);
@@ -195,7 +200,7 @@ void run(Tile& tile, const TileMemory& memory) {
   for (int row = 1; row <= R; ++row) {
     const T gained = best[kLaneOffset + row];
     const int32_t score = base + zero + gained, column = best_at[kLaneOffset + row] - row;
-    if (gained > 0 && (score > tile.best || (score == tile.best && column < tile.best_column))) {
+    if (gained > 0 && (score > tile.best || (score == tile.best && !tile.turned && column < tile.best_column))) {
       tile.best = score;
       tile.best_row = row;
       tile.best_column = column;
@@ -208,4 +213,6 @@ const PairKernels kPairKernels = {
     {run<int16_t, true, false>, run<int32_t, true, false>},
     {run<int16_t, false, true>, run<int32_t, false, true>},
     {run<int16_t, true, true>, run<int32_t, true, true>},
+    {run<int16_t, false, true, true>, run<int32_t, false, true, true>},
+    {run<int16_t, true, true, true>, run<int32_t, true, true, true>},
 };

@@ -22,6 +22,9 @@ Outcome align_one(const Many& many, const Settings& settings, int64_t pair) {
   Problem problem = many.costs;
   problem.query = many.queries + place[0];
   problem.m = place[1];
+  if (problem.rows) problem.rows += place[0] * kCodes;
+  if (problem.by_letter) problem.by_letter += place[0];
+  if (problem.gaps) problem.gaps += place[0] * kGapCosts;
   problem.subject = many.subjects + place[2];
   problem.n = place[3];
   Outcome outcome;

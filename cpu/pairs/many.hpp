@@ -11,7 +11,8 @@ struct Many {
   const int64_t* places;  // four per pair: where its query begins, the query's length, and so for its subject
   const int64_t* known;   // one per pair, or null: a score that it reaches, which spares looking for one
   int64_t count;
-  Problem costs;          // the pairs' costs and free ends; it has no sequences
+  Problem costs;          // the pairs' costs and free ends; it has no sequences, but scores and costs by position of
+                          // all residues of the queries, where these have some
   Settings settings;      // `threads` pairs at a time, `memory` bytes for each of them
   bool with_path;
 };

@@ -14,6 +14,9 @@
 
 namespace swsearch {
 
+// Gap costs of a position: of leaving it over, and of a gap in the query after it.
+enum : int { kDeletionOpen, kDeletionExtend, kInsertionOpen, kInsertionExtend, kGapCosts };
+
 struct Problem {
   const uint8_t* query;
   const uint8_t* subject;
@@ -25,11 +28,27 @@ struct Problem {
   bool query_start, query_end, subject_start, subject_end;  // which ends are free
   // [k]: the most that the residues from k on can score, each with the best letter of the other sequence, or alone
   std::vector<int32_t> query_rest, subject_rest;
+  // Scores by position of the query, in place of those by its letters: `rows` has m x kCodes, and `by_letter` the same
+  // the other way round, of position k and letter a at [a * stride + k]. Null where there are none.
+  const int8_t* rows = nullptr;
+  const int8_t* by_letter = nullptr;
+  int64_t stride = 0;
+  // Gap costs by position of the query, kGapCosts for each; null where they are the same everywhere.
+  const int16_t* gaps = nullptr;
+  // Whether query and subject, m and n and their ends have changed places, so that scores by position lie along the
+  // columns, as the kernel takes them.
+  bool turned = false;
 
   int64_t gap(int64_t length) const { return length > 0 ? open + length * extend : 0; }
   // H of row 0 and of column 0.
   int32_t above(int64_t j) const { return subject_start ? 0 : static_cast<int32_t>(-gap(j)); }
-  int32_t before(int64_t i) const { return query_start ? 0 : static_cast<int32_t>(-gap(i)); }
+  int32_t before(int64_t i) const {
+    if (query_start) return 0;
+    if (!gaps || i == 0) return static_cast<int32_t>(-gap(i));
+    int64_t cost = gaps[kDeletionOpen];
+    for (int64_t k = 0; k < i; ++k) cost += gaps[k * kGapCosts + kDeletionExtend];
+    return static_cast<int32_t>(-cost);
+  }
 
   // What an alignment can still gain after cell (i, j), in H, E or F: at best every residue of either rest is in
   // its best pair. What the longer rest has more stands in gaps, unless its end is free; their opening is not
@@ -43,12 +62,14 @@ struct Problem {
   }
 };
 
-// The best cell to end: highest score, then smallest column, then smallest row.
+// The best cell to end: highest score, then smallest place in the subject, then smallest place in the query.
 struct End {
   int64_t score = INT64_MIN, i = 0, j = 0;
+  bool turned = false;  // the subject's places are the rows
   void look(int64_t score_, int64_t i_, int64_t j_) {
     if (score_ < score) return;
-    if (score_ == score && (j_ > j || (j_ == j && i_ >= i))) return;
+    const bool is_later = turned ? i_ > i || (i_ == i && j_ >= j) : j_ > j || (j_ == j && i_ >= i);
+    if (score_ == score && is_later) return;
     score = score_;
     i = i_;
     j = j_;
@@ -88,8 +109,14 @@ struct Aligned {
   int passes = 0;
 };
 
-// Fill in the problem's rests.
+// Make a problem ready for `align`: turn it where scores are by position, and fill in its rests.
 void prepare(Problem& problem);
+
+// Cells of the border where an alignment may end. Of a border that is all there is, (0, 0) is the best.
+End border_ends(const Problem& problem);
+
+// Go on from the border to the beginning, where what is left over there is paid for.
+void finish(const Problem& problem, Path& path);
 
 // `known`: a score that the pair reaches, or INT64_MIN; one that it does not reach costs time and changes nothing.
 Aligned align(const Problem& problem, const Settings& settings, bool with_path, int64_t known = INT64_MIN);

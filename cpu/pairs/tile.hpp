@@ -43,14 +43,18 @@ struct Tile {
   const uint8_t* query;    // `rows` codes
   const uint8_t* subject;  // `columns` codes
   const int8_t* scores;    // kCodes x kCodes
+  const int8_t* by_letter; // null, or scores of a code and a column, one row of `stride` for each code
+  int64_t stride;
   int32_t max_score;       // of two letters, at least 0
   int32_t open, extend;
   bool local;
+  bool turned;             // the rows are the subject's; ties are decided by what is the query's and the subject's
   int32_t corner;          // H of the cell before the first row and column
   // in: H and F of the row above, H and E of the column before; out: those of the last row and column
   int32_t *row_H, *row_F;        // `columns`
   int32_t *column_H, *column_E;  // `rows`
-  // local mode, out: the highest score above 0, then smallest column, then smallest row, counted from 1; else 0
+  // local mode, out: the highest score above 0, then smallest column, then smallest row (row, then column, where
+  // the tile is turned), counted from 1; else 0
   int32_t best, best_row, best_column;
   uint8_t* directions;     // null, or direction_bytes(rows, columns)
 };
@@ -115,7 +119,9 @@ using TileKernel = void (*)(Tile&, const TileMemory&);
 // What an instruction set has for pairs.
 struct PairKernels {
   // [16 bits, 32 bits]
-  TileKernel score[2], local[2], trace[2], trace_local[2];
+  TileKernel score[2], local[2];
+  TileKernel trace[2], trace_local[2];
+  TileKernel turned[2], turned_local[2];  // `trace` and `trace_local` of a tile that is turned
 };
 
 }  // namespace swsearch

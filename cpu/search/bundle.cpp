@@ -28,7 +28,7 @@ OwnedBundle::OwnedBundle(std::vector<Query> queries, int bits) : queries_(std::m
       }
       strips_.back().rows += rows;
       strips_.back().n_pieces += 1;
-      pieces_.push_back({query.place, query.codes + row, rows, row, first, last});
+      pieces_.push_back({query.place, query.at.from(row), rows, row, first, last});
     }
     rows_ += query.rows;
   }
@@ -40,7 +40,8 @@ OwnedBundle::OwnedBundle(std::vector<Query> queries, int bits) : queries_(std::m
     strip.pieces = pieces_.data() + next;
     next += static_cast<size_t>(strip.n_pieces);
     for (int n = 0; n < strip.n_pieces; ++n) {
-      for (int i = 0; i < strip.pieces[n].rows; ++i) occurs[strip.pieces[n].codes[i]] = true;
+      const Piece& piece = strip.pieces[n];
+      for (int i = 0; i < piece.rows && !piece.at.scores; ++i) occurs[piece.at.codes[i]] = true;
     }
     strip.letters = letters_.data() + letters_.size();
     for (int code = 0; code < kCodes; ++code) {

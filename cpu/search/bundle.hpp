@@ -10,10 +10,10 @@ namespace swsearch {
 // A bundle and what it points to.
 class OwnedBundle {
  public:
-  // Queries, at least one, none empty: their place, codes and length.
+  // Queries, at least one, none empty: their place, rows and length. Either all have scores by row or none.
   struct Query {
     int place;
-    const uint8_t* codes;
+    Rows at;
     int64_t rows;
   };
   OwnedBundle(std::vector<Query> queries, int bits);

@@ -25,12 +25,30 @@ struct Costs {
   const int8_t* scores;  // kCodes x kCodes
   int32_t first, extend;  // of a gap's first residue, and of each other one
   Mode mode;
+  int32_t most_first = 0, most_extend = 0;  // of rows that have costs of their own
+};
+
+// What a gap's first residue and each other one cost at a row of a query: where the row itself is left over, and where
+// residues of the subject stand after it.
+struct RowCosts {
+  int16_t deletion_first, deletion_extend, insertion_first, insertion_extend;
+};
+
+// Where a query's rows begin.
+struct Rows {
+  const uint8_t* codes;
+  const int8_t* scores;   // null, or kCodes of each row, in place of those that costs have for its code
+  const RowCosts* costs;  // null, or in place of those that are the same for all; only with scores
+
+  Rows from(int64_t row) const {
+    return {codes + row, scores ? scores + row * kCodes : nullptr, costs ? costs + row : nullptr};
+  }
 };
 
 // Rows of one query, whole or in part.
 struct Piece {
   int query;
-  const uint8_t* codes;
+  Rows at;
   int rows;
   int64_t rows_before;  // of the query, in strips above
   bool first, last;     // of the query's pieces
@@ -40,7 +58,7 @@ struct Piece {
 struct Strip {
   const Piece* pieces;
   int n_pieces;
-  const uint8_t* letters;  // that occur
+  const uint8_t* letters;  // that occur, unless rows have scores of their own
   int n_letters;
   int rows;
 };
@@ -86,8 +104,9 @@ struct StripedMemory {
   void* state;     // 2 * lanes * sizeof(T)
 };
 
-// Score one query, not empty, against one subject; what it returns means nothing when `stop` is set.
-using StripedKernel = LaneScore (*)(const Costs&, const uint8_t* query, int rows, const uint8_t* subject, int columns,
+// Score one query, not empty and without costs by row, against one subject; what it returns means nothing when `stop`
+// is set.
+using StripedKernel = LaneScore (*)(const Costs&, const Rows& query, int rows, const uint8_t* subject, int columns,
                                     const StripedMemory&, const std::atomic<bool>& stop);
 
 // What an instruction set has for searches.

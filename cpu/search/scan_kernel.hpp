@@ -14,14 +14,51 @@
 //
 // No include here: read inside a namespace and under a target, after vector.hpp and an instruction set's own header.
 
+// The scores of a row, to be looked up by the codes of a vector's lanes: 16 at a time, which are then made wider. For
+// lanes of 8 bits, and where an instruction set can do more, its header has its own.
+template <class T>
+class Letters {
+ public:
+  void load(const uint8_t* codes) {
+    uint8_t some[16] = {};
+    __builtin_memcpy(some, codes, kLanes);
+    codes_ = ShortLetters(some);
+  }
+
+ private:
+  static constexpr int kLanes = Vector<T, kVectorBytes>::kLanes;
+  static_assert(kLanes <= 16);
+  friend class RowScores<T>;
+  ShortLetters codes_;
+};
+
+template <class T>
+class RowScores {
+ public:
+  void load(const int8_t* row) { row_ = ShortRow(row); }
+  Vector<T, kVectorBytes> of(const Letters<T>& letters) const {
+    typedef int8_t Bytes __attribute__((vector_size(Vector<T, kVectorBytes>::kLanes)));
+    const Vector<int8_t, 16> found = row_.of(letters.codes_);
+    Bytes bytes;
+    __builtin_memcpy(&bytes, &found, sizeof bytes);
+    return {__builtin_convertvector(bytes, typename Vector<T, kVectorBytes>::Native)};
+  }
+
+ private:
+  ShortRow row_;
+};
+
+enum class By { kCode, kRow, kRowWithCosts };  // what scores, and perhaps costs, are looked up by
 enum class Cells { kLocal, kPlain, kEnds };  // kEnds: with the best H of the columns where a lane's subject ends
 
 // State of one group's rows, and the edges of the rectangle of `rows` x kColumns cells.
 template <class T>
 struct Rectangle {
-  const uint8_t* codes;
+  Rows at;
   int rows;
-  const T* table;   // [letter][column][64 lanes]
+  bool last;                // whether no row of the query follows
+  const T* table;           // by code: [letter][column][64 lanes]
+  const uint8_t* residues;  // by row: [column][64 lanes]
   T* state;         // [row][H, E][lanes of a vector]
   const T* above;   // [column][H, F][64 lanes]
   const T* corner;  // H before `above`, [64 lanes]
@@ -31,14 +68,16 @@ struct Rectangle {
   T first, extend, zero;
 };
 
-template <class T, Cells kCells>
+template <class T, Cells kCells, By kBy>
 __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   typedef Vector<T, kVectorBytes> V;
   constexpr int kLanes = V::kLanes;
   const V first = V::all(at.first), extend = V::all(at.extend), zero = V::all(at.zero);
   // copies, because what is stored below might be `at` for all that the compiler knows; and all loops over columns are
   // unrolled, without which F and up stand in memory
-  const uint8_t* const codes = at.codes;
+  const uint8_t* const codes = at.at.codes;
+  const int8_t* const row_scores = at.at.scores;
+  const RowCosts* const row_costs = at.at.costs;
   const T* const table = at.table;
   const T* const ends = at.ends;
   const int rows = at.rows;
@@ -48,23 +87,45 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
     up[k] = V::load(at.above + 2 * k * kBlockLanes);
     F[k] = V::load(at.above + (2 * k + 1) * kBlockLanes);
   }
+  Letters<T> letters[kBy == By::kCode ? 1 : kColumns];
+  if (kBy != By::kCode) {
+    SWSEARCH_UNROLL
+    for (int k = 0; k < kColumns; ++k) letters[k].load(at.residues + k * kBlockLanes);
+  }
+  const int last_costs = at.last ? rows - 1 : rows;
   V corner = V::load(at.corner), best = V::load(at.best);
   T* state = at.state;
   for (int i = 0; i < rows; ++i, state += 2 * kLanes) {
-    const T* const scores = table + static_cast<size_t>(codes[i]) * (kColumns * kBlockLanes);
+    const T* const scores = kBy == By::kCode ? table + static_cast<size_t>(codes[i]) * (kColumns * kBlockLanes) : nullptr;
+    RowScores<T> row;
+    if (kBy != By::kCode) row.load(row_scores + static_cast<size_t>(i) * kCodes);
+    V insertion_first = first, insertion_extend = extend, deletion_first = first, deletion_extend = extend;
+    if (kBy == By::kRowWithCosts) {
+      const RowCosts& own = row_costs[i];
+      const RowCosts& next = row_costs[i < last_costs ? i + 1 : i];  // F goes on to it
+      insertion_first = V::all(static_cast<T>(own.insertion_first));
+      insertion_extend = V::all(static_cast<T>(own.insertion_extend));
+      deletion_first = V::all(static_cast<T>(next.deletion_first));
+      deletion_extend = V::all(static_cast<T>(next.deletion_extend));
+    }
     V diagonal = corner, E = V::load(state + kLanes);
     corner = V::load(state);
     SWSEARCH_UNROLL
     for (int k = 0; k < kColumns; ++k) {
-      V H = saturated_sum(diagonal, V::load(scores + k * kBlockLanes));
+      V H;
+      if constexpr (kBy == By::kCode) {
+        H = saturated_sum(diagonal, V::load(scores + k * kBlockLanes));
+      } else {
+        H = saturated_sum(diagonal, row.of(letters[k]));
+      }
       diagonal = up[k];
       H = max(H, kCells == Cells::kLocal ? max(F[k], zero) : F[k]);
       H = max(H, E);
       if (kCells == Cells::kLocal) best = max(best, H);
       if (kCells == Cells::kEnds) best = max(best, min(H, V::load(ends + k * kBlockLanes)));
-      const V opened = sub(H, first);
-      E = max(sub(E, extend), opened);
-      F[k] = max(sub(F[k], extend), opened);
+      const V opened = sub(H, insertion_first);
+      E = max(sub(E, insertion_extend), opened);
+      F[k] = max(sub(F[k], deletion_extend), kBy == By::kRowWithCosts ? sub(H, deletion_first) : opened);
       up[k] = H;
     }
     up[kColumns - 1].store(state);
@@ -75,6 +136,17 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   for (int k = 0; k < kColumns; ++k) {
     up[k].store(at.below + 2 * k * kBlockLanes);
     F[k].store(at.below + (2 * k + 1) * kBlockLanes);
+  }
+}
+
+template <class T, Cells kCells>
+inline void fill(const Rectangle<T>& at) {
+  if (at.at.costs) {
+    fill<T, kCells, By::kRowWithCosts>(at);
+  } else if (at.at.scores) {
+    fill<T, kCells, By::kRow>(at);
+  } else {
+    fill<T, kCells, By::kCode>(at);
   }
 }
 
@@ -103,7 +175,10 @@ struct Values {
   explicit Values(const Costs& costs)
       : zero(0), lowest(sizeof(T) == 1 ? INT8_MIN : sizeof(T) == 2 ? INT16_MIN : kNever),
         highest(sizeof(T) == 1 ? INT8_MAX : sizeof(T) == 2 ? INT16_MAX : INT32_MAX) {
-    if (costs.mode == Mode::kLocal && sizeof(T) < 4) zero = lowest + costs.first + costs.extend;
+    if (costs.mode == Mode::kLocal && sizeof(T) < 4) {
+      zero = lowest + (costs.first > costs.most_first ? costs.first : costs.most_first) +
+             (costs.extend > costs.most_extend ? costs.extend : costs.most_extend);
+    }
   }
 };
 
@@ -112,6 +187,38 @@ inline int32_t edge(const Costs& costs, int32_t zero, int64_t k) {
   if (costs.mode != Mode::kGlobal || k == 0) return zero;
   return static_cast<int32_t>(-(costs.first + (k - 1) * costs.extend));
 }
+
+// H of the cell before a query's row, and what a gap costs that begins below it or after it.
+class LeftEdge {
+ public:
+  // For the rows of a piece.
+  LeftEdge(const Costs& costs, int32_t zero, const Piece& piece) : costs_(costs), zero_(zero), piece_(piece) {
+    if (costs.mode != Mode::kGlobal || !piece.at.costs) return;
+    for (int64_t row = -piece.rows_before; row < 0; ++row) pay(row);
+  }
+  // Go to the next row; from above the first.
+  int32_t next() {
+    const int64_t row = row_++;
+    if (costs_.mode != Mode::kGlobal || !piece_.at.costs) return edge(costs_, zero_, piece_.rows_before + row + 1);
+    pay(row);
+    return -paid_;
+  }
+  // H before the row above the first.
+  int32_t corner() const {
+    return costs_.mode == Mode::kGlobal && piece_.at.costs ? -paid_ : edge(costs_, zero_, piece_.rows_before);
+  }
+
+ private:
+  void pay(int64_t row) {
+    const RowCosts& own = piece_.at.costs[row];
+    paid_ += row + piece_.rows_before == 0 ? own.deletion_first : own.deletion_extend;
+  }
+  const Costs& costs_;
+  const int32_t zero_;
+  const Piece& piece_;
+  int64_t row_ = 0;
+  int32_t paid_ = 0;
+};
 
 // Take what global and semi-global mode read off the last row of a query.
 template <class T, Mode kMode>
@@ -150,21 +257,23 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
     T* row = state + group * group_rows;
     for (int n = 0; n < strip.n_pieces; ++n) {
       const Piece& piece = strip.pieces[n];
+      LeftEdge left(costs, values.zero, piece);
       for (int i = 0; i < piece.rows; ++i, row += 2 * kLanes) {
-        const T H = static_cast<T>(edge(costs, values.zero, piece.rows_before + i + 1));
+        const T H = static_cast<T>(left.next());
+        const T opening = piece.at.costs ? static_cast<T>(piece.at.costs[i].insertion_first) : first;
         for (int lane = 0; lane < kLanes; ++lane) {
           row[lane] = H;
-          row[kLanes + lane] = static_cast<T>(H - first);
+          row[kLanes + lane] = static_cast<T>(H - opening);
         }
       }
     }
   }
-  const int64_t rows_before = strip.pieces[0].rows_before;
-  for (int lane = 0; lane < kBlockLanes; ++lane) corner[lane] = static_cast<T>(edge(costs, values.zero, rows_before));
+  const T outside = static_cast<T>(LeftEdge(costs, values.zero, strip.pieces[0]).corner());
+  for (int lane = 0; lane < kBlockLanes; ++lane) corner[lane] = outside;
 
   for (int column = 0; column < block.lengths[0] && !is_set(stop); column += kColumns) {
     const uint8_t* const residues = block.residues + static_cast<size_t>(column) * kBlockLanes;
-    make_table(costs, strip, residues, table);
+    if (!strip.pieces[0].at.scores) make_table(costs, strip, residues, table);
     for (int k = 0; k < kColumns; ++k) {
       const T H = static_cast<T>(edge(costs, values.zero, column + k + 1));
       for (int lane = 0; lane < kBlockLanes; ++lane) {
@@ -188,6 +297,14 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
     T* const passing = static_cast<T*>(memory.boundary) + static_cast<size_t>(column) * 2 * kBlockLanes;
     for (int n = 0; n < strip.n_pieces; ++n) {
       const Piece& piece = strip.pieces[n];
+      if (piece.first && piece.at.costs) {  // F above the first row has what that row costs
+        const T opening = static_cast<T>(piece.at.costs[0].deletion_first);
+        for (int k = 0; k < kColumns; ++k) {
+          for (int lane = 0; lane < kBlockLanes; ++lane) {
+            top[(2 * k + 1) * kBlockLanes + lane] = static_cast<T>(top[2 * k * kBlockLanes + lane] - opening);
+          }
+        }
+      }
       const T* const above = piece.first ? top : passing;
       T* const below = piece.last ? bottom : passing;
       if (!piece.first) {
@@ -197,7 +314,8 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
       }
       for (int group = 0; group < active; ++group) {
         const int lane = group * kLanes;
-        const Rectangle<T> at = {piece.codes, piece.rows, table + lane, rows + group * group_rows, above + lane,
+        const Rectangle<T> at = {piece.at, piece.rows, piece.last, table + lane, residues + lane,
+                                 rows + group * group_rows, above + lane,
                                  (piece.first ? top_corner : corner) + lane, below + lane, best + lane, ends + lane,
                                  first, static_cast<T>(costs.extend), zero};
         if (kMode == Mode::kLocal) {

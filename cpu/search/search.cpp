@@ -76,7 +76,8 @@ class Job {
   SearchCounts run() {
     for (int query = 0; query < s_.n_queries; ++query) {
       const int64_t begin = s_.query_offsets[query];
-      queries_.push_back({query, s_.codes + begin, s_.query_offsets[query + 1] - begin});
+      const Rows all = {s_.codes, s_.row_scores, s_.row_costs};
+      queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin});
     }
     if (s_.costs.mode == Mode::kLocal) {
       run_local();
@@ -152,6 +153,7 @@ class Job {
   // Add an item, or items for its longest subjects one by one where that is less work, and one for the others.
   void add_item(Item item) {
     const int lanes = s_.kernels->lanes(item.bits);
+    const Way way = s_.row_costs ? Way::kLanes : s_.way;
     int64_t column = 0;
     for (const auto& query : item.bundle->queries()) column += striped_column(query.rows, lanes);
     const auto scan_cost = [&](int from) {
@@ -160,11 +162,11 @@ class Job {
       return columns * item.bundle->rows();
     };
     int n_striped = 0;
-    int64_t striped = 0, least = s_.way == Way::kStriped ? INT64_MAX : scan_cost(0);
-    for (int k = 0; k < item.n_subjects && s_.way != Way::kLanes; ++k) {
+    int64_t striped = 0, least = way == Way::kStriped ? INT64_MAX : scan_cost(0);
+    for (int k = 0; k < item.n_subjects && way != Way::kLanes; ++k) {
       striped += length_of(item, k) * column;
       const int64_t cost = striped + scan_cost(k + 1);
-      if (cost < least || s_.way == Way::kStriped) {
+      if (cost < least || way == Way::kStriped) {
         least = cost;
         n_striped = k + 1;
       }
@@ -340,7 +342,7 @@ class Job {
       const StripedMemory memory = {lanes, static_cast<uint8_t*>(worker.codes.get(lanes)),
                                     worker.profile.get(kCodes * bytes), worker.state.get(2 * bytes)};
       const StripedKernel kernel = s_.kernels->striped(s_.costs.mode, item.bits);
-      take(item, worker, query.place, 0, kernel(s_.costs, query.codes, rows, residues, length, memory, stop_));
+      take(item, worker, query.place, 0, kernel(s_.costs, query.at, rows, residues, length, memory, stop_));
     }
   }
 

@@ -19,6 +19,9 @@ struct Search {
   const uint8_t* codes;
   const int64_t* query_offsets;
   int n_queries;
+  // null, or kCodes scores of each of their rows; then also null, or what gaps cost at each of them
+  const int8_t* row_scores;
+  const RowCosts* row_costs;
   // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, one per query
   const int32_t* longest_16;
   // subjects: blocks of 64 as swsearch/blocks.py lays them out, n_blocks + 1 offsets in columns

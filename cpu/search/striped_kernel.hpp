@@ -4,7 +4,8 @@
 // Work:    lane = a run of `segment` query rows, so that vector j holds row j of every run (Farrar, Bioinformatics 23,
 //          2007, 156-161). A column is computed from vector 0 on, with F from the row above the run's first taken for
 //          lowest; then F is carried on into the next run as long as it changes something.
-// Scores:  a profile, each letter's score with every row in that order, looked up by byte permutes.
+// Scores:  a profile, each letter's score with every row in that order, looked up by byte permutes; or copied, where
+//          rows have scores of their own.
 // Values:  as in scan_kernel.hpp.
 // Carry:   an F that arrives at a run's row is followed while F > H - open, `open` being what a gap costs apart from
 //          its residues: else F - extend <= H - first, which the rows below already know of. In local mode one below
@@ -50,22 +51,44 @@ void make_profile(const Costs& costs, const uint8_t* codes, size_t lanes, const 
   }
 }
 
+// The same of rows with scores of their own.
+template <class T>
+void copy_profile(const int8_t* scores, int rows, int segment, size_t lanes, const bool* occurs, T* profile) {
+  constexpr int kLanes = Vector<T, kVectorBytes>::kLanes;
+  uint8_t letters[kCodes];
+  int n_letters = 0;
+  for (int letter = 0; letter < kCodes; ++letter) {
+    if (occurs[letter]) letters[n_letters++] = static_cast<uint8_t>(letter);
+  }
+  for (int row = 0; row < segment * kLanes; ++row) {
+    T* const out = profile + row % segment * kLanes + row / segment;
+    for (int n = 0; n < n_letters; ++n) {
+      const int letter = letters[n];
+      out[static_cast<size_t>(letter) * lanes] = row < rows ? scores[row * kCodes + letter] : INT8_MIN;
+    }
+  }
+}
+
 template <class T, Mode kMode>
-LaneScore stripe(const Costs& costs, const uint8_t* query, int rows, const uint8_t* subject, int columns,
+LaneScore stripe(const Costs& costs, const Rows& query, int rows, const uint8_t* subject, int columns,
                  const StripedMemory& memory, const std::atomic<bool>& stop) {
   typedef Vector<T, kVectorBytes> V;
   constexpr int kLanes = V::kLanes;
   const Values<T> values(costs);
   const int segment = (rows + kLanes - 1) / kLanes;
   const size_t lanes = memory.lanes;
-  for (size_t k = 0; k < lanes; ++k) {
+  for (size_t k = 0; k < lanes && !query.scores; ++k) {
     const int64_t row = static_cast<int64_t>(k % kLanes) * segment + static_cast<int64_t>(k / kLanes);
-    memory.codes[k] = row < rows && k / kLanes < static_cast<size_t>(segment) ? query[row] : kCodes - 1;
+    memory.codes[k] = row < rows && k / kLanes < static_cast<size_t>(segment) ? query.codes[row] : kCodes - 1;
   }
   bool occurs[kCodes] = {};
   for (int k = 0; k < columns; ++k) occurs[subject[k] % kCodes] = true;
   T* const profile = static_cast<T*>(memory.profile);
-  make_profile(costs, memory.codes, lanes, occurs, profile);
+  if (query.scores) {
+    copy_profile(query.scores, rows, segment, lanes, occurs, profile);
+  } else {
+    make_profile(costs, memory.codes, lanes, occurs, profile);
+  }
 
   T* const H = static_cast<T*>(memory.state);
   T* const E = H + lanes;

@@ -103,7 +103,7 @@ class Copies {
         if (rows > 0 && length > 0) {
           filled = end + 1;  // the empty ones are the last
         } else {
-          std::fill_n(s_.scores + pair * s_.n_copies, s_.n_copies, of_gaps(rows, length));
+          std::fill_n(s_.scores + pair * s_.n_copies, s_.n_copies, of_gaps(query, length));
         }
       }
       const int64_t stop = filled * s_.n_copies;
@@ -118,9 +118,15 @@ class Copies {
   int64_t pair_of(int64_t lane) const { return order_[static_cast<size_t>(lane / s_.n_copies)]; }
 
   // The score of a pair of which one side is empty: in global mode what the gap costs.
-  int32_t of_gaps(int64_t rows, int64_t length) const {
-    const int64_t n = rows + length;
-    const int64_t cost = n > 0 && s_.costs.mode == Mode::kGlobal ? s_.costs.first + (n - 1) * s_.costs.extend : 0;
+  int32_t of_gaps(int64_t query, int64_t length) const {
+    const int64_t rows = rows_of(query), n = rows + length;
+    int64_t cost = n > 0 ? s_.costs.first + (n - 1) * s_.costs.extend : 0;
+    if (rows > 0 && s_.row_costs) {
+      const RowCosts* const of_rows = s_.row_costs + s_.query_offsets[query];
+      cost = of_rows[0].deletion_first;
+      for (int64_t row = 1; row < rows; ++row) cost += of_rows[row].deletion_extend;
+    }
+    if (s_.costs.mode != Mode::kGlobal) cost = 0;
     if (cost > INT32_MAX) throw std::overflow_error("gap");
     return static_cast<int32_t>(-cost);
   }
@@ -175,9 +181,12 @@ class Copies {
     const int64_t query_offsets[] = {0, rows_of(item.query)}, column_offsets[] = {0, columns};
     Search search;
     search.costs = s_.costs;
-    search.codes = s_.queries + s_.query_offsets[item.query];
     search.query_offsets = query_offsets;
     search.n_queries = 1;
+    const Rows rows = Rows{s_.queries, s_.row_scores, s_.row_costs}.from(s_.query_offsets[item.query]);
+    search.codes = rows.codes;
+    search.row_scores = rows.scores;
+    search.row_costs = rows.costs;
     search.longest_16 = s_.longest_16 + item.query;
     search.residues = room.residues.data();
     search.column_offsets = column_offsets;

@@ -16,6 +16,8 @@ struct ScoredCopies {
   const uint8_t* queries;
   const int64_t* query_offsets;
   int64_t n_queries;
+  const int8_t* row_scores;   // of the queries' rows, see Search
+  const RowCosts* row_costs;
   const int32_t* longest_16;
   // sequences that are shuffled: codes one after the other, n_sequences + 1 offsets
   const uint8_t* codes;

@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.alphabet import DNA, Alphabet, ByteArray
-from swsearch.engines.pair_base import Pair, PairAligner
+from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.output_files import open_output
 from swsearch.recurrence import Recurrence
+
+Pair = tuple[ByteArray, ByteArray]
+"""Codes of a query and a subject, each of shape (n,), uint8."""
 
 UNRELATED = "unrelated"
 """Value of --identity for two sequences that have nothing to do with each other."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.numbers import percentage, whole
+from swsearch.cli.numbers import percentage, real, whole
 
 RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
 """Parser of --runs of what measures: more would run for days."""
@@ -91,6 +91,7 @@ class SortName(StrEnum):
 
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
+ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
 
 ModeOption = Annotated[
     ModeName,
@@ -224,6 +225,45 @@ VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)
 ]
 MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
+
+
+IterationsOption = Annotated[
+    int,
+    typer.Option(
+        parser=whole("a whole number from 1 to 1,000", 1, 1000),
+        metavar="N",
+        help="Searches of each query at most; it stops when the subjects that make its profile stay the same. "
+        "Results are those of the last. A profile that was saved goes on with the iteration after its own.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+InclusionEvalueOption = Annotated[
+    float,
+    typer.Option(
+        parser=real(),
+        metavar="NUMBER",
+        help="Largest E-value of what makes the next profile.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+InclusionCoverageOption = Annotated[
+    float,
+    typer.Option(
+        parser=percentage,
+        metavar="PERCENT",
+        help="Least part of the query's positions that an alignment pairs, to be in a profile.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+MaxIncludedOption = Annotated[
+    int,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="Most subjects in a profile, the best ones. --max-hits and filters are for reports alone.",
+        rich_help_panel=ITERATIONS,
+    ),
+]
 
 
 def _percentage(text: str, *names: str) -> Any:

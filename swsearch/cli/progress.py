@@ -148,12 +148,12 @@ class SearchProgress(Reporter):
         super().__init__(display, clock)
         self._cells, self._queries = cells, queries
         self._scoring_begun = self._begun
-        self._computed = self._restored = self._written = 0
+        self._computed = self._restored = self._forgone = self._written = 0
 
     @property
-    def restored_cells(self) -> int:
-        """Cells that a checkpoint had."""
-        return self._restored
+    def spared_cells(self) -> int:
+        """Cells that a checkpoint had, or that were not needed."""
+        return self._restored + self._forgone
 
     def advance(self, cells: int) -> None:
         """Take note that cells were computed."""
@@ -169,6 +169,12 @@ class SearchProgress(Reporter):
                 self._scoring_begun = self._clock()
             self._show()
 
+    def forgone(self, cells: int) -> None:
+        """Take note of cells that are not needed any more, since queries converged."""
+        with self._lock:
+            self._forgone += cells
+            self._show()
+
     def written(self, queries: int) -> None:
         """Take note that the results of some more queries were written."""
         with self._lock:
@@ -179,11 +185,10 @@ class SearchProgress(Reporter):
         now = self._clock()
         rate = self._computed / max(now - self._scoring_begun, 1e-9)
         done = self._computed + self._restored
-        left = max(self._cells - done, 0)
+        cells = self._cells - self._forgone
+        left = max(cells - done, 0)
         seconds_left = 0.0 if not left else left / rate if rate else None
-        return SearchState(
-            self._written, self._queries, done, self._cells, rate / 1e9, now - self._begun, seconds_left
-        )
+        return SearchState(self._written, self._queries, done, cells, rate / 1e9, now - self._begun, seconds_left)
 
 
 class ReadingProgress(Reporter):

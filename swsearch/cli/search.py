@@ -25,8 +25,12 @@ from swsearch.cli.options import (
     GapExtendOption,
     GapOpenOption,
     GpuMemoryOption,
+    InclusionCoverageOption,
+    InclusionEvalueOption,
+    IterationsOption,
     MaskName,
     MatrixOption,
+    MaxIncludedOption,
     MinIdentityOption,
     MinQueryCoverageOption,
     MinSubjectCoverageOption,
@@ -169,6 +173,10 @@ def search_command(
         ),
     ] = SubjectMaskName.database,
     allow_dna: AllowDnaOption = False,
+    iterations: IterationsOption = 1,
+    inclusion_evalue: InclusionEvalueOption = 0.002,
+    inclusion_coverage: InclusionCoverageOption = 0.0,
+    max_included: MaxIncludedOption = 5000,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -186,6 +194,7 @@ def search_command(
     from swsearch.engines import create_engine
     from swsearch.inputs import check_two_inputs
     from swsearch.job.filters import HitFilters, named_ids
+    from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
@@ -202,7 +211,8 @@ def search_command(
     scoring = _scoring(preset, matrix, gap_open, gap_extend)
     options = SearchOptions(
         scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
-        query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna,
+        query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
+        inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
     )  # fmt: skip
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     folder = None if checkpoint is None else _folder(checkpoint)
@@ -218,12 +228,14 @@ def search_command(
         job = results.job
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
-            job.progress, job.restored = done.advance, done.restored
+            job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
             write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:
-            say(_summary(job, time.monotonic() - begun, done.restored_cells))
+            if options.iterations > 1:
+                say(f"swsearch: {results.iterated.describe()}")
+            say(_summary(job, time.monotonic() - begun, done.spared_cells))
 
 
 def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:
@@ -288,8 +300,8 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     yield from results.doubts
 
 
-def _summary(job: SearchJob, seconds: float, restored: int) -> str:
-    rate = (job.cells - restored) / max(seconds, 1e-9) / 1e9
+def _summary(job: SearchJob, seconds: float, spared: int) -> str:
+    rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
     plural = "query" if len(job.queries) == 1 else "queries"
     return (
         f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "

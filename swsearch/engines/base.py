@@ -315,13 +315,13 @@ class Engine(ABC):
         self.close()
 
 
-def empty_scores(query_length: int, lengths: npt.NDArray[np.integer], recurrence: Recurrence) -> ScoreArray:
+def empty_scores(query: QueryRows | int, lengths: npt.NDArray[np.integer], recurrence: Recurrence) -> ScoreArray:
     """Score pairs of which one side is empty.
 
     Parameters
     ----------
-    query_length : int
-        Residues of the query.
+    query : QueryRows or int
+        The query, or how many residues it has.
     lengths : ndarray, shape (n,), integer
         Residues of the subjects; all are 0 if the query is not empty.
     recurrence : Recurrence
@@ -334,4 +334,9 @@ def empty_scores(query_length: int, lengths: npt.NDArray[np.integer], recurrence
     """
     if recurrence.mode != "global":
         return np.zeros(len(lengths), dtype=np.int32)
-    return np.array([recurrence.empty_score(query_length, int(length)) for length in lengths], dtype=np.int32)
+    if isinstance(query, QueryRows) and query.gaps is not None and len(query):
+        gaps = query.gaps
+        cost = int(gaps.deletion_open[0]) + int(gaps.deletion_extend.sum(dtype=np.int64))
+        return np.full(len(lengths), -cost, dtype=np.int32)
+    n = query if isinstance(query, int) else len(query)
+    return np.array([recurrence.empty_score(n, int(length)) for length in lengths], dtype=np.int32)

@@ -15,13 +15,14 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of
+from swsearch.engines.pools import PoolLetters, SequencePool, check_rows, places_of, query_of
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike, QueryRows
 
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
-Pair = tuple[ByteArray, ByteArray]
-"""Codes of a query and a subject, each of shape (n,), uint8."""
+Pair = tuple[QueryLike, ByteArray]
+"""A query's codes or its scores by position, and a subject's codes; codes are of shape (n,), uint8."""
 
 
 class PairAligner(ABC):
@@ -41,13 +42,15 @@ class PairAligner(ABC):
         """What runs, such as the library and the number of threads."""
 
     @abstractmethod
-    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
-        """Align two encoded sequences.
+    def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
+        """Align a query with a subject.
 
         Parameters
         ----------
-        query, subject : ndarray, shape (n,), uint8
-            Codes of the scoring's alphabet; may be empty.
+        query : ndarray, shape (n,), uint8, or QueryRows
+            Codes of the scoring's alphabet, or scores by position; may be empty.
+        subject : ndarray, shape (n,), uint8
+            Codes; may be empty.
         recurrence : Recurrence
             What is computed.
 
@@ -60,15 +63,13 @@ class PairAligner(ABC):
         """
 
     @abstractmethod
-    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
-        """Score two encoded sequences without their alignment, in memory linear in their lengths.
+    def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
+        """Score a query with a subject without their alignment, in memory linear in their lengths.
 
         Parameters
         ----------
-        query, subject : ndarray, shape (n,), uint8
+        query, subject, recurrence
             As for `align`.
-        recurrence : Recurrence
-            What is computed.
 
         Returns
         -------
@@ -93,6 +94,7 @@ class PairAligner(ABC):
         *,
         known: npt.NDArray[np.integer] | None = None,
         letters: PoolLetters | None = None,
+        rows: QueryRows | None = None,
     ) -> AlignmentTable:
         """Align pairs of sequences of two pools, all at a time, and count their columns.
 
@@ -108,6 +110,9 @@ class PairAligner(ABC):
             A score that each pair reaches, which may save time and changes nothing in the result.
         letters : (ndarray or None, ndarray or None), optional
             What identities are counted by where something is masked; see `PoolLetters`.
+        rows : QueryRows, optional
+            Scores by position of all residues of the queries' pool, and gap costs if those of some query are its
+            own; see `swsearch.engines.pools.rows_pool`. By default codes and matrix say the scores.
 
         Returns
         -------
@@ -121,11 +126,13 @@ class PairAligner(ABC):
         EngineError
             If the device fails.
         ValueError
-            If pairs, offsets or letters are not within or beside the pools.
+            If pairs, offsets, letters or rows are not within or beside the pools.
         """
         places = places_of(queries, subjects, pairs).tolist()
+        check_rows(queries, rows)
         parts = [(slice(a, a + m), slice(b, b + n)) for a, m, b, n in places]
-        found = self.align_many(((queries[0][one], subjects[0][other]) for one, other in parts), recurrence)
+        drawn = ((query_of(queries[0], rows, one.start, one.stop), subjects[0][other]) for one, other in parts)
+        found = self.align_many(drawn, recurrence)
         shown = letters or (None, None)
         return _table_of(
             replace(

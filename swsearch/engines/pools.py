@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.errors import InputError
 from swsearch.masking import MASKED
+from swsearch.scoring import GAP_COLUMNS, PositionGaps, QueryLike, QueryRows, Scoring, rows_of
 
 SequencePool = tuple[ByteArray, IntArray]
 """Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
@@ -83,6 +84,46 @@ def pool_of(sequences: list[ByteArray]) -> SequencePool:
     offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
     np.cumsum([len(sequence) for sequence in sequences], out=offsets[1:])
     return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
+
+
+def rows_pool(queries: Sequence[QueryLike], scoring: Scoring) -> QueryRows:
+    """Lay the scores by position of queries end to end, as `pool_of` does with their codes.
+
+    Parameters
+    ----------
+    queries : sequence of QueryLike
+        Codes and profiles; codes score as the matrix has it, with the scoring's gap costs.
+    scoring : Scoring
+        Matrix and gap costs.
+
+    Returns
+    -------
+    QueryRows
+        The rows of all residues of the pool; gap costs only where those of some query are by position.
+    """
+    every = [rows_of(query, scoring) for query in queries]
+    gaps = None
+    if any(rows.gaps is not None for rows in every):
+        costs = [rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend) for rows in every]
+        gaps = PositionGaps(*(np.concatenate([getattr(each, name) for each in costs]) for name in GAP_COLUMNS))
+    scores = np.concatenate([np.zeros((0, N_CODES), dtype=np.int8), *(rows.scores for rows in every)])
+    return QueryRows(scores, pool_of([rows.codes for rows in every])[0], is_specific=True, gaps=gaps)
+
+
+def query_of(codes: ByteArray, rows: QueryRows | None, begin: int, end: int) -> QueryLike:
+    """Return a query of a pool of codes, shape (n_residues,), uint8, and of its rows, where there are some."""
+    if rows is None:
+        return codes[begin:end]
+    gaps = rows.gaps
+    if gaps is not None:
+        gaps = PositionGaps(*(getattr(gaps, name)[begin:end] for name in GAP_COLUMNS))
+    return QueryRows(rows.scores[begin:end], codes[begin:end], is_specific=True, gaps=gaps)
+
+
+def check_rows(queries: SequencePool, rows: QueryRows | None) -> None:
+    """Raise `ValueError` if there are rows, but not one for each residue of the pool."""
+    if rows is not None and len(rows) != len(queries[0]):
+        raise ValueError(f"expected {len(queries[0])} rows, one for each residue of the queries; got {len(rows)}")
 
 
 def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:

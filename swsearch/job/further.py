@@ -4,7 +4,7 @@ They are those of Waterman and Eggert (J. Mol. Biol. 197:723, 1987), as BLAST's 
 Each has the E-value of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
 
 A further alignment costs one to two times the cells of the pair. Those of one hit are computed one after the other
-(``cpu/pairs/further.cpp``); hits are worked on side by side.
+(``cpu/pairs/further.cpp``, ``cpu/pairs/rows.cpp``); hits are worked on side by side.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.tracing import own_costs
 from swsearch.job.filters import HitFilters
 from swsearch.later import Later
 from swsearch.results import Hsp
@@ -59,6 +60,7 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
         int(scoring.gap_extend),
         least,
         most,
+        *own_costs(first.query_rows),
     )
     return [first.like(*each[:4]) for each in found]
 

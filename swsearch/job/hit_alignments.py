@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -17,12 +18,13 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pair_base import PairAligner
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import has_room_for_threads
 from swsearch.results import Hit, HitList, SearchResult, SubjectCodes
+from swsearch.scoring import QueryLike, Scoring, specific_rows
 
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
@@ -53,13 +55,25 @@ class HitSource:
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
         codes, letters = self.reader.one(int(self.subjects[row]))
-        return aligned_alone(self.reader, self.query, codes).shown_as(self.query.letters, letters)
+        return aligned_alone(self.reader, self.scored, codes).shown_as(self.query.letters, letters)
+
+    @cached_property
+    def scored(self) -> QueryLike:
+        """What is aligned with the subjects."""
+        return _scored(self.query, self.reader.recurrence.scoring)
 
 
-def aligned_alone(reader: SubjectReader, query: Query, codes: ByteArray) -> PairAlignment:
+def _scored(query: Query, scoring: Scoring) -> QueryLike:
+    """Return a query's codes, or its scores by position where it is a profile."""
+    return query.codes if query.profile is None else query.rows(scoring)
+
+
+def aligned_alone(reader: SubjectReader, query: QueryLike, codes: ByteArray) -> PairAlignment:
     """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
-    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query.codes), len(codes)))
-    return align_codes(query.codes, codes, reader.recurrence, memory=memory)
+    rows = specific_rows(query)
+    gaps_vary = rows is not None and rows.gaps is not None
+    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(codes), gaps_vary=gaps_vary))
+    return align_codes(query, codes, reader.recurrence, memory=memory)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -152,18 +166,24 @@ def align_pairs(
     """
     pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
-    of_subjects = subjects.codes, subjects.offsets
+    of_subjects, recurrence = (subjects.codes, subjects.offsets), reader.recurrence
+    scored = [_scored(query, recurrence.scoring) for query in queries]
+    has_profiles = any(query.profile is not None for query in queries)
+    rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
-            return aligner.align_pools(pool, of_subjects, places, reader.recurrence, known=scores, letters=letters)
+            return aligner.align_pools(
+                pool, of_subjects, places, recurrence, known=scores, letters=letters, rows=rows
+            )
+    limits = tracing.Limits(ALIGNMENT_MEMORY, threads)
     table, needed = tracing.align_pools(
-        pool, of_subjects, places, reader.recurrence, ALIGNMENT_MEMORY, threads, known=scores, letters=letters
+        pool, of_subjects, places, recurrence, limits, known=scores, letters=letters, rows=rows
     )
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
     found = [
-        aligned_alone(reader, queries[k], subjects.codes_of(row)).shown_as(
+        aligned_alone(reader, scored[k], subjects.codes_of(row)).shown_as(
             queries[k].letters, subjects.letters_of(row)
         )
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)

@@ -23,7 +23,7 @@ from swsearch.job.selection import Selection
 from swsearch.job.subjects import SubjectReader
 from swsearch.later import Later
 from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
-from swsearch.statistics.choice import HitNumbers, numbers_as_arrays, numbers_of
+from swsearch.statistics.choice import HitNumbers, NumberArrays, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
@@ -147,6 +147,13 @@ class HitMaker:
         least = self.least
         residues = least.effective_residues
         return numbers_of(statistics, least.published, scores, len(query.codes), lengths, residues)
+
+    def arrays(
+        self, query: Query, statistics: Statistics | PairNulls | None, scores: IntArray, lengths: IntArray
+    ) -> NumberArrays:
+        """Return what the statistics in force say of scores with subjects of some lengths, both of shape (n,)."""
+        residues = self.least.effective_residues
+        return numbers_as_arrays(statistics, None, scores, len(query.codes), lengths, residues)
 
     def _chosen(self, query: Query, selection: Selection) -> Chosen:
         """Choose hits; candidates are aligned, the best first, until enough have passed, if filters ask for that."""

@@ -115,6 +115,8 @@ class SearchJob:
         self.checkpoint: Checkpoint | None = None
         self.restored: Progress | None = None
         """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+        self.forgone: Progress | None = None
+        """Called with the cells of iterations that queries did not need."""
 
     def keep_in(self, folder: Path) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
@@ -142,6 +144,8 @@ class SearchJob:
             found["sort"] = options.sort
         if options.max_alignments > 1:
             found["max_alignments"] = options.max_alignments
+        if options.iterations > 1:
+            found |= {"iterations": options.iterations, "inclusion_evalue": options.inclusion.evalue}
         return {**found, **options.filters.described()}
 
     @cached_property
@@ -288,7 +292,7 @@ class SearchJob:
         aligner: PairAligner | None = None
         with ExitStack() as stack:
             for queries, rated in scored:
-                for part in _parts([len(each.candidates) for each in rated], HITS_TOGETHER):
+                for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
                     if aligned and aligner is None and self._threads < ENOUGH_THREADS:
                         aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
                         stack.enter_context(aligner or nullcontext())
@@ -402,7 +406,7 @@ def groups_of(queries: Sequence[Query], most: int | None = None) -> Iterator[Seq
         yield group
 
 
-def _parts(sizes: Sequence[int], most: int) -> Iterator[slice]:
+def parts_of(sizes: Sequence[int], most: int) -> Iterator[slice]:
     """Cut items of some sizes into runs of about ``most``."""
     begin = total = 0
     for place, size in enumerate(sizes):

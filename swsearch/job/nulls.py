@@ -22,6 +22,7 @@ from swsearch.blocks import Chunk, FloatArray, IntArray
 from swsearch.inputs import Query
 from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike
 from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
 from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of
 
@@ -105,11 +106,15 @@ class NullMaker:
         found: list[FittedStatistics | None] = [None] * len(queries)
         filled = [k for k, query in enumerate(queries) if len(query.codes)]
         of_lengths = self._of_ratios if self.fit.mode == "global" else self._of_fixed
-        for k, null in zip(filled, of_lengths([queries[k].codes for k in filled]), strict=True):
+        for k, null in zip(filled, of_lengths([self._scored(queries[k]) for k in filled]), strict=True):
             found[k] = null
         return found
 
-    def _of_fixed(self, queries: Sequence[ByteArray]) -> Iterator[FittedStatistics]:
+    def _scored(self, query: Query) -> QueryLike:
+        """Return what a query is scored as."""
+        return query.codes if query.profile is None else query.rows(self.recurrence.scoring)
+
+    def _of_fixed(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with the random sequences that all queries have in common."""
         for part in _together(queries):
             panel = panel_for(self.fit.mode, 1)
@@ -117,22 +122,22 @@ class NullMaker:
             scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
             for begin in range(0, len(part), FITTED_AT_ONCE):
                 some = slice(begin, begin + FITTED_AT_ONCE)
-                lengths = [len(codes) for codes in part[some]]
+                lengths = [len(query) for query in part[some]]
                 yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
 
-    def _of_ratios(self, queries: Sequence[ByteArray]) -> Iterator[FittedStatistics]:
+    def _of_ratios(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with random sequences whose lengths follow the query's."""
-        panels = [panel_for(self.fit.mode, len(codes)) for codes in queries]
+        panels = [panel_for(self.fit.mode, len(query)) for query in queries]
         for part in cut_at(np.array([panel.n_residues for panel in panels], dtype=np.int64), MOST_RESIDUES):
             sequences = [codes for panel in panels[part] for codes in panel.codes()]
             n = [panel.n_scores // COPIES for panel in panels[part]]
             pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
             scores = score_shuffled(
-                Joined.of(queries[part]), Joined.of(sequences), pairs, range(COPIES), self.recurrence, self.threads
+                queries[part], Joined.of(sequences), pairs, range(COPIES), self.recurrence, self.threads
             )
             rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
-            for codes, panel, row in zip(queries[part], panels[part], rows, strict=True):
-                yield from fit_panels(self.fit, [len(codes)], panel.lengths, panel.parted(row[None]))
+            for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
+                yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
 
     def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
         """Return the nulls of the pairs of some queries.
@@ -154,7 +159,7 @@ class NullMaker:
         """Return the nulls of pairs whose subjects may all be at hand."""
         subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
         sequences = Joined(*read(subjects))
-        queries = Joined.of([each.query.codes for each in asked])
+        queries = [self._scored(each.query) for each in asked]
         sizes = [len(each.subjects) for each in asked]
         pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
         starts = np.cumsum([0, *sizes])
@@ -196,9 +201,9 @@ def _near(nulls: PairNulls, chance: FloatArray, limit: float) -> npt.NDArray[np.
     return near
 
 
-def _together(queries: Sequence[ByteArray]) -> Iterator[Sequence[ByteArray]]:
+def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
     """Cut queries into runs that are scored together with one panel."""
-    sizes = np.array([max(len(codes), -(-ROWS_AT_ONCE // QUERIES_AT_ONCE)) for codes in queries], dtype=np.int64)
+    sizes = np.array([max(len(query), -(-ROWS_AT_ONCE // QUERIES_AT_ONCE)) for query in queries], dtype=np.int64)
     return (queries[part] for part in cut_at(sizes, ROWS_AT_ONCE))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from swsearch.errors import OptionError, check_choice, real_number, whole_number
 from swsearch.job.filters import HitFilters
+from swsearch.job.inclusion import Inclusion
 from swsearch.masking import Mask, check_mask
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
@@ -18,6 +19,9 @@ DEFAULT_MAX_HITS = 500
 
 MOST_ASKED_FOR = 10**18
 """Most hits, alignments or residues that may be asked for: it fits 64 bits, and nothing comes near it."""
+
+MOST_ITERATIONS = 1000
+"""Most iterations that may be asked for; a query converges, or goes on between few profiles, long before."""
 
 CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
@@ -60,6 +64,12 @@ class SearchOptions:
         Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
     allow_dna : bool
         Whether subjects that are read for this search may hold only letters of DNA.
+    iterations : int
+        Searches of a query at most, each with a profile of what the one before found.
+    inclusion : Inclusion
+        What of it, where there are several.
+    keep_next : bool
+        Whether results keep the profile that the next search would have, as one that goes on needs it.
     """
 
     scoring: Scoring
@@ -75,6 +85,9 @@ class SearchOptions:
     sort: SortKey = "evalue"
     distribution: bool = False
     allow_dna: bool = False
+    iterations: int = 1
+    inclusion: Inclusion = field(default_factory=Inclusion)
+    keep_next: bool = False
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -90,6 +103,16 @@ class SearchOptions:
             )
         check_choice("sort", self.sort, get_args(SortKey))
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+        iterations = whole_number("iterations", self.iterations, 1, MOST_ITERATIONS)
+        object.__setattr__(self, "iterations", iterations)
+        if self.makes_profiles and self.threshold is None:
+            asked = f"--iterations {iterations}" if iterations > 1 else "a profile of the hits"
+            raise OptionError(
+                "statistics",
+                self.statistics_method,
+                "fitted or published",
+                f"{asked} takes E-values to choose hits by",
+            )
 
     def _check_numbers(self) -> None:
         """Check what is counted and measured; numbers of numpy become Python's, which reports can hold."""
@@ -109,6 +132,18 @@ class SearchOptions:
         """Published statistics, where bit scores and E-values come from these."""
         published = statistics_in_force(self.statistics_method) == "published"
         return statistics_for(self.scoring, self.mode) if published else None
+
+    @property
+    def makes_profiles(self) -> bool:
+        """Whether hits make profiles."""
+        return self.iterations > 1 or self.keep_next
+
+    def of_inclusion(self) -> SearchOptions:
+        """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
+        return replace(
+            self, max_hits=self.inclusion.most + 1, evalue=self.inclusion.evalue, filters=HitFilters(),
+            max_alignments=1, sort="evalue", distribution=False, iterations=1, keep_next=False,
+        )  # fmt: skip
 
     @property
     def is_fitted(self) -> bool:

@@ -11,7 +11,7 @@ on every machine, so that the order is the same, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -194,6 +194,13 @@ class TopHits:
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
+    def of_its_own(self, chunk: Chunk, found: Candidates) -> Candidates:
+        """Return those of a chunk's hits that reach what each length takes."""
+        if self.by_length is None:
+            return found
+        good = found.scores >= self.by_length[chunk.runs.at(found.places)]
+        return replace(found, places=found.places[good], scores=found.scores[good])
+
     def _near(self, scores: ScoreArray, lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Say which of many subjects may be among the best, without their E-values, most of which are not needed.
 
@@ -203,3 +210,33 @@ class TopHits:
         best = np.argpartition(scores, -self._limit)[-self._limit :]
         largest = float(self._rating.evalues(scores[best], lengths[best]).max())
         return scores >= self._rating.lowest(largest, int(lengths.min()), int(lengths.max()))
+
+
+class TwoTops(TopHits):
+    """The best subjects of one query by two measures: those that may be reported, and those of its next profile.
+
+    Parameters
+    ----------
+    reported, included : TopHits
+        What keeps each.
+    """
+
+    def __init__(self, reported: TopHits, included: TopHits) -> None:
+        self.reported, self.included = reported, included
+        tables = (reported.by_length, included.by_length)
+        self.by_length = None if tables[0] is None or tables[1] is None else np.minimum(tables[0], tables[1])
+
+    @property
+    def ranked(self) -> Ranked:  # type: ignore[override]
+        """What may be reported."""
+        return self.reported.ranked
+
+    def least(self, chunk: Chunk) -> int | None:
+        """Return the score below which no subject of a chunk can become one of either's best any more."""
+        least = self.reported.least(chunk), self.included.least(chunk)
+        return None if least[0] is None or least[1] is None else min(least[0], least[1])
+
+    def add(self, chunk: Chunk, found: Candidates) -> None:
+        """Take in the hits of a chunk, each as far as they are its own."""
+        for top in (self.reported, self.included):
+            top.add(chunk, top.of_its_own(chunk, found))

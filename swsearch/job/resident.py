@@ -64,7 +64,7 @@ class ResidentSearch:
     def __init__(
         self, database: Database, engine: Engine, options: SearchOptions, threads: int | None = None
     ) -> None:
-        self.job = SearchJob((), database, engine, options, threads=threads)
+        self.job = self._job(database, engine, options, threads)
         self._engine, self._database = engine, database
         self._most = min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)
         self._planned = 0
@@ -94,6 +94,9 @@ class ResidentSearch:
         """
         options = self.job.options
         masked = [query.masked(options.query_mask) for query in queries]
+        if options.makes_profiles:
+            yield from self._iterated(masked, aligned)
+            return
         requests: deque[_Request] = deque()
         try:
             for group in groups_of(masked, self._most):
@@ -105,6 +108,27 @@ class ResidentSearch:
         finally:
             for request in requests:
                 request.selections.cancel()
+
+    def _iterated(self, queries: Sequence[Query], aligned: bool) -> Iterator[list[SearchResult]]:
+        """Yield the results of queries that are searched with again and again, group after group."""
+        from swsearch.job.iterated import IteratedJob
+
+        job = self.job
+        assert isinstance(job, IteratedJob)
+        place = 0
+        for group in groups_of(queries, self._most):
+            turns = [job.first_turn(place + k, query) for k, query in enumerate(group)]
+            place += len(group)
+            results: dict[int, SearchResult] = {}
+            while turns:
+                request = self._ask([turn.query for turn in turns])
+                selections = self._selections(request)
+                chosen = job.includer.rated([turn.query for turn in turns], selections)
+                turns, ended = job.grow(turns, selections, chosen)
+                rated = job.rated([each.turn.query for each in ended], [each.selection for each in ended])
+                places = [each.turn.place for each in ended]
+                results.update(zip(places, job.told(ended, rated, aligned), strict=True))
+            yield [results[each] for each in sorted(results)]
 
     def close(self) -> None:
         """Let go of the database, when what is being scored is done; calls that still wait raise `EngineError`."""
@@ -122,13 +146,24 @@ class ResidentSearch:
             self._changed.notify_all()
         return request
 
-    def _made(self, request: _Request, aligned: bool) -> list[SearchResult]:
+    def _selections(self, request: _Request) -> list[Selection]:
         try:
-            selections = request.selections.result()
+            return request.selections.result()
         except CancelledError:
             raise EngineError("this Searcher was closed while a search was waiting; make another one") from None
+
+    def _made(self, request: _Request, aligned: bool) -> list[SearchResult]:
+        selections = self._selections(request)
         queries = request.prepared.queries
         return self.job.made(queries, self.job.rated(queries, selections), aligned)
+
+    @staticmethod
+    def _job(database: Database, engine: Engine, options: SearchOptions, threads: int | None) -> SearchJob:
+        if not options.makes_profiles:
+            return SearchJob((), database, engine, options, threads=threads)
+        from swsearch.job.iterated import IteratedJob
+
+        return IteratedJob((), database, engine, options, threads=threads)
 
     # the thread that has the engine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,35 @@ if TYPE_CHECKING:
     from swsearch.results import SearchResult
 
 
+@dataclass
+class Iterated:
+    """How many iterations queries took.
+
+    Parameters
+    ----------
+    queries, converged : int
+        How many there were, and converged.
+    iterations : int
+        Searches of all of them together.
+    """
+
+    queries: int = 0
+    converged: int = 0
+    iterations: int = 0
+
+    def add(self, result: SearchResult) -> None:
+        """Count a query."""
+        self.queries += 1
+        self.converged += result.converged
+        self.iterations += max(len(result.steps), 1)
+
+    def describe(self) -> str:
+        """Return ``3 queries, 7 iterations, 2 converged``."""
+        plural = "query" if self.queries == 1 else "queries"
+        times = "iteration" if self.iterations == 1 else "iterations"
+        return f"{self.queries:,} {plural}, {self.iterations:,} {times}, {self.converged:,} converged"
+
+
 class _Search:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
@@ -37,6 +66,7 @@ class _Search:
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
+        self.iterated = Iterated()
         self.aligned = False
 
     def job(self) -> SearchJob:
@@ -52,9 +82,20 @@ class _Search:
                 for batch in batches:
                     self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     self.doubts += [result.doubt for result in batch if result.doubt]
+                    for result in batch:
+                        self.iterated.add(result)
                     yield batch
         finally:
             self.close()
+
+
+def _kind_of(options: SearchOptions) -> type[SearchJob]:
+    """Return the kind of job that does what is asked for."""
+    if not options.makes_profiles:
+        return SearchJob
+    from swsearch.job.iterated import IteratedJob
+
+    return IteratedJob
 
 
 class SearchResults:
@@ -98,7 +139,8 @@ class SearchResults:
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                job = SearchJob(queries, database, engine, options, progress, threads, origin)
+                kind = _kind_of(options)
+                job = kind(queries, database, engine, options, progress, threads, origin)
                 if checkpoint is not None:
                     job.keep_in(checkpoint)
                 return job
@@ -132,10 +174,20 @@ class SearchResults:
         """What to tell of the queries so far, of which published statistics and these say very different things."""
         return self._search.doubts
 
+    @property
+    def iterated(self) -> Iterated:
+        """How many iterations the queries so far took."""
+        return self._search.iterated
+
     def keep_distribution(self) -> None:
         """Let results keep how the whole database scores, if the search has not begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
+
+    def keep_next(self) -> None:
+        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, keep_next=True)
 
     def keep_in(self, folder: Path) -> None:
         """Keep what is done in a folder, if the search has not begun; see `swsearch.job.checkpoint`."""

@@ -24,7 +24,7 @@ from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
-from swsearch.job.ranking import TopHits
+from swsearch.job.ranking import TopHits, TwoTops
 from swsearch.job.selection import Selection
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.choice import why_none
@@ -97,6 +97,8 @@ class Scorer:
         Makes the queries' nulls, where statistics are fitted.
     threads : int
         For counting scores.
+    included : LeastScores or None
+        The least score of what may make a query's next profile, where that is wanted; its options say how many.
     """
 
     engine: Engine
@@ -106,17 +108,24 @@ class Scorer:
     allowed: Allowed | None
     nulls: NullMaker | None
     threads: int
+    included: LeastScores | None = None
 
     def prepare(self, queries: Sequence[Query]) -> Prepared:
         """Make queries ready, which takes neither the engine's device nor the database."""
         nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
-        least, limit = self.least, self.options.max_candidates
-        tops = [
-            TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
-            for n, null in zip((len(query.codes) for query in queries), nulls, strict=True)
-        ]
+        tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
         tallies = [ScoreTally() for _ in queries]
         return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
+
+    def _top(self, n: int, null: FittedStatistics | None) -> TopHits:
+        """Make what keeps the best subjects of a query of n residues."""
+        least, limit = self.least, self.options.max_candidates
+        top = TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
+        if self.included is None:
+            return top
+        included = self.included
+        most = included.options.max_candidates
+        return TwoTops(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
 
     def together(self, parts: Sequence[Prepared]) -> Prepared:
         """Join queries that were made ready one after the other, to be scored together."""
@@ -164,7 +173,13 @@ class Scorer:
         limit = self.options.max_candidates
         counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
         each = zip(prepared.tops, prepared.nulls, counts, strict=True)
-        return [Selection(top.ranked, limit, *self._statistics_of(null), count) for top, null, count in each]
+        return [
+            Selection(
+                top.ranked, limit, *self._statistics_of(null), count,
+                included=top.included.ranked if isinstance(top, TwoTops) else None,
+            )
+            for top, null, count in each
+        ]  # fmt: skip
 
     def _find(
         self,

@@ -41,6 +41,8 @@ class Selection:
         The candidates' own nulls, in their order, once these are known; then candidates are hits.
     doubt : str
         What to tell of subjects that published statistics take for hits and these do not; empty if there are none.
+    included : Ranked or None
+        The candidates of the query's next profile, where there is to be one: filters do not apply to them.
     """
 
     candidates: Ranked
@@ -50,6 +52,7 @@ class Selection:
     distribution: ScoreCounts | None = None
     nulls: PairNulls | None = None
     doubt: str = ""
+    included: Ranked | None = None
 
 
 def merge(parts: Sequence[Selection]) -> Selection:

@@ -17,9 +17,11 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, IntArray, block_columns
 from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.engine import CpuEngine, longest_subject, what_is_computed
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.cpu.queries import Queries, what_is_computed
 from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike, rows_of
 from swsearch.statistics.random_sequences import WINDOW
 
 CELLS_OF_CALL = 1 << 33
@@ -60,14 +62,21 @@ class Joined:
 
 
 def score_shuffled(
-    queries: Joined, sequences: Joined, pairs: IntArray, copies: range, recurrence: Recurrence, threads: int
+    queries: Sequence[QueryLike],
+    sequences: Joined,
+    pairs: IntArray,
+    copies: range,
+    recurrence: Recurrence,
+    threads: int,
 ) -> ScoreArray:
     """Score queries with shuffled copies of sequences.
 
     Parameters
     ----------
-    queries, sequences : Joined
-        Codes; both may be empty.
+    queries : sequence of (ndarray, shape (length,), uint8, or QueryRows)
+        Codes, or scores by position; may be empty.
+    sequences : Joined
+        Codes; may be empty.
     pairs : ndarray, shape (n_pairs, 2), int64
         The query's place and the sequence's.
     copies : range
@@ -90,13 +99,14 @@ def score_shuffled(
     scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
     if not scores.size:
         return scores
-    rows, lengths = queries.lengths[pairs[:, 0]], sequences.lengths[pairs[:, 1]]
-    _check_reach(rows, lengths, recurrence)
-    longest = np.array([longest_subject(n, recurrence, 16) for n in queries.lengths.tolist()], dtype=np.int32)
-    score, rest = extension.load().score_shuffled, (*what_is_computed(recurrence), threads, 0, extension.chosen())
+    joined = Queries.of(queries, recurrence)
+    rows, lengths = joined.lengths[pairs[:, 0]], sequences.lengths[pairs[:, 1]]
+    _check_reach(rows, lengths, joined.recurrence)
+    score, computed = extension.load().score_shuffled, what_is_computed(joined.recurrence)
+    rest = *computed, threads, 0, extension.chosen()
     for part in cut_at(rows * lengths * len(copies), CELLS_OF_CALL * threads):
         score(
-            queries.codes, queries.offsets, longest, sequences.codes, sequences.offsets,
+            *joined.arguments, sequences.codes, sequences.offsets,
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
         )  # fmt: skip
     return scores
@@ -153,7 +163,7 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
 
 
 def scores_with_copies(
-    queries: Sequence[ByteArray], recurrence: Recurrence, chunk: Chunk, threads: int
+    queries: Sequence[QueryLike], recurrence: Recurrence, chunk: Chunk, threads: int
 ) -> npt.NDArray[np.int32]:
     """Score queries with one and the same chunk of copies.
 
@@ -163,7 +173,7 @@ def scores_with_copies(
         Exact scores, matrix units, in the order of the chunk's ``subjects``.
     """
     with CpuEngine(threads) as engine:
-        group = engine.prepare([recurrence.scoring.rows(codes) for codes in queries], recurrence)
+        group = engine.prepare([rows_of(query, recurrence.scoring) for query in queries], recurrence)
         found = engine.score(group, engine.load(chunk))
     scores = np.empty_like(found)
     scores[:, chunk.subjects] = found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import FloatArray, IntArray
@@ -80,22 +82,78 @@ class QueryAlignment:
             iterations=np.zeros(1, dtype=np.int64),
         )
 
-    def take(self, chosen: IntArray) -> QueryAlignment:
+    @cached_property
+    def insertion_offsets(self) -> IntArray:
+        """Where the insertions of each sequence begin, and the end of the last; shape (n_sequences + 1,), int64."""
+        offsets: IntArray = np.searchsorted(self.insertions[:, 0], np.arange(len(self) + 1))
+        return offsets
+
+    @property
+    def spans(self) -> tuple[IntArray, IntArray]:
+        """First column with a residue of each sequence, and one past the last; 0 and 0 where there is none.
+
+        Each of shape (n_sequences,), int64.
+        """
+        filled = self.columns != GAP
+        some = filled.any(axis=1)
+        begins = np.where(some, filled.argmax(axis=1), 0) if self.n_columns else np.zeros(len(self), dtype=np.int64)
+        ends = self.n_columns - filled[:, ::-1].argmax(axis=1) if self.n_columns else begins
+        return begins.astype(np.int64), np.where(some, ends, 0).astype(np.int64)
+
+    def take(self, chosen: npt.NDArray[np.integer]) -> QueryAlignment:
         """Return some of the sequences, in the order of their places, shape (n,); the first is the query."""
-        of_sequence = np.searchsorted(self.insertions[:, 0], np.arange(len(self) + 1))
-        parts = [np.arange(of_sequence[k], of_sequence[k + 1]) for k in chosen.tolist()]
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        insertions = self.insertions[rows].copy()
-        insertions[:, 0] = np.repeat(np.arange(len(chosen)), [len(part) for part in parts])
+        places = chosen.tolist()
+        counts = np.diff(self.insertion_offsets)[chosen]
+        rows = spread(self.insertion_offsets[:-1][chosen], counts)
+        insertions = self.insertions[rows]
+        lengths = insertions[:, 3] - insertions[:, 2]
+        inserted = self.inserted[spread(insertions[:, 2], lengths)]
+        insertions[:, 0] = np.repeat(np.arange(len(places)), counts)
+        insertions[:, 3] = np.cumsum(lengths)
+        insertions[:, 2] = insertions[:, 3] - lengths
         return QueryAlignment(
-            [self.identifiers[k] for k in chosen.tolist()],
-            [self.descriptions[k] for k in chosen.tolist()],
+            [self.identifiers[k] for k in places],
+            [self.descriptions[k] for k in places],
             self.columns[chosen],
             self.starts[chosen],
             self.ends[chosen],
             insertions,
-            self.inserted,
+            inserted,
             self.subjects[chosen],
             self.evalues[chosen],
             self.iterations[chosen],
         )
+
+    def followed_by(self, rows: QueryAlignment) -> QueryAlignment:
+        """Return these sequences and below them those of other rows in the same columns, all of them."""
+        if rows.n_columns != self.n_columns:
+            raise ValueError(f"got rows of {rows.n_columns} columns, expected {self.n_columns}")
+        moved = rows.insertions + np.array([len(self), 0, len(self.inserted), len(self.inserted)])
+        joined = {
+            name: np.concatenate([getattr(self, name), getattr(rows, name)])
+            for name in ("columns", "starts", "ends", "inserted", "subjects", "evalues", "iterations")
+        }
+        return QueryAlignment(
+            [*self.identifiers, *rows.identifiers],
+            [*self.descriptions, *rows.descriptions],
+            insertions=np.concatenate([self.insertions, moved]),
+            **joined,
+        )
+
+
+def spread(begins: IntArray, lengths: IntArray) -> IntArray:
+    """Return the places of stretches, one stretch after the other.
+
+    Parameters
+    ----------
+    begins, lengths : ndarray, shape (n,), int64
+        First place of each stretch, and how many there are.
+
+    Returns
+    -------
+    ndarray, shape (sum of lengths,), int64
+    """
+    before = np.cumsum(lengths) - lengths
+    places: IntArray = np.repeat(begins - before, lengths)
+    places += np.arange(len(places))
+    return places

@@ -2,7 +2,20 @@
 
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList
-from swsearch.results.result import SearchResult
+from swsearch.results.query_alignment import alignment_of
+from swsearch.results.result import SearchResult, Step
 from swsearch.results.table import Headers, HitTable, HspTable, Numbers, SubjectCodes
 
-__all__ = ["Headers", "Hit", "HitList", "HitTable", "Hsp", "HspTable", "Numbers", "SearchResult", "SubjectCodes"]
+__all__ = [
+    "Headers",
+    "Hit",
+    "HitList",
+    "HitTable",
+    "Hsp",
+    "HspTable",
+    "Numbers",
+    "SearchResult",
+    "Step",
+    "SubjectCodes",
+    "alignment_of",
+]

@@ -13,7 +13,7 @@ from swsearch.alignments import AlignmentTable
 from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes
-from swsearch.scoring import Scoring
+from swsearch.scoring import QueryRows, Scoring
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
@@ -97,6 +97,11 @@ class HitList(Sequence[Hit]):
         )  # fmt: skip
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
+    @cached_property
+    def _query_rows(self) -> QueryRows | None:
+        """The query's scores by position, where it is a profile."""
+        return None if self.query.profile is None else self.query.rows(self.scoring)
+
     def pair(self, row: int) -> PairAlignment:
         """Return the best alignment of a hit."""
         if self._aligned is None:
@@ -105,7 +110,7 @@ class HitList(Sequence[Hit]):
         score, query_start, subject_start, *counts = self._ends[row]
         return PairAlignment(
             self.query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
-            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts),
+            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts), self._query_rows,
         )  # fmt: skip
 
     def _alone_pair(self, row: int) -> PairAlignment:

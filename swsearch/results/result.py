@@ -21,11 +21,31 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
+    from swsearch.profiles.profile import Profile
     from swsearch.statistics.observed import ScoreDistribution
 
 
 _FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
 """Columns that have no number where there are no such statistics."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What an iteration found for the profile of the next one.
+
+    Parameters
+    ----------
+    iteration : int
+        Its number.
+    included : int
+        Subjects that make the next profile.
+    new : int
+        Those of them that the profile before was not made of.
+    """
+
+    iteration: int
+    included: int
+    new: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +82,20 @@ class SearchResult:
         What to tell of subjects that are sure hits by published statistics, and hardly or none by these, if any.
     run : RunInfo or None
         The search that it is of, which `swsearch.write` writes beside the hits.
+    profile : Profile or None
+        What found the hits, if it was not a sequence, with its alignment.
+    iteration : int
+        The number of the search that found them, counted from 1.
+    converged : bool
+        Whether another iteration would have searched with a profile of the same subjects, so that it was left out.
+    first_found : ndarray, shape (n_hits,), int64, or None
+        The iteration whose hits first included each one's subject in a profile; the last one, where none did. None
+        where the search had no iterations.
+    steps : tuple of Step
+        What each iteration found for the next profile.
+    next_profile : Profile or None
+        What goes on where this stopped, if the search was asked to keep it: made of these hits, or what found them
+        where the query converged.
     """
 
     query_id: str
@@ -80,6 +114,12 @@ class SearchResult:
     distribution: ScoreDistribution | None = field(default=None, repr=False)
     doubt: str = field(default="", repr=False)
     run: RunInfo | None = field(default=None, repr=False, compare=False)
+    profile: Profile | None = field(default=None, repr=False, compare=False)
+    iteration: int = 1
+    converged: bool = False
+    first_found: IntArray | None = field(default=None, repr=False, compare=False)
+    steps: tuple[Step, ...] = field(default=(), repr=False)
+    next_profile: Profile | None = field(default=None, repr=False, compare=False)
 
     @property
     def why_no_statistics(self) -> str:
@@ -168,6 +208,7 @@ class SearchResult:
             "gaps": found.gaps,
             "gap_openings": found.gap_openings,
             "cigar": found.cigar_strings(),
+            **({} if self.first_found is None else {"iteration": self.first_found[rows]}),
         }
 
     def to_pandas(self) -> pandas.DataFrame:

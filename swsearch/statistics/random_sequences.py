@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import FloatArray
 from swsearch.scoring import Mode
 from swsearch.statistics import functions
 
@@ -140,6 +141,12 @@ def random_codes(seed: int, n: int) -> ByteArray:
     codes: ByteArray = of_number[drawn.astype(np.int64)]
     codes.flags.writeable = False
     return codes
+
+
+def background() -> FloatArray:
+    """Return the frequencies of the amino acids in proteins, in the order of their codes, shape (20,), float64."""
+    counts = [_FREQUENCIES[letter] for letter in PROTEIN.letters[: len(_FREQUENCIES)]]
+    return np.array(counts, dtype=np.float64) / sum(counts)
 
 
 @lru_cache(maxsize=1)

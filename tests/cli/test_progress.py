@@ -114,7 +114,7 @@ def test_what_a_checkpoint_had_is_done_and_no_speed(stderr, clock):
         done.restored(2000)
         clock.now += 2
         done.advance(1000)
-        assert done.restored_cells == 2000
+        assert done.spared_cells == 2000
     found = json.loads(stderr.getvalue().splitlines()[-2])
     assert (found["cells_done"], found["seconds"], found["seconds_left"]) == (3000, 10.0, 2.0)
 

@@ -240,7 +240,7 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
     std::vector<int32_t> scores(expected.size(), -1);
     std::vector<uint8_t> saturated(expected.size(), 0);
     Search search{{scheme.scores.data(), scheme.first(), scheme.extend, mode},
-                  codes.data(), offsets.data(), static_cast<int>(queries.size()), longest.data(),
+                  codes.data(), offsets.data(), static_cast<int>(queries.size()), nullptr, nullptr, longest.data(),
                   chunk.residues.data(), chunk.column_offsets.data(),
                   static_cast<int64_t>(chunk.column_offsets.size()) - 1,
                   chunk.lengths.data(), static_cast<int64_t>(chunk.lengths.size()),
@@ -410,7 +410,7 @@ void check_that_it_stops() {
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
     int32_t score = 0;
     uint8_t saturated = 0;
-    const Search search{{scheme.scores.data(), 12, 1, Mode::kLocal}, query.data(), offsets, 1, &longest,
+    const Search search{{scheme.scores.data(), 12, 1, Mode::kLocal}, query.data(), offsets, 1, nullptr, nullptr, &longest,
                         chunk.residues.data(), chunk.column_offsets.data(), 1, chunk.lengths.data(), 1, nullptr, 0,
                         8, 32, 2, Way::kChosen, &search_kernels(instruction_sets[set]), &score, &saturated,
                         [](int64_t) { return true; }};

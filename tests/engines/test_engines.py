@@ -15,12 +15,14 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines import choice, create_engine
 from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.engine import WAYS, CpuEngine, longest_subject
+from swsearch.engines.cpu.engine import WAYS, CpuEngine
+from swsearch.engines.cpu.queries import longest_subject
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import LANE_BITS, MODES, Ends, Scoring, lane_limits, load_matrix, matrix_from_text
 
+NO_ROWS = np.empty(0, dtype=np.int8)
 TRYPTOPHAN = PROTEIN.letters.index("W")
 
 
@@ -141,9 +143,10 @@ def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
     values, flags = np.zeros((1, chunk.n_subjects), dtype=np.int32), np.zeros((1, chunk.n_subjects), dtype=np.uint8)
     longest = np.array([0 if bits == 32 else 1 << 20], dtype=np.int32)  # whatever it scores
     extension.load().search(
-        query, np.array([0, len(query)]), longest, chunk.residues, chunk.column_offsets, chunk.lengths,
-        np.zeros(0, dtype=np.int64), False, scoring.matrix.scores.astype(np.int8), scoring.gap_first,
-        scoring.gap_extend, ("local", "global", "semiglobal").index(mode), bits, bits, cpu.threads,
+        query, np.array([0, len(query)]), longest, NO_ROWS, NO_ROWS, chunk.residues, chunk.column_offsets,
+        chunk.lengths, np.zeros(0, dtype=np.int64), False, scoring.matrix.scores.astype(np.int8), scoring.gap_first,
+        scoring.gap_extend, scoring.gap_first, scoring.gap_extend,
+        ("local", "global", "semiglobal").index(mode), bits, bits, cpu.threads,
         WAYS.index(cpu.way), cpu.instructions, None, values, flags,
     )  # fmt: skip
     return values[0], flags[0] != 0
@@ -334,6 +337,8 @@ def test_the_extension_checks_what_it_is_given():
         "codes": np.zeros(5, dtype=np.uint8),
         "query_offsets": np.array([0, 5]),
         "longest_16": np.array([9], dtype=np.int32),
+        "row_scores": NO_ROWS,
+        "row_costs": NO_ROWS,
         "residues": chunk.residues,
         "column_offsets": chunk.column_offsets,
         "lengths": chunk.lengths,
@@ -342,6 +347,8 @@ def test_the_extension_checks_what_it_is_given():
         "scores": np.zeros((32, 32), dtype=np.int8),
         "gap_first": 12,
         "gap_extend": 1,
+        "most_gap_first": 12,
+        "most_gap_extend": 1,
         "mode": 0,
         "first_bits": 8,
         "last_bits": 32,
@@ -361,6 +368,8 @@ def test_the_extension_checks_what_it_is_given():
         "column_offsets": chunk.column_offsets[:1],
         "lengths": np.array([30, 40], dtype=np.int32),
         "scores": np.zeros((32, 31), dtype=np.int8),
+        "row_scores": np.zeros(4 * 32, dtype=np.int8),
+        "row_costs": np.zeros((5, 4), dtype=np.int16),
         "gap_first": 0,
         "mode": 3,
         "first_bits": 7,

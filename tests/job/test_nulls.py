@@ -15,6 +15,7 @@ from swsearch.job.nulls import ALL_COPIES, FIRST_COPIES, NullMaker, PairsAsked
 from swsearch.job.options import SearchOptions
 from swsearch.job.shuffled import Joined, scores_with_copies, shuffled_chunk
 from swsearch.masking import masked_codes
+from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring
 from swsearch.statistics.fitted import Fit
@@ -176,3 +177,26 @@ def test_batches_may_be_asked_for_again():
             [(hit.subject_id, hit.evalue) for result in job.results() for hit in result.hits] for _ in range(2)
         )
     assert first == again != []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_profile_is_scored_by_its_own_rows(mode):
+    query, near, far = drawn(12, 60, 70, 64)
+    codes, scoring = PROTEIN.encode(query), Scoring()
+    same = scoring.rows(codes).scores[:, :PROFILE_LETTERS]
+    sequence = Query("q", "", codes)
+    profiles = [Query.of_profile(Profile("q", "", codes, scores)) for scores in (same, np.clip(2 * same, -9, 16))]
+    subjects, made = codes_of(near, far, query), maker(mode)
+    scores = np.array([60, 30, 300], dtype=np.int64)
+    nulls = made.of_queries([sequence, *profiles])
+    assert nulls[0] == nulls[1] != nulls[2]
+    found = [
+        of_pairs(made, asked, null, scores, subjects, 1e-3)
+        for asked, null in zip([sequence, *profiles], nulls, strict=True)
+    ]
+    assert found[0].shuffled.tolist() == found[1].shuffled.tolist()
+    assert found[0].bounds.tolist() == found[1].bounds.tolist() == found[2].bounds.tolist()
+    chunk = shuffled_chunk(subjects, range(ALL_COPIES), 1)
+    every = scores_with_copies([profiles[1].rows(scoring)], made.recurrence, chunk, 1)[0].reshape(3, ALL_COPIES)
+    for row, mean in zip(every, found[2].shuffled.tolist(), strict=True):
+        assert mean in [row[:n].mean() for n in (FIRST_COPIES, ALL_COPIES)]

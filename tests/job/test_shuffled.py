@@ -12,7 +12,7 @@ from swsearch.job import shuffled as module
 from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
-from swsearch.scoring import MODES, Scoring, dna_matrix
+from swsearch.scoring import MODES, PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
 from swsearch.statistics.random_sequences import WINDOW
 
 
@@ -81,7 +81,7 @@ def test_no_sequences_and_empty_ones():
 
 def scored(queries, sequences, pairs, copies=range(3), recurrence=None, threads=2):
     recurrence = recurrence or Recurrence(Scoring())
-    return score_shuffled(Joined.of(queries), Joined.of(sequences), np.array(pairs), copies, recurrence, threads)
+    return score_shuffled(queries, Joined.of(sequences), np.array(pairs), copies, recurrence, threads)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -94,6 +94,32 @@ def test_copies_score_what_the_reference_says(mode):
     for (m, n), row in zip(pairs, found.tolist(), strict=True):
         copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(2, 5)]
         assert row == [score(queries[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_profiles_score_by_their_own_rows(mode):
+    random = np.random.default_rng(10)
+    table = np.full((23, 32), PAD_SCORE, dtype=np.int8)
+    table[:, :27] = random.integers(-7, 9, (23, 27))
+    (codes,) = some_sequences((23,))
+    gaps = PositionGaps(*random.integers(1, 12, (4, 23)))
+    own = QueryRows(table, codes, is_specific=True)
+    queries = [own, codes, np.empty(0, dtype=np.uint8), QueryRows(table, codes, is_specific=True, gaps=gaps)]
+    sequences = some_sequences((35, 0, 12), seed=5)
+    recurrence = Recurrence(Scoring(), mode)
+    for group in (queries[:3], queries):
+        pairs = [(m, n) for n in range(3) for m in range(len(group))]
+        found = scored(group, sequences, pairs, range(2, 4), recurrence)
+        for (m, n), row in zip(pairs, found.tolist(), strict=True):
+            copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(2, 4)]
+            assert row == [score(group[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
+    chunk = shuffled_chunk(sequences[::2], range(3), 1)
+    found = scores_with_copies(queries[:3], recurrence, chunk, 2)
+    assert found[0].tolist() == [
+        score(own, shuffled(sequences[n], copy, WINDOW), recurrence.scoring, mode)
+        for n in (0, 2)
+        for copy in range(3)
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Progress, ScoreArray
 from swsearch.engines.cpu.columns import ColumnArguments
-from swsearch.engines.cpu.tracing import Counted, ScoreBytes
+from swsearch.engines.cpu.tracing import Counted, GapCosts, ScoreBytes
 
 def align(
     query: ByteArray,
@@ -22,6 +22,8 @@ def align(
     tile: int,
     beam: int,
     instructions: str,
+    rows: ScoreBytes = ...,
+    gaps: GapCosts = ...,
     /,
 ) -> Counted | int: ...
 def align_many(
@@ -41,6 +43,8 @@ def align_many(
     tile: int,
     beam: int,
     instructions: str,
+    rows: ScoreBytes = ...,
+    gaps: GapCosts = ...,
     /,
 ) -> tuple[bytes, bytes, bytes]: ...
 def align_further(
@@ -52,6 +56,8 @@ def align_further(
     gap_extend: int,
     least: int,
     most: int,
+    rows: ScoreBytes = ...,
+    gaps: GapCosts = ...,
     /,
 ) -> list[Counted]: ...
 def count(common: ColumnArguments, counts: IntArray, /) -> None: ...
@@ -69,6 +75,8 @@ def search(
     codes: ByteArray,
     query_offsets: IntArray,
     longest_16: npt.NDArray[np.int32],
+    row_scores: ScoreBytes,
+    row_costs: npt.NDArray[np.int16],
     residues: ByteArray,
     column_offsets: IntArray,
     lengths: npt.NDArray[np.int32],
@@ -77,6 +85,8 @@ def search(
     scores: ScoreBytes,
     gap_first: int,
     gap_extend: int,
+    most_gap_first: int,
+    most_gap_extend: int,
     mode: int,
     first_bits: int,
     last_bits: int,

@@ -14,9 +14,10 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of
+from swsearch.engines.pools import PoolLetters, SequencePool, places_of, query_of
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
 
 ALONE_CELLS = 64_000_000
 """Cells from which all threads work on one pair, about 15 ms of one thread; smaller pairs are done side by side."""
@@ -26,21 +27,23 @@ CELLS_PER_CALL, PAIRS_PER_CALL = 250_000_000, 4_096
 
 
 def align_codes(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     recurrence: Recurrence,
     *,
     memory: int = tracing.TABLE_MEMORY,
     threads: int | None = None,
 ) -> PairAlignment:
-    """Align two encoded sequences.
+    """Align a query with a subject.
 
     Of several equal alignments the one is returned that `swsearch.reference` states.
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet.
+    query : ndarray, shape (n,), uint8, or QueryRows
+        Codes of the scoring's alphabet, or scores by position.
+    subject : ndarray, shape (n,), uint8
+        Codes.
     recurrence : Recurrence
         What is computed.
     memory : int, optional
@@ -59,8 +62,12 @@ def align_codes(
     InputError
         If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
     """
-    score, i, j, cigar = tracing.trace(query, subject, recurrence, memory, threads)
-    return PairAlignment(query, subject, recurrence.scoring, score, i, j, cigar)
+    return _aligned(query, subject, recurrence, tracing.trace(query, subject, recurrence, memory, threads))
+
+
+def _aligned(query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: tracing.Traced) -> PairAlignment:
+    """Return what was found of a pair as an alignment."""
+    return PairAlignment(codes_of(query), subject, recurrence.scoring, *found, query_rows=specific_rows(query))
 
 
 class CpuPairAligner(PairAligner):
@@ -86,11 +93,11 @@ class CpuPairAligner(PairAligner):
         plural = "" if self.threads == 1 else "s"
         return f"cpu (C++ extension, {extension.chosen()}, {self.threads} thread{plural})"
 
-    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
+    def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`; all threads work on the pair."""
         return align_codes(query, subject, recurrence, memory=self.memory, threads=self.threads)
 
-    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
+    def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`; all threads work on the pair."""
         return tracing.score(query, subject, recurrence, self.memory, self.threads)
 
@@ -102,7 +109,7 @@ class CpuPairAligner(PairAligner):
                 continue
             found = self._find(batch, recurrence, path=True)
             for (query, subject), one in zip(batch, found, strict=True):
-                yield PairAlignment(query, subject, recurrence.scoring, *one)
+                yield _aligned(query, subject, recurrence, one)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
@@ -121,23 +128,28 @@ class CpuPairAligner(PairAligner):
         *,
         known: npt.NDArray[np.integer] | None = None,
         letters: PoolLetters | None = None,
+        rows: QueryRows | None = None,
     ) -> AlignmentTable:
         """See `PairAligner.align_pools`."""
         pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         places = places_of(queries, subjects, pairs)
         m, n = places[:, 1], places[:, 3]
-        alone = (m * n >= ALONE_CELLS) | (tracing.enough_memory(m, n) > self.memory // self.threads)
+        share = tracing.Limits(self.memory // self.threads, self.threads)
+        gaps_vary = rows is not None and rows.gaps is not None
+        alone = (m * n >= ALONE_CELLS) | (tracing.enough_memory(m, n, gaps_vary=gaps_vary) > share.memory)
         together = np.flatnonzero(~alone)
-        memory, score = self.memory // self.threads, None if known is None else np.asarray(known)[together]
+        score = None if known is None else np.asarray(known)[together]
         table, needed = tracing.align_pools(
-            queries, subjects, pairs[together], recurrence, memory, self.threads, known=score, letters=letters
+            queries, subjects, pairs[together], recurrence, share, known=score, letters=letters, rows=rows
         )
         alone[together[needed > 0]] = True
         if not alone.any():
             return table
         fits, large = needed == 0, np.flatnonzero(alone)
         traced = [
-            tracing.trace(queries[0][a : a + m], subjects[0][b : b + n], recurrence, self.memory, self.threads)
+            tracing.trace(
+                query_of(queries[0], rows, a, a + m), subjects[0][b : b + n], recurrence, self.memory, self.threads
+            )
             for a, m, b, n in places[large].tolist()
         ]
         counted = count_pools(
@@ -158,7 +170,9 @@ class CpuPairAligner(PairAligner):
     def _is_alone(self, pair: Pair) -> bool:
         """Say whether a pair takes all threads, or may take more than a thread's share of the memory."""
         m, n = len(pair[0]), len(pair[1])
-        return m * n >= ALONE_CELLS or tracing.enough_memory(m, n) > self.memory // self.threads
+        rows = specific_rows(pair[0])
+        enough = tracing.enough_memory(m, n, gaps_vary=rows is not None and rows.gaps is not None)
+        return m * n >= ALONE_CELLS or enough > self.memory // self.threads
 
     def _batches(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         """Yield runs of pairs that are done together, in order; a pair that is done alone is one of its own."""

@@ -7,22 +7,23 @@ In similar pairs it leaves out the tiles that no alignment as good as one alread
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alignments import AlignmentTable
-from swsearch.alphabet import ByteArray
+from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair
-from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of
+from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, check_rows, places_of, pool_of, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.reference import Cigar
+from swsearch.scoring import GAP_COLUMNS, QueryLike, QueryRows, codes_of, specific_rows
 
 Traced = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
@@ -31,6 +32,12 @@ Counted = tuple[int, int, int, Cigar, int, int]
 """As `Traced`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
+
+GapCosts = npt.NDArray[np.int16]
+"""Gap costs by position, shape (n_rows, 4): those of `swsearch.scoring.GAP_COLUMNS`."""
+
+Found = tuple[bytes, bytes, bytes]
+"""What the extension finds of many pairs: numbers, and lengths and operations of all runs."""
 
 Residues = TypeVar("Residues", int, IntArray)
 
@@ -42,6 +49,16 @@ BEAM = 700
 bases in DNA (5, -4, 10, 1), with 350 those of 500. Where 1 % of the bases differ, it saves
 four fifths of the time."""
 
+
+class Limits(NamedTuple):
+    """What many pairs may take: bytes for the tables of each that is worked on, and threads, by default all."""
+
+    memory: int = TABLE_MEMORY
+    threads: int | None = None
+
+
+DEFAULT_LIMITS = Limits()
+
 REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
 
@@ -50,7 +67,7 @@ def check_reach(query_length: int, subject_length: int, recurrence: Recurrence) 
     """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
     scoring = recurrence.scoring
     low, high = recurrence.score_range(query_length, subject_length)
-    reach = max(-low, high) + scoring.gap_cost(subject_length) + scoring.gap_first
+    reach = max(-low, high) + scoring.most_gap_cost(subject_length) + scoring.costliest
     if reach >= REACH_LIMIT:
         raise InputError(
             f"a pair of {query_length:,} and {subject_length:,} residues with {scoring.describe()}: scores may reach "
@@ -59,7 +76,7 @@ def check_reach(query_length: int, subject_length: int, recurrence: Recurrence) 
 
 
 def trace(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     recurrence: Recurrence,
     memory: int = TABLE_MEMORY,
@@ -68,12 +85,14 @@ def trace(
     tile: int = 0,
     beam: int = BEAM,
 ) -> Traced:
-    """Align two encoded sequences in bounded memory.
+    """Align a query with a subject in bounded memory.
 
     Parameters
     ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet; may be empty.
+    query : ndarray, shape (n,), uint8, or QueryRows
+        Codes of the scoring's alphabet, or scores by position; may be empty.
+    subject : ndarray, shape (n,), uint8
+        Codes; may be empty.
     recurrence : Recurrence
         What is computed.
     memory : int, optional
@@ -103,7 +122,7 @@ def trace(
 
 
 def score(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     recurrence: Recurrence,
     memory: int = TABLE_MEMORY,
@@ -112,13 +131,21 @@ def score(
     tile: int = 0,
     beam: int = BEAM,
 ) -> int:
-    """Score two encoded sequences, each of shape (n,), uint8; parameters and errors as for `trace`."""
+    """Score a query with a subject; parameters, shapes and errors as for `trace`."""
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
-def enough_memory(query_length: Residues, subject_length: Residues) -> Residues:
-    """Return bytes in which pairs can be aligned whatever they are like: linear in the lengths, of any shape."""
-    return 150 * (query_length + subject_length) + (1 << 20)
+def enough_memory(query_length: Residues, subject_length: Residues, *, gaps_vary: bool = False) -> Residues:
+    """Return bytes in which pairs can be aligned whatever they are like; lengths of any shape.
+
+    They are linear in the lengths; where gap costs are by position, the root of the query's length times the
+    subject's is added.
+    """
+    linear = 150 * (query_length + subject_length) + (1 << 20)
+    if not gaps_vary:
+        return linear
+    rows: Residues = np.ceil(np.sqrt(query_length)).astype(np.int64)
+    return linear + 8 * (rows + 2) * (subject_length + 1)
 
 
 class ManyFound:
@@ -127,7 +154,7 @@ class ManyFound:
     Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
     """
 
-    def __init__(self, found: tuple[bytes, bytes, bytes], pairs: Sequence[Pair], memory: int) -> None:
+    def __init__(self, found: Found, pairs: Sequence[Pair], memory: int) -> None:
         self._pairs, self._memory = pairs, memory
         self._numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
         self._lengths = np.frombuffer(found[1], dtype=np.int64)
@@ -189,20 +216,22 @@ def find_many(
     InputError, EngineError
         As `trace` does.
     """
+    queries: dict[int, QueryLike] = {id(query): query for query, _ in pairs}
+    subjects = {id(subject): subject for _, subject in pairs}
+    rows = None
+    if any(specific_rows(query) is not None for query in queries.values()):
+        rows = rows_pool(list(queries.values()), recurrence.scoring)
+        recurrence = recurrence.covering([rows])
     for m, n in {(len(query), len(subject)) for query, subject in pairs}:
         check_reach(m, n, recurrence)
-    places = np.zeros((len(pairs), 4), dtype=np.int64)
-    sides = []
-    for side in (0, 1):
-        different: dict[int, ByteArray] = {id(pair[side]): pair[side] for pair in pairs}
-        lengths = np.array([len(codes) for codes in different.values()], dtype=np.int64)
-        begins = dict(zip(different, (np.cumsum(lengths) - lengths).tolist(), strict=True))
-        places[:, 2 * side] = [begins[id(pair[side])] for pair in pairs]
-        places[:, 2 * side + 1] = [len(pair[side]) for pair in pairs]
-        sides.append(np.concatenate([np.zeros(0, dtype=np.uint8), *different.values()]))
+    pools = pool_of([codes_of(query) for query in queries.values()]), pool_of(list(subjects.values()))
+    numbers = [dict(zip(side, range(len(side)), strict=True)) for side in (queries, subjects)]
+    chosen = [(numbers[0][id(query)], numbers[1][id(subject)]) for query, subject in pairs]
+    places = places_of(*pools, np.array(chosen, dtype=np.int64).reshape(-1, 2))
     given = np.array([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
-    return ManyFound(extension.load().align_many(*sides, places, given, *settings), pairs, memory)
+    codes = pools[0][0], pools[1][0]
+    return ManyFound(extension.load().align_many(*codes, places, given, *settings, *own_costs(rows)), pairs, memory)
 
 
 def align_pools(
@@ -210,11 +239,11 @@ def align_pools(
     subjects: SequencePool,
     pairs: IntArray,
     recurrence: Recurrence,
-    memory: int = TABLE_MEMORY,
-    threads: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     *,
     known: npt.NDArray[np.integer] | None = None,
     letters: PoolLetters | None = None,
+    rows: QueryRows | None = None,
 ) -> tuple[AlignmentTable, IntArray]:
     """Align pairs of sequences of two pools side by side, each on one thread, the largest first, and count them.
 
@@ -226,34 +255,41 @@ def align_pools(
         Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
     pairs : ndarray, shape (m, 2), int64
         Which query and which subject, by their places in the pools.
-    recurrence, memory, threads
+    recurrence : Recurrence
         As for `find_many`.
+    limits : Limits, optional
+        What may be used.
     known : ndarray, shape (m,), int, optional
         As for `find_many`.
     letters : (ndarray or None, ndarray or None), optional
         What identities are counted by where something is masked; see `PoolLetters`.
+    rows : QueryRows, optional
+        Scores by position of all residues of the queries' pool, and gap costs if those of some query are its own; see
+        `swsearch.engines.pools.rows_pool`. By default codes and matrix say the scores.
 
     Returns
     -------
     table : AlignmentTable
         One per pair, in their order.
     needed : ndarray, shape (m,), int64
-        0 where a pair was aligned; otherwise bytes, more than ``memory``, that it takes at least, and the table says
-        of it that its score is 0 and that it has no columns.
+        0 where a pair was aligned; otherwise bytes, more than ``limits`` allow, that it takes at least, and the table
+        says of it that its score is 0 and that it has no columns.
 
     Raises
     ------
     InputError, EngineError
         As `trace` does.
     ValueError
-        If places, offsets or letters are not within or beside the pools.
+        If places, offsets, letters or rows are not within or beside the pools.
     """
+    check_rows(queries, rows)
+    covering = recurrence.covering([] if rows is None else [rows])
     places = places_of(queries, subjects, pairs)
-    check_lengths(places, lambda m, n: check_reach(m, n, recurrence))
+    check_lengths(places, lambda m, n: check_reach(m, n, covering))
     given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
-    settings = _settings(recurrence, memory, threads, 0, BEAM, path=True)
+    settings = _settings(covering, *limits, 0, BEAM, path=True)
     codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
-    found = extension.load().align_many(*codes, places, given, *settings)
+    found = extension.load().align_many(*codes, places, given, *settings, *own_costs(rows))
     numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
     offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
     np.cumsum(numbers[:, 3], out=offsets[1:])
@@ -261,7 +297,7 @@ def align_pools(
     runs = (np.frombuffer(found[1], dtype=np.int64), np.frombuffer(found[2], dtype=np.uint8))
     aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
     matrix = recurrence.scoring.matrix
-    return count_pools(aligned, queries, subjects, pairs, matrix, letters, threads), numbers[:, 4].copy()
+    return count_pools(aligned, queries, subjects, pairs, matrix, letters, limits.threads), numbers[:, 4].copy()
 
 
 def _settings(
@@ -292,8 +328,24 @@ def _settings(
     )
 
 
+def own_costs(rows: QueryRows | None) -> tuple[ScoreBytes, GapCosts]:
+    """Return scores and gap costs by position as the extension takes them, empty where there are none.
+
+    Returns
+    -------
+    scores : ndarray, shape (n_rows, 32) or (0, 32), int8
+    gaps : ndarray, shape (n_rows, 4) or (0, 4), int16
+    """
+    scores, gaps = np.zeros((0, N_CODES), dtype=np.int8), np.zeros((0, len(GAP_COLUMNS)), dtype=np.int16)
+    if rows is not None:
+        scores = np.ascontiguousarray(rows.scores)
+    if rows is not None and rows.gaps is not None:
+        gaps = np.stack([getattr(rows.gaps, name) for name in GAP_COLUMNS], axis=1)
+    return scores, gaps
+
+
 def _run(
-    query: ByteArray,
+    query: QueryLike,
     subject: ByteArray,
     recurrence: Recurrence,
     memory: int,
@@ -304,10 +356,12 @@ def _run(
     path: bool,
 ) -> Counted:
     """Call the extension, the path left out unless asked for."""
+    rows = specific_rows(query)
+    recurrence = recurrence.covering([] if rows is None else [rows])
     check_reach(len(query), len(subject), recurrence)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     found: Counted | int = extension.load().align(
-        np.ascontiguousarray(query), np.ascontiguousarray(subject), *settings
+        np.ascontiguousarray(codes_of(query)), np.ascontiguousarray(subject), *settings, *own_costs(rows)
     )
     if isinstance(found, int):
         raise _too_large(len(subject), memory, found)

@@ -13,6 +13,7 @@ from swsearch.engines.cpu import extension
 LARGEST, LEAST = 2**31 - 1, -(2**31)
 TABLE = np.eye(32, dtype=np.int8)
 CODES = np.zeros(40, dtype=np.uint8)
+NO_ROWS = np.empty(0, dtype=np.int8)
 
 
 def moved(array: Any) -> Any:
@@ -31,6 +32,8 @@ def search(**changed: Any) -> Any:
         "codes": CODES,
         "query_offsets": np.array([0, 40]),
         "longest_16": np.array([500], dtype=np.int32),
+        "row_scores": NO_ROWS,
+        "row_costs": NO_ROWS,
         "residues": residues,
         "column_offsets": np.array([0, 16, 32]),
         "lengths": lengths,
@@ -39,6 +42,8 @@ def search(**changed: Any) -> Any:
         "scores": TABLE,
         "first": 12,
         "extend": 1,
+        "most_first": 12,
+        "most_extend": 1,
         "mode": 0,
         "first_bits": 8,
         "last_bits": 32,
@@ -289,6 +294,8 @@ def score_shuffled(**changed: Any) -> Any:
         "queries": CODES,
         "query_offsets": np.array([0, 10, 40]),
         "longest_16": np.full(2, 1000, dtype=np.int32),
+        "row_scores": NO_ROWS,
+        "row_costs": NO_ROWS,
         "codes": CODES,
         "offsets": np.array([0, 20, 20, 40]),
         "pairs": np.array([[0, 0], [1, 1], [1, 2]]),
@@ -298,6 +305,8 @@ def score_shuffled(**changed: Any) -> Any:
         "scores": TABLE,
         "first": 12,
         "extend": 1,
+        "most_first": 12,
+        "most_extend": 1,
         "mode": 0,
         "first_bits": 8,
         "last_bits": 32,

@@ -69,7 +69,7 @@ def test_columns_are_those_of_pair_alignments(queries, subjects, scoring, mode_a
             pool_of([shown_letters(*each) for each in zip(side, runs, strict=True)])[0] if any(runs) else None
         )
     recurrence = Recurrence(scoring, *mode_and_ends)
-    table, needed = tracing.align_pools(*scored, pairs, recurrence, threads=2, letters=tuple(letters))
+    table, needed = tracing.align_pools(*scored, pairs, recurrence, tracing.Limits(threads=2), letters=tuple(letters))
     assert needed.tolist() == [0] * len(pairs)
     check(table, *scored, pairs, scoring, tuple(letters))
     for (q, s), *found in zip(pairs, table.score.tolist(), table.query_start.tolist(), strict=False):
@@ -95,7 +95,9 @@ def test_any_number_of_threads_counts_the_same(threads):
     parts = [np.delete(queries[0][:900], generator.integers(0, 900, 40)) for _ in range(3)]
     subjects = pool_of([np.concatenate((part, random_codes(generator, 50))) for part in parts])
     pairs = np.stack((np.arange(700) % 2, np.arange(700) % 3), axis=1)  # enough columns for several threads
-    table, _ = tracing.align_pools(queries, subjects, pairs[:6], Recurrence(Scoring(), "local"), threads=threads)
+    table, _ = tracing.align_pools(
+        queries, subjects, pairs[:6], Recurrence(Scoring(), "local"), tracing.Limits(threads=threads)
+    )
     check(table.take(np.arange(700) % 6), queries, subjects, pairs, Scoring(), threads=threads)
 
 
@@ -112,7 +114,7 @@ def test_a_pair_that_takes_more_memory_is_named():
     long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
     both = pool_of([short, long])
     pairs = np.array([[0, 0], [1, 1], [0, 0]])
-    table, needed = tracing.align_pools(both, both, pairs, Recurrence(Scoring(), "global"), 100_000)
+    table, needed = tracing.align_pools(both, both, pairs, Recurrence(Scoring(), "global"), tracing.Limits(100_000))
     assert (needed > 100_000).tolist() == [False, True, False]
     assert table.score.tolist() == [40, 0, 40]
     assert table.cigar_strings() == ["10M", "", "10M"]

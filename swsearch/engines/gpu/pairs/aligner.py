@@ -12,7 +12,9 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
@@ -26,6 +28,7 @@ from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of, pool_of
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
 
 SHORT_BYTES = 8 << 20
 """Most bytes of directions of a pair that one warp aligns: 4,096 by 4,096 residues."""
@@ -73,11 +76,11 @@ class GpuPairAligner(PairAligner):
         """Device, architecture and compiler."""
         return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
 
-    def align(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
+    def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`."""
         return next(self.align_many([(query, subject)], recurrence))
 
-    def score(self, query: ByteArray, subject: ByteArray, recurrence: Recurrence) -> int:
+    def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""
         return next(self.score_many([(query, subject)], recurrence))
 
@@ -86,13 +89,14 @@ class GpuPairAligner(PairAligner):
         for batch in _batches(pairs):
             for (query, subject), found in zip(batch, self._find(batch, recurrence, True), strict=True):
                 yield PairAlignment(
-                    query,
+                    codes_of(query),
                     subject,
                     recurrence.scoring,
                     found.score,
                     found.query_start,
                     found.subject_start,
                     found.cigar,
+                    query_rows=specific_rows(query),
                 )
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
@@ -109,8 +113,14 @@ class GpuPairAligner(PairAligner):
         *,
         known: npt.NDArray[np.integer] | None = None,  # it would spare nothing here
         letters: PoolLetters | None = None,
+        rows: QueryRows | None = None,
     ) -> AlignmentTable:
         """See `PairAligner.align_pools`."""
+        if rows is not None:
+            with CpuPairAligner() as aligner:
+                return aligner.align_pools(
+                    queries, subjects, pairs, recurrence, known=known, letters=letters, rows=rows
+                )
         pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         places = places_of(queries, subjects, pairs)
         check_lengths(places, recurrence.lane_bits)
@@ -136,6 +146,9 @@ class GpuPairAligner(PairAligner):
         found: dict[int, FoundAlignment] = {}
         short: list[int] = []
         for place, (query, subject) in enumerate(pairs):
+            if specific_rows(query) is not None:
+                found[place] = FoundAlignment(*tracing.trace(query, subject, recurrence))
+                continue
             if not len(query) or not len(subject):
                 found[place] = FoundAlignment(*reference.align(query, subject, scoring, mode, ends))
                 continue
@@ -143,9 +156,9 @@ class GpuPairAligner(PairAligner):
             if len(pairs) > 1 and direction_bytes(len(query), len(subject)) <= SHORT_BYTES:
                 short.append(place)
             else:
-                found[place] = self._find_long((query, subject), recurrence, align)
+                found[place] = self._find_long((codes_of(query), subject), recurrence, align)
         if short:
-            queries, of_query = _pool([pairs[place][0] for place in short])
+            queries, of_query = _pool([codes_of(pairs[place][0]) for place in short])
             subjects, of_subject = _pool([pairs[place][1] for place in short])
             table = self._find_short(queries, subjects, np.stack((of_query, of_subject), axis=1), recurrence)
             starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
@@ -165,7 +178,7 @@ class GpuPairAligner(PairAligner):
         with self._device.active("aligning pairs"), self._handles.scratch.lent():
             return ShortPairs(self._handles, recurrence).align(queries, subjects, pairs, letters)
 
-    def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
+    def _find_long(self, pair: tuple[ByteArray, ByteArray], recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
         letters = letters_of(recurrence.scoring, letters_in(pair[0]), letters_in(pair[1]))
         with self._device.active("aligning a pair"), self._handles.scratch.lent():

@@ -1,0 +1,217 @@
+"""Which hits of an iteration make the next profile, and which part of each: rules against drift.
+
+A sequence that does not belong to the family, once it is in a profile, brings its own relatives with the next search.
+Each rule stands in a function of its own, says where it comes from, and can be switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.errors import OptionError, real_number, whole_number
+
+DEFAULT_INCLUSION_EVALUE = 0.002
+"""As psiblast has it."""
+
+DEFAULT_MAX_INCLUDED = 5000
+"""Subjects that make a profile, which bounds the memory of its alignment: a byte for each of them and position."""
+
+MOST_INCLUDED = 1_000_000
+"""Largest number that may be asked for."""
+
+ENTROPY_WINDOW, LEAST_ENTROPY = 12, 2.2
+"""Residues, and bits: SEG's window and lower cutoff (Wootton and Federhen, Comput. Chem. 17:149, 1993)."""
+
+HEPTADS_WINDOW = 28
+"""Residues: four heptads, as in COILS (Lupas, Van Dyke and Stock, Science 252:1162, 1991)."""
+
+CORE, CHARGED = "AILMV", "DEKRQ"
+"""Residues that the positions a and d of a heptad hold mostly, and those that the others do (McLachlan and Stewart,
+J. Mol. Biol. 98:293, 1975)."""
+
+CORE_INSIDE, CORE_OUTSIDE, CHARGED_OUTSIDE = 6, 5, 10
+"""Of the 8 residues of a window at a and d so many at least are `CORE`; of the 20 others so many at most, and so many
+at least are `CHARGED`. A choice: tropomyosin and myosin's rod have most windows like this, globins none."""
+
+Taken = npt.NDArray[np.bool_]
+
+OfWindows = Callable[[ByteArray], Taken]
+"""Says which windows of a sequence are of a kind."""
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Which hits of an iteration make the next profile. None switches a rule off.
+
+    Parameters
+    ----------
+    evalue : float
+        Largest E-value.
+    most : int
+        Most subjects, the best first.
+    coverage : float
+        Least percentage of the query's positions that an alignment pairs.
+    columns : int
+        Least number of these.
+    low_complexity : float or None
+        Largest percentage of an alignment's residues, of either side, in windows of low complexity; see
+        `low_complexity`.
+    coiled_coil : float or None
+        The same of windows of a coiled coil; see `coiled_coil`.
+    ends : float or None
+        Ends of alignments that score less than this, on average per column in bits, are cut back; see
+        `swsearch.job.trimming.trimmed`.
+    several : bool
+        Whether further parts of a subject enter, each with an E-value of its own.
+    """
+
+    evalue: float = DEFAULT_INCLUSION_EVALUE
+    most: int = DEFAULT_MAX_INCLUDED
+    coverage: float = 0.0
+    columns: int = 20
+    low_complexity: float | None = 50.0
+    coiled_coil: float | None = 50.0
+    ends: float | None = 0.0
+    several: bool = True
+
+    def __post_init__(self) -> None:
+        evalue = real_number("inclusion_evalue", self.evalue, "a number > 0")
+        if evalue <= 0:
+            raise OptionError("inclusion_evalue", self.evalue, "a number > 0")
+        coverage = real_number("inclusion_coverage", self.coverage, "a percentage, 0 to 100")
+        if not 0 <= coverage <= 100:
+            raise OptionError("inclusion_coverage", self.coverage, "a percentage, 0 to 100")
+        most = whole_number("max_included", self.most, 1, MOST_INCLUDED)
+        for name, value in (("evalue", evalue), ("coverage", coverage), ("most", most)):
+            object.__setattr__(self, name, value)
+
+
+def passing(
+    rules: Inclusion, query: ByteArray, subjects: ByteArray, starts: IntArray, found: AlignmentTable
+) -> Taken:
+    """Say which alignments of a query may enter its profile.
+
+    Parameters
+    ----------
+    rules : Inclusion
+        What is asked for.
+    query : ndarray, shape (n,), uint8
+        Codes that are not masked.
+    subjects : ndarray, shape (n_residues,), uint8
+        Codes of subjects end to end, not masked.
+    starts : ndarray, shape (m,), int64
+        Where the subject of each alignment begins in these.
+    found : AlignmentTable
+        m of them.
+
+    Returns
+    -------
+    ndarray, shape (m,), bool
+    """
+    good = covering(rules, len(query), found)
+    kinds = (
+        (rules.low_complexity, low_complexity, ENTROPY_WINDOW),
+        (rules.coiled_coil, coiled_coil, HEPTADS_WINDOW),
+    )
+    for largest, of_windows, window in kinds:
+        if largest is None:
+            continue
+        for codes, begins, ends in (
+            (query, found.query_start, found.query_end),
+            (subjects, starts + found.subject_start, starts + found.subject_end),
+        ):
+            good[good] = shares(of_windows, window, codes, begins[good], ends[good]) <= largest
+    return good
+
+
+def covering(rules: Inclusion, query_length: int, found: AlignmentTable) -> Taken:
+    """Say which alignments pair enough positions of a query: a few residues may be alike by chance."""
+    lengths = np.where(found.run_operations == ord("M"), found.run_lengths, 0)
+    paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[found.run_offsets])
+    good: Taken = (paired >= min(rules.columns, query_length)) & (100 * paired >= rules.coverage * query_length)
+    return good
+
+
+def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArray, ends: IntArray) -> FloatArray:
+    """Return the percentage of each part of some sequences that lies in windows of a kind.
+
+    Parameters
+    ----------
+    of_windows : callable
+        `low_complexity` or `coiled_coil`.
+    window : int
+        Residues of its windows; a part that is shorter has none.
+    codes : ndarray, shape (n_residues,), uint8
+        Sequences end to end.
+    begins, ends : ndarray, shape (m,), int64
+        Parts of these.
+
+    Returns
+    -------
+    ndarray, shape (m,), float64
+    """
+    lengths = ends - begins
+    part = np.repeat(np.arange(len(begins)), lengths)
+    residues = codes[np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(part))]
+    if len(residues) < window:
+        return np.zeros(len(begins))
+    n = len(residues) - window + 1
+    begun = np.zeros(len(residues) + 1, dtype=np.int64)
+    begun[1 : n + 1] = np.cumsum(of_windows(residues) & (part[:n] == part[window - 1 :]))
+    begun[n + 1 :] = begun[n]
+    last = np.arange(1, len(residues) + 1)
+    covered = begun[last] > begun[np.maximum(last - window, 0)]
+    found: FloatArray = 100.0 * np.bincount(part, covered, len(begins)) / np.maximum(lengths, 1)
+    return found
+
+
+def low_complexity(residues: ByteArray) -> Taken:
+    """Say which windows of a sequence, shape (n,), uint8, have less than `LEAST_ENTROPY`; shape (n - window + 1,).
+
+    SEG's measure of compositional complexity (Wootton and Federhen, Comput. Chem. 17:149, 1993), without its search
+    for the best part of a window.
+    """
+    n, window = len(residues) - ENTROPY_WINDOW + 1, ENTROPY_WINDOW
+    terms = np.array([0.0, *(-k / window * np.log2(k / window) for k in range(1, window + 1))])
+    entropies = np.zeros(n)
+    for letter in np.unique(residues).tolist():
+        entropies += terms[_windows_of(residues == letter, window)]
+    low: Taken = entropies < LEAST_ENTROPY
+    return low
+
+
+def coiled_coil(residues: ByteArray) -> Taken:
+    """Say which windows of a sequence, shape (n,), uint8, look like a coiled coil; shape (n - window + 1,).
+
+    Four heptads with `CORE` residues at the positions a and d and hardly elsewhere, where most are `CHARGED`; of the
+    seven registers any will do.
+    """
+    window = HEPTADS_WINDOW
+    core, charged = (np.isin(residues, PROTEIN.encode(letters)) for letters in (CORE, CHARGED))
+    n = len(residues) - window + 1
+    all_core, all_charged = _windows_of(core, window), _windows_of(charged, window)
+    found = np.zeros(n, dtype=np.bool_)
+    for register in range(7):
+        places = [k for k in range(window) if (k + register) % 7 in (0, 3)]
+        inner_core = np.sum([core[k : k + n] for k in places], axis=0)
+        inner_charged = np.sum([charged[k : k + n] for k in places], axis=0)
+        found |= (
+            (inner_core >= CORE_INSIDE)
+            & (all_core - inner_core <= CORE_OUTSIDE)
+            & (all_charged - inner_charged >= CHARGED_OUTSIDE)
+        )
+    return found
+
+
+def _windows_of(marked: Taken, window: int) -> IntArray:
+    """Count what is marked, shape (n,), in every window; shape (n - window + 1,)."""
+    before = np.concatenate([[0], np.cumsum(marked)])
+    counts: IntArray = before[window:] - before[:-window]
+    return counts

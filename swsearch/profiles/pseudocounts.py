@@ -1,0 +1,92 @@
+"""What a column of an alignment is expected to hold beyond what was observed: pseudo-counts from a matrix.
+
+Residues that were observed stand for those that a matrix says take their place (R. L. Tatusov, S. F. Altschul and
+E. V. Koonin, PNAS 91:12091, 1994; S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997). How many pseudo-counts a
+column has is a constant, or follows from how far the column's frequencies are from those of proteins in general
+(S. F. Altschul, E. M. Gertz, R. Agarwala, A. A. Schaffer and Y.-K. Yu, Nucleic Acids Res. 37:815, 2009), as in PSI-BLAST
+since then: a conserved column needs few.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from swsearch.blocks import FloatArray
+from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, lambda_of
+from swsearch.scoring import Matrix
+from swsearch.statistics import functions
+
+_SCALE, _NUMERATOR, _EXPONENT = 500.0, 0.0457, 0.8
+"""A column has 500 a / (1 - a) pseudo-counts, where a is 0.0457 divided by its entropy in nats to the power of 0.8."""
+
+_SMOOTHING = 5.5
+"""Background counts that are added before the entropy is taken, so that few observations are no strong ones."""
+
+_ALL_PSEUDO = 30.0
+"""Pseudo-counts of columns that look like the background (a is 1 or more); observations do not count there."""
+
+
+def replacements(matrix: Matrix) -> FloatArray:
+    """Return how often each amino acid stands where another one does, as a matrix says.
+
+    A matrix with scores s and background p expects residues a and b together with probability p_a p_b exp(lambda s).
+
+    Returns
+    -------
+    ndarray, shape (20, 20), float64
+        Row b holds the frequencies of what stands opposite b; they sum to 1.
+
+    Raises
+    ------
+    InputError
+        If the matrix has no lambda.
+    """
+    scores = matrix.scores[:N_AMINO_ACIDS, :N_AMINO_ACIDS].astype(np.float64)
+    expected = BACKGROUND * functions.exp(lambda_of(matrix) * scores)
+    found: FloatArray = expected / np.cumsum(expected, axis=1)[:, -1:]
+    return found
+
+
+def with_pseudocounts(
+    observed: FloatArray, observations: FloatArray, opposite: FloatArray, counts: float | None = None
+) -> FloatArray:
+    """Mix observed frequencies with those that a matrix expects.
+
+    Parameters
+    ----------
+    observed : ndarray, shape (n, 20), float64
+        Frequencies; each row sums to 1.
+    observations : ndarray, shape (n,), float64
+        Independent observations, beside the query.
+    opposite : ndarray, shape (20, 20), float64
+        What `replacements` returns.
+    counts : float, optional
+        Pseudo-counts of every column; by default they follow from its entropy.
+
+    Returns
+    -------
+    ndarray, shape (n, 20), float64
+        Frequencies; each row sums to 1, and none is 0.
+    """
+    expected = np.zeros_like(observed)
+    for letter in range(N_AMINO_ACIDS):  # not a matrix product, whose last bit is each machine's own
+        expected += observed[:, letter, None] * opposite[letter]
+    if counts is None:
+        seen, pseudo = by_entropy(observed, observations)
+    else:
+        seen, pseudo = observations, np.full(len(observations), float(counts))
+    mixed: FloatArray = seen[:, None] * observed + pseudo[:, None] * expected
+    mixed /= np.cumsum(mixed, axis=1)[:, -1:]
+    return mixed
+
+
+def by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how many observations and how many pseudo-counts each column has, both of shape (n,)."""
+    smoothed = observed * observations[:, None] + BACKGROUND * _SMOOTHING
+    smoothed /= np.cumsum(smoothed, axis=1)[:, -1:]
+    terms = smoothed * functions.log(smoothed / BACKGROUND)
+    entropy = np.maximum(np.cumsum(terms, axis=1)[:, -1], 1e-10)
+    share = _NUMERATOR * functions.exp(-_EXPONENT * functions.log(entropy))
+    is_enough = share < 1.0 - 1e-4
+    pseudo = _SCALE * share / (1.0 - np.where(is_enough, share, 0.0))
+    return np.where(is_enough, observations, 0.0), np.where(is_enough, pseudo, _ALL_PSEUDO)
