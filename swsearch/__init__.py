@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from swsearch.api import Searcher, align, score, search, write
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
+    from swsearch.profiles.profile import Profile
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
 __all__ = [
     "Database",
     "Hit",
+    "Profile",
     "Scoring",
     "SearchResult",
     "Searcher",
@@ -39,6 +41,7 @@ __all__ = [
 _HOMES = {
     "Database": "swsearch.db",
     "Hit": "swsearch.results",
+    "Profile": "swsearch.profiles.profile",
     "Scoring": "swsearch.scoring",
     "SearchResult": "swsearch.results",
     "Searcher": "swsearch.api",

@@ -16,7 +16,16 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
-from swsearch.inputs import SequenceLike, Sequences, check_subjects, open_subjects, path_of, read_queries
+from swsearch.inputs import (
+    QueriesLike,
+    Query,
+    SequenceLike,
+    check_subjects,
+    open_subjects,
+    path_of,
+    read_queries,
+    with_gap_costs_of,
+)
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
 from swsearch.job.job import score_everything
@@ -33,6 +42,7 @@ from swsearch.statistics.choice import StatisticsMethod
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
+    from swsearch.profiles.reading import QueryFormat
     from swsearch.results import SearchResult
 
 
@@ -145,8 +155,19 @@ def _inclusion(given: dict[str, Any]) -> Inclusion:
     return replace(rules or usual, **changed)
 
 
+def _read_queries(
+    queries: QueriesLike, scoring: Scoring, is_named: bool, allow_dna: bool, query_format: QueryFormat
+) -> tuple[list[Query], Scoring]:
+    """Read queries, and return the scoring with the gap costs that profiles among them go with."""
+    read = read_queries(
+        queries, scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=scoring,
+        query_format=query_format,
+    )  # fmt: skip
+    return read, with_gap_costs_of(read, scoring, is_named)
+
+
 def search(
-    queries: Sequences,
+    queries: QueriesLike,
     subjects: Any,
     *,
     scoring: Scoring | None = None,
@@ -180,18 +201,19 @@ def search(
     gpu_memory: int | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
+    query_format: QueryFormat = "auto",
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
     Parameters
     ----------
-    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
-        A FASTA path (``-`` is stdin), an open FASTA file, sequences, or a mapping of names to sequences; see
-        `swsearch.inputs.read_queries`.
+    queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping, Profile, or an iterable of these
+        A path (``-`` is stdin) or an open file that holds FASTA, profiles or alignments; sequences, a mapping of
+        names to sequences; profiles, alone or among sequences. See `swsearch.inputs.read_queries`.
     subjects : Database, or as for ``queries``
         A database, its path, or whatever stands for sequences.
     scoring : Scoring, optional
-        Matrix and gap costs; by default those of ``preset``.
+        Matrix and gap costs; by default those of ``preset``, or the gap costs that profiles go with.
     preset : {"default", "sensitive", "short"}, optional
         Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 15, 1, which finds more distant relatives; or
         PAM30, 9, 1, for peptides.
@@ -259,6 +281,10 @@ def search(
         A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
         from there after it was ended or killed, with the same results. One of other queries, subjects, options or
         version is refused, and so are iterations.
+    query_format : str, optional
+        What a file of queries holds: ``fasta``; an alignment, of which a profile is made (``a3m``, ``fasta-aligned``,
+        ``stockholm``, ``clustal``); or profiles (``pssm``, ``asn``, ``hmm``, ``hhm``, ``json``). By default what its
+        content says.
 
     Returns
     -------
@@ -310,7 +336,9 @@ def search(
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
-    read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
+    is_named = scoring is not None or preset is not None
+    read, used = _read_queries(queries, options.scoring, is_named, allow_dna, query_format)
+    options = options if used is options.scoring else replace(options, scoring=used)
     made = _make_engine(engine, threads, device, gpu_memory)
     results = SearchResults(
         read,
@@ -370,6 +398,7 @@ class Searcher:
         if unknown:
             raise TypeError(f"Searcher() got an unexpected keyword argument {unknown[0]!r}")
         self._options = _options_of(**options)
+        self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
         check_subjects(subjects)
         threads = checked("threads", threads)
         made = _make_engine(engine, threads, device, gpu_memory)
@@ -390,16 +419,21 @@ class Searcher:
         self.database, self.engine = database, used
         self._close = weakref.finalize(self, closing.close)  # also where nobody closes it
 
-    def search(self, queries: Sequences, *, aligned: bool = True) -> list[SearchResult]:
+    def search(
+        self, queries: QueriesLike, *, aligned: bool = True, query_format: QueryFormat = "auto"
+    ) -> list[SearchResult]:
         """Search with every query.
 
         Parameters
         ----------
-        queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping or an iterable of sequences
-            As for `swsearch.search`.
+        queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping, Profile, or an iterable of these
+            As for `swsearch.search`. Profiles that go with other gap costs than those of ``scoring`` are refused,
+            unless it was given.
         aligned : bool, optional
             Whether to align all hits now, together, so that their alignments cost nothing when they are asked for;
             otherwise each is found when it is asked for.
+        query_format : str, optional
+            As for `swsearch.search`.
 
         Returns
         -------
@@ -415,7 +449,13 @@ class Searcher:
         """
         check_flag("aligned", aligned)
         options = self._options
-        read = read_queries(queries, options.scoring.matrix.alphabet, argument="queries", allow_dna=options.allow_dna)
+        own = options.scoring
+        read, used = _read_queries(queries, own, self._is_named, options.allow_dna, query_format)
+        if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
+            raise InputError(
+                f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
+                f"Searcher, {own.gap_open}/{own.gap_extend}; give it scoring="
+            )
         return [result for batch in self._resident.search(read, aligned) for result in batch]
 
     def close(self) -> None:
@@ -432,7 +472,7 @@ class Searcher:
 
 
 def score(
-    queries: Sequences,
+    queries: QueriesLike,
     subjects: Any,
     *,
     scoring: Scoring | None = None,
@@ -444,6 +484,7 @@ def score(
     device: int | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
+    query_format: QueryFormat = "auto",
 ) -> ScoreArray:
     """Score every query against every subject, masked as the database says.
 
@@ -457,7 +498,10 @@ def score(
     recurrence = Recurrence(_protein_scoring(scoring, preset), mode)
     _check_callable(progress)
     check_subjects(subjects)
-    read = read_queries(queries, recurrence.scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna)
+    is_named = scoring is not None or preset is not None
+    read, used_scoring = _read_queries(queries, recurrence.scoring, is_named, allow_dna, query_format)
+    if used_scoring is not recurrence.scoring:
+        recurrence = Recurrence(used_scoring, mode)
     made = _make_engine(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Union
@@ -13,8 +13,10 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.errors import DatabaseError, InputError, SequenceError, check_flag
+from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_flag
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.profile import Profile
 from swsearch.scoring import QueryRows, Scoring
 
 if TYPE_CHECKING:
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from Bio.SeqRecord import SeqRecord
 
     from swsearch.db import Database, Record
+    from swsearch.db.fasta import ByteSource
     from swsearch.db.records import Named
-    from swsearch.profiles.profile import Profile
+    from swsearch.profiles.reading import QueryFormat
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -42,6 +45,9 @@ Sequences = Union[
 ]
 """Sequences: a FASTA path (``-`` is stdin), an open FASTA file, one sequence, a mapping of names to sequences, or an
 iterable of sequences."""
+
+QueriesLike = Sequences | Profile | QueryAlignment | Iterable[SequenceLike | Profile | QueryAlignment]
+"""Queries: sequences, profiles, alignments that profiles are made of, or a file of any of these."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,10 @@ class Query:
         """Return the query's scores by position: its profile's, those of X where it is masked, or the matrix's."""
         if self.profile is None:
             return scoring.rows(self.codes)
-        return self.profile.rows(scoring, None if self.letters is None else self.codes == MASKED)
+        masked = self.codes != self.profile.codes  # and where a position was X before
+        if self.letters is not None:
+            masked |= (self.codes == MASKED) & (self.letters > ord("Z"))
+        return self.profile.rows(scoring, masked)
 
     def masked(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
@@ -90,14 +99,16 @@ class Query:
 
 
 def read_queries(
-    queries: Sequences,
+    queries: QueriesLike,
     alphabet: Alphabet = PROTEIN,
     what: str = "query",
     argument: str = "",
     *,
     allow_dna: bool = False,
+    scoring: Scoring | None = None,
+    query_format: QueryFormat = "auto",
 ) -> list[Query]:
-    """Read sequences from whatever stands for them.
+    """Read sequences, and profiles where they may be, from whatever stands for them.
 
     Parameters
     ----------
@@ -105,7 +116,8 @@ def read_queries(
         A string is a path if such a file exists, if it is ``-`` (stdin), or if it holds a dot or a slash; it is FASTA
         itself if it begins with ``>``; otherwise it is a sequence, as are bytes and a ``Bio.Seq``. A string of up to
         30 letters, half of them or more in lower case, is a mistyped name; in a list, strings are never names. A
-        mapping is names to sequences. An open file, in text or binary mode, holds FASTA.
+        mapping is names to sequences. An open file, in text or binary mode, holds FASTA. With ``scoring``, files may
+        hold profiles or alignments as well, and profiles and alignments may stand alone or among sequences.
     alphabet : Alphabet, optional
         What the letters mean.
     what : str, optional
@@ -114,6 +126,10 @@ def read_queries(
         What messages call the whole; ``what`` by default.
     allow_dna : bool, optional
         Whether to take sequences for protein that hold only letters of DNA.
+    scoring : Scoring, optional
+        That of the search that profiles are for; without it they are refused.
+    query_format : str, optional
+        What a file holds, one of `swsearch.profiles.reading.FORMATS`; by default what its content says.
 
     Returns
     -------
@@ -123,26 +139,23 @@ def read_queries(
     Raises
     ------
     InputError
-        If there is no sequence, one has a byte that is no residue letter, or protein is expected and all are DNA.
+        If there is no sequence, one has a byte that is no residue letter, or protein is expected and all are DNA; if
+        a file is not of its format, or a profile is in the units of another matrix.
     """
-    from swsearch.db import Record, read_fasta
-    from swsearch.db.records import is_fasta_text, is_handle, items_of, named, opened, read_handle
+    from swsearch.db import Record
+    from swsearch.db.records import named
 
+    if isinstance(queries, (Profile, QueryAlignment)):
+        queries = [queries]
     check_sequences(queries, argument or what)
     check_flag("allow_dna", allow_dna)
-    records: Iterable[Any]
-    if path := path_of(queries):
-        records = read_fasta(path, alphabet=alphabet)
-    elif is_handle(queries) or is_fasta_text(queries):
-        records = read_handle(opened(queries), alphabet)
-    else:
-        if isinstance(queries, str):
-            _check_letters(queries, what)
-        records = items_of(queries)
+    path = path_of(queries)
     found: list[Query] = []
-    for number, item in enumerate(records, 1):
+    for number, item in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
         if isinstance(item, Record):
             found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
+        elif isinstance(item, (Profile, QueryAlignment)):
+            found.append(_profiled(item, f"{argument or what} {number}", scoring))
         else:
             found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
@@ -155,6 +168,126 @@ def read_queries(
         source = "<stdin>" if path == "-" else path or what
         check_no_dna(source, ((query.identifier, query.codes) for query in found), remedy)
     return found
+
+
+def _items(
+    queries: Any, path: str, alphabet: Alphabet, what: str, query_format: QueryFormat, scoring: Scoring | None
+) -> Iterator[Any]:
+    """Yield what stands for queries, one after the other: records, profiles, or what a caller has given."""
+    from swsearch.db.inputs import Input
+    from swsearch.db.records import is_fasta_text, is_handle, items_of, opened
+
+    if path:
+        with Input(path) as source:
+            yield from _read(source, alphabet, query_format, scoring)
+    elif is_handle(queries) or is_fasta_text(queries):
+        yield from _read(opened(queries), alphabet, query_format, scoring)
+    else:
+        if query_format not in ("auto", "fasta"):
+            raise OptionError("query_format", query_format, "auto for queries that are not in a file")
+        if isinstance(queries, str):
+            _check_letters(queries, what)
+        yield from items_of(queries)
+
+
+def _read(
+    source: ByteSource, alphabet: Alphabet, query_format: QueryFormat, scoring: Scoring | None
+) -> Iterator[Record | Profile]:
+    """Yield the records of FASTA, or the profiles of whatever else a file may hold where profiles may be."""
+    from swsearch.db.fasta import FastaReader, records_of
+
+    if scoring is None:
+        yield from records_of(FastaReader(source, alphabet))
+        return
+    from swsearch.profiles.reading import Peeked, format_of, profiles_of
+
+    peeked = Peeked(source)
+    format_ = format_of(peeked, query_format)
+    if format_ != "fasta":
+        yield from profiles_of(peeked, format_, scoring)
+        return
+    try:
+        yield from records_of(FastaReader(peeked, alphabet))
+    except SequenceError as error:
+        if "is a gap character" not in error.problem or query_format == "fasta":
+            raise
+        remedy = "; or, if this is an alignment, name it: --query-format fasta-aligned or a3m"
+        raise SequenceError(error.source, error.problem + remedy, error.record, error.line) from None
+
+
+def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | None) -> Query:
+    """Return a profile, or the one that is made of an alignment, as a query."""
+    if scoring is None:
+        kind = type(given).__name__
+        raise InputError(f"{place}: got a {kind}, expected a sequence; only queries may be profiles")
+    if isinstance(given, QueryAlignment):
+        from swsearch.profiles.construction import build_profile
+
+        given = build_profile(given, scoring)
+    if given.lambda_ is not None:
+        check_units(given, scoring)
+    return Query.of_profile(given)
+
+
+def check_units(profile: Profile, scoring: Scoring) -> None:
+    """Raise if the scores of a profile are in the units of another matrix than the search's.
+
+    Raises
+    ------
+    InputError
+        It names the matrices that go with the profile.
+    """
+    from swsearch.matrices import GAP_COSTS
+    from swsearch.profiles.units import is_same_unit, lambda_of
+    from swsearch.scoring import load_matrix
+
+    own = lambda_of(scoring.matrix)
+    if profile.lambda_ is None or is_same_unit(profile.lambda_, own):
+        return
+    fitting = [name for name in GAP_COSTS if is_same_unit(lambda_of(load_matrix(name)), profile.lambda_)]
+    remedy = (
+        f"; search with --matrix {' or '.join(fitting)}" if fitting else "; search with the matrix it was made for"
+    )
+    raise InputError(
+        f"profile {profile.identifier}: a unit of its scores is {profile.lambda_:.4f} nats, expected {own:.4f} as of "
+        f"{scoring.matrix.name}, by whose units gap costs count{remedy}"
+    )
+
+
+def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -> Scoring:
+    """Return the scoring of a search, with the gap costs that its profiles go with where the user named none.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        All of the search; they share gap costs.
+    scoring : Scoring
+        What the search has otherwise.
+    named : bool
+        Whether its gap costs were asked for; they are taken then.
+
+    Raises
+    ------
+    InputError
+        If queries go with different gap costs.
+    """
+    if named:
+        return scoring
+    wanted: dict[tuple[int, int], str] = {}
+    for query in queries:
+        costs = (scoring.gap_open, scoring.gap_extend)
+        if query.profile is not None:
+            if query.profile.gap_open is None or query.profile.gap_extend is None:
+                continue  # any will do
+            costs = (query.profile.gap_open, query.profile.gap_extend)
+        wanted.setdefault(costs, query.identifier)
+    if len(wanted) > 1:
+        a, b = list(wanted.items())[:2]
+        raise InputError(
+            f"queries: {a[1]} goes with gap costs {a[0][0]}/{a[0][1]}, {b[1]} with {b[0][0]}/{b[0][1]}, expected the "
+            "same for all of a search; name them with --gap-open and --gap-extend (in Python scoring=)"
+        )
+    return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
 
 
 def check_sequences(given: Any, argument: str) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 import swsearch
 from support.command_line import run
+from swsearch import report
 from swsearch.errors import InputError, OptionError, OutputError
-from swsearch.report import KINDS
 
+KINDS = [kind for kind in report.KINDS if not kind.writer.one_query]
 EXTENSION = {kind.key: kind.extensions[0] if kind.extensions else ".txt" for kind in KINDS}
 OPTIONS = ("--max-hits", "3", "--engine", "cpu", "--quiet")
 

@@ -89,10 +89,35 @@ class SortName(StrEnum):
     score = "score"
 
 
+class QueryFormatName(StrEnum):
+    """Values of --query-format."""
+
+    auto = "auto"
+    fasta = "fasta"
+    a3m = "a3m"
+    fasta_aligned = "fasta-aligned"
+    stockholm = "stockholm"
+    clustal = "clustal"
+    pssm = "pssm"
+    asn = "asn"
+    hmm = "hmm"
+    hhm = "hhm"
+    json = "json"
+
+
 SCORING, STATISTICS, OUTPUT, RUN = "Scoring", "Statistics and hits", "Output", "Running"
 FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
 ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
 
+QueryFormatOption = Annotated[
+    QueryFormatName,
+    typer.Option(
+        help="What QUERIES holds: FASTA; an alignment, of which a profile is made (a3m, fasta-aligned, stockholm, "
+        "clustal); or profiles: PSI-BLAST's (pssm, asn), HMMER's (hmm), HH-suite's (hhm), saved ones (json). auto is "
+        "what the content says; FASTA with gaps must be named.",
+        rich_help_panel=SCORING,
+    ),
+]
 ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),
@@ -196,7 +221,8 @@ OutputFormatsOption = Annotated[
     typer.Option(
         metavar="FMT",
         help="0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 or json BLAST's "
-        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow; '6 qseqid sseqid score ...' chooses "
+        "JSON, jsonl (a line of JSON per query), html, sam, paf, parquet, arrow, a3m, "
+        "fasta-aligned, stockholm (the hits below the query); '6 qseqid sseqid score ...' chooses "
         "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,

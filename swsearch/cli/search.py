@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,6 +43,8 @@ from swsearch.cli.options import (
     PresetOption,
     ProgressName,
     ProgressOption,
+    QueryFormatName,
+    QueryFormatOption,
     QuietOption,
     SortName,
     StatisticsName,
@@ -63,10 +66,13 @@ if TYPE_CHECKING:
 
 @command
 def search_command(
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="FASTA file, plain or compressed; - is stdin.")],
+    queries: Annotated[
+        str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
+    ],
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
+    query_format: QueryFormatOption = QueryFormatName.auto,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
     mode: ModeOption = ModeName.local,
@@ -218,7 +224,8 @@ def search_command(
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options)
+    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
+    found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
@@ -254,15 +261,26 @@ def _folder(checkpoint: str) -> Path:
     return checkpoint_folder(checkpoint)
 
 
-def _read(path: str, options: SearchOptions) -> list[Query]:
-    """Read the queries, and warn of empty ones."""
-    from swsearch.inputs import read_queries
+def _read(
+    path: str, options: SearchOptions, query_format: QueryFormatName, is_named: bool, quiet: bool
+) -> tuple[list[Query], SearchOptions]:
+    """Read the queries, warn of empty ones, and take the gap costs of profiles where none are named."""
+    from swsearch.inputs import read_queries, with_gap_costs_of
 
-    found = read_queries(Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna)
+    found = read_queries(
+        Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna, scoring=options.scoring,
+        query_format=query_format.value,
+    )  # fmt: skip
+    scoring = with_gap_costs_of(found, options.scoring, is_named)
+    if scoring is not options.scoring:
+        options = replace(options, scoring=scoring)
+    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
     empty = [query.identifier for query in found if not len(query.codes)]
     if empty:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
-    return found
+    return found, options
 
 
 def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:

@@ -362,6 +362,7 @@ class SearchJob:
             asked=self.asked,
             distribution=distribution,
             run=self.run,
+            profile=query.profile,
         )
 
 

@@ -19,7 +19,7 @@ from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.pseudocounts import replacements, with_pseudocounts
 from swsearch.profiles.purge import kept_rows
-from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, letter_scores, scores_of_ratios
+from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores, scores_of_ratios
 from swsearch.profiles.weights import ABSENT, UNKNOWN, Observed, cells_of, observe
 from swsearch.scoring import Scoring
 from swsearch.statistics import functions
@@ -125,6 +125,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         source=f"made of the query and {n} aligned sequence{'' if n == 1 else 's'}, {matrix.name}",
         alignment=alignment,
         iteration=int(alignment.iterations.max()),
+        lambda_=lambda_of(matrix),
     )
 
 

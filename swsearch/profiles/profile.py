@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +50,9 @@ class Profile:
         What it was made from, to which an iterated search adds.
     iteration : int
         Searches whose hits are in it; 0 where it was read.
+    lambda_ : float or None
+        Nats per unit of the scores, by which a search knows whether they are in the units of its matrix; None where
+        that is not known, and taken for granted.
 
     Raises
     ------
@@ -67,6 +72,7 @@ class Profile:
     source: str = ""
     alignment: QueryAlignment | None = field(default=None, repr=False)
     iteration: int = 0
+    lambda_: float | None = None
 
     def __post_init__(self) -> None:
         n, scores = len(self.codes), np.asarray(self.scores)
@@ -83,6 +89,75 @@ class Profile:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], format: str = "auto", scoring: Scoring | None = None) -> Profile:
+        """Read the profile of a file, or make it of the alignment in it.
+
+        Parameters
+        ----------
+        path : path
+            Plain or compressed; ``-`` is stdin.
+        format : str, optional
+            ``a3m``, ``fasta-aligned``, ``stockholm``, ``clustal``, ``pssm`` (NCBI's ASCII), ``asn`` (ASN.1 text:
+            ``.asn``, ``.smp``), ``hmm`` (HMMER3), ``hhm`` (HH-suite) or ``json`` (as `save` writes it); by default
+            what its content says.
+        scoring : Scoring, optional
+            That of the search, in whose units the scores are to be; BLOSUM62 with its gap costs by default.
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or holds several.
+        """
+        reading = _reading()
+        found: Profile = reading.single(reading.read_profiles(path, format, scoring), str(path), "profiles")
+        return found
+
+    @classmethod
+    def from_alignment(
+        cls, alignment: QueryAlignment | str | os.PathLike[str], scoring: Scoring | None = None
+    ) -> Profile:
+        """Make a profile of an alignment, whose first sequence is the query.
+
+        Parameters
+        ----------
+        alignment : QueryAlignment or path
+            Or a file in a format of alignments, as its content says.
+        scoring : Scoring, optional
+            As for `read`.
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or holds several.
+        """
+        made: Profile = _reading().profile_from(alignment, scoring)
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save it with all that it holds, its alignment too, so that what is read again is equal, and goes on.
+
+        Parameters
+        ----------
+        path : path
+            ``-`` is stdout. Where it ends in ``.pssm``, NCBI's ASCII is written, which keeps scores and percentages
+            alone.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written.
+        """
+        import_module("swsearch.profiles.saving").save(self, path)
+
     def rows(self, scoring: Scoring, masked: npt.NDArray[np.bool_] | None = None) -> QueryRows:
         """Return what engines take.
 
@@ -98,3 +173,8 @@ class Profile:
         if masked is not None and masked.any():
             table[masked] = scoring.matrix.scores[MASKED].astype(np.int8)
         return QueryRows(table, self.codes, is_specific=True, gaps=self.gaps)
+
+
+def _reading() -> Any:
+    """Return what reads profiles. It makes them and so imports this module, which hence finds it by its name."""
+    return import_module("swsearch.profiles.reading")

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from swsearch.errors import OptionError
+from swsearch.report.a3m import A3mWriter, AlignedFastaWriter
 from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
 from swsearch.report.base import BinaryWriter, Writer, did_you_mean
 from swsearch.report.blast_json import BlastJsonWriter
@@ -19,6 +20,7 @@ from swsearch.report.json_lines import JsonLinesWriter
 from swsearch.report.paf import PafWriter
 from swsearch.report.pairwise import PairwiseWriter
 from swsearch.report.sam import SamWriter
+from swsearch.report.stockholm import StockholmWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
 __all__ = ["FORMATS", "KINDS", "BinaryWriter", "Kind", "Writer", "create_writer", "kind_of", "kind_of_file"]
@@ -60,6 +62,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("sam", (), (".sam",), "sam", SamWriter),
     Kind("paf", (), (".paf",), "paf", PafWriter),
     Kind("html", (), (".html", ".htm"), "html", HtmlWriter),
+    Kind("a3m", (), (".a3m",), "a3m", A3mWriter),
+    Kind("stockholm", ("sto",), (".sto", ".stk", ".stockholm"), "stockholm", StockholmWriter),
+    Kind("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "fasta", AlignedFastaWriter),
     Kind("parquet", (), (".parquet", ".pq"), "parquet", ParquetWriter),
     Kind("arrow", ("feather",), (".arrow", ".feather"), "arrow", ArrowFileWriter),
 )
@@ -92,10 +97,11 @@ def kind_of_file(path: str) -> Kind | None:
 
     A name without an extension means BLAST's table, as everything does that no format is given for.
     """
-    extension = PurePath(path).suffix.lower()
-    if not extension:
+    suffixes = PurePath(path).suffixes
+    if not suffixes:
         return _BY_KEY["6"]
-    return next((kind for kind in KINDS if extension in kind.extensions), None)
+    ends = {suffixes[-1].lower(), "".join(suffixes[-2:]).lower()}
+    return next((kind for kind in KINDS if ends.intersection(kind.extensions)), None)
 
 
 def create_writer(outfmt: str, stream: IO[Any]) -> Writer:

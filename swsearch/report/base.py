@@ -36,6 +36,8 @@ class Writer(ABC):
 
     binary: ClassVar[bool] = False
     """Whether the stream takes bytes."""
+    one_query: ClassVar[bool] = False
+    """Whether a file holds one query's result, and more are refused."""
 
     def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream

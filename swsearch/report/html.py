@@ -20,6 +20,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from swsearch.profiles.logo import logo_of
+from swsearch.profiles.profile import Profile
 from swsearch.report import headers, json_text, numbers
 from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
@@ -29,7 +31,7 @@ from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.observed import ScoreDistribution
 
-SCRIPTS = ("alignments.js", "pictures.js", "table.js", "report.js")
+SCRIPTS = ("alignments.js", "pictures.js", "logo.js", "table.js", "report.js")
 """What makes up the page's script, in this order."""
 
 
@@ -155,7 +157,12 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         "sequence": letters_of(result).query,
         "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
+        **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
     }
+
+
+def _profile_data(profile: Profile) -> dict[str, Any]:
+    return {"source": headers.one_line(profile.source), "logo": [list(position) for position in logo_of(profile)]}
 
 
 def _hit_data(portion: AlignedPortion) -> list[str]:

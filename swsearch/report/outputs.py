@@ -17,6 +17,7 @@ from swsearch.job.hit_alignments import align_hits
 from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_outputs
 from swsearch.processors import available_processors
+from swsearch.report.a3m import ONE_QUERY
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
@@ -260,6 +261,7 @@ def write_reports(
     with open_reports(outputs) as reports:
         if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
+            _check_queries(len(results.job.queries), outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)
@@ -270,6 +272,14 @@ def write_reports(
             if written is not None:
                 written(len(batch))
         reports.end()
+
+
+def _check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
+    """Refuse formats that hold one query where there are more, before the search."""
+    for output in outputs:
+        kind = report.kind_of(output.outfmt)
+        if kind.writer.one_query and n_queries > 1:
+            raise InputError(f"--outfmt {kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
 
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:

@@ -39,8 +39,8 @@ class HitList(Sequence[Hit]):
         What alignments are scored with.
     table : HitTable
         The hits.
-    source : callable
-        Aligns one hit, by its row.
+    source : callable or None
+        Aligns one hit, by its row; None where there are no hits.
     further : callable, optional
         Finds further alignments of a hit, where there may be several.
     """
@@ -50,7 +50,7 @@ class HitList(Sequence[Hit]):
         query: Query,
         scoring: Scoring,
         table: HitTable,
-        source: AlignOne,
+        source: AlignOne | None,
         further: FindFurther | None = None,
     ) -> None:
         self.query, self.scoring, self.table = query, scoring, table
@@ -162,6 +162,8 @@ class HitList(Sequence[Hit]):
         return repr(list(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if not len(self.table):  # a list would not know the query
+            return HitList, (self.query, self.scoring, self.table, None)
         return list, (list(self),)
 
     def _hit(self, row: int) -> Hit:

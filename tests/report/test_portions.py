@@ -87,11 +87,14 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
                 Later.known(_further(pair, generator)) if several else None,
             )
         )
-    return dataclasses.replace(empty, hits=hits)
+    return dataclasses.replace(empty, hits=hits or empty.hits)
 
 
 def written(outfmt: str, results: Sequence[SearchResult]) -> str | bytes:
-    binary = create_writer(outfmt, io.StringIO()).binary
+    writer = create_writer(outfmt, io.StringIO())
+    if writer.one_query and len(results) > 1:
+        return "".join(str(written(outfmt, [result])) for result in results if len(result))
+    binary = writer.binary
     stream: Any = io.BytesIO() if binary else io.StringIO()
     write_all(create_writer(outfmt, stream), *results)
     text: str | bytes = stream.getvalue()

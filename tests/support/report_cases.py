@@ -60,7 +60,10 @@ def make_result(
         numbers = index, len(codes), len(sequence), pair.score, bits, evalue
         hits.append(Hit(query[0], name, description, *numbers, Later(align)))
     sizes = 3000, residues, effective or residues
-    return SearchResult(query[0], query[1], len(codes), hits, scoring, mode, statistics, "some/db.h5", *sizes)
+    nothing = HitList(Query(query[0], query[1], codes), scoring, HitTable.of([]), None)
+    return SearchResult(
+        query[0], query[1], len(codes), hits or nothing, scoring, mode, statistics, "some/db.h5", *sizes
+    )
 
 
 def second_alignment(hit: Hit) -> list[Hsp]:
@@ -76,9 +79,9 @@ def second_alignment(hit: Hit) -> list[Hsp]:
 def as_columns(result: SearchResult) -> SearchResult:
     """Return the same result with its hits as columns, as a search gives those that it aligned together."""
     pairs = [hit.pair for hit in result.hits]
-    codes = pairs[0].query if pairs else np.zeros(result.query_length, dtype=np.uint8)
-    letters = pairs[0].query_letters if pairs else None
-    query = Query(result.query_id, result.query_description, codes, (), letters)
+    if not pairs:
+        return result
+    query = Query(result.query_id, result.query_description, pairs[0].query, (), pairs[0].query_letters)
     further = (lambda row, _: result.hits[row]._further) if result.may_have_several else None
     hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row], further)
     empty = np.zeros(0, dtype=np.uint8)

@@ -1,0 +1,115 @@
+"""NCBI's ASN.1 text as PSSMs are kept in it: tokens, and the values that they make up; just what PSSMs need."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from swsearch.profiles.texts import Text
+
+_TOKEN = re.compile(
+    r"""\s+|--[^\n]*|"(?:[^"]|"")*"|'[^']*'[HB]|::=|[{},]|[A-Za-z][\w-]*|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"""
+)
+
+MOST_NESTED = 40
+"""Braces within each other; PSSMs have about ten."""
+
+
+@dataclass
+class Node:
+    """What stands in braces.
+
+    Parameters
+    ----------
+    at : int
+        Index of the line where it begins.
+    named : dict of str to Node or str
+        Entries that have a name; what stands between name and value, the kind of a choice, is left out.
+    items : list of Node or str
+        Entries without a name: numbers as text, or nodes.
+    """
+
+    at: int
+    named: dict[str, Value] = field(default_factory=dict)
+    items: list[Value] = field(default_factory=list)
+
+    def find(self, *path: str) -> Value | None:
+        """Return the value at the end of a path of names; None where a name is missing."""
+        value: Value | None = self
+        for name in path:
+            value = value.named.get(name) if isinstance(value, Node) else None
+        return value
+
+    def node(self, *path: str) -> Node | None:
+        """Return the node at the end of a path of names."""
+        found = self.find(*path)
+        return found if isinstance(found, Node) else None
+
+    def text(self, *path: str) -> str:
+        """Return a word or a number as text; empty where there is none."""
+        found = self.find(*path)
+        return found if isinstance(found, str) else ""
+
+
+Value = Node | str
+"""A node, or a word, number, string or run of hexadecimal digits, as it is written."""
+
+
+def parse(text: Text) -> list[Node]:
+    """Return the values of a file that begin with ``NAME ::= {``.
+
+    Raises
+    ------
+    SequenceError
+        If it is no ASN.1 text, or ends early.
+    """
+    found: list[Node] = []
+    open_: list[tuple[Node, list[Value], int]] = []
+    words: list[Value] = []
+    whole, at, place = "\n".join(text.lines), 0, 0
+    while place < len(whole):
+        token = _TOKEN.match(whole, place)
+        if token is None:
+            if whole[place] in "\"'":
+                text.ends_early("the end of a text in quotes")
+            text.fail(f"{whole[place]!r} has no place in ASN.1 text, expected PssmWithParameters ::= {{ ... }}", at)
+        word, place, begin = token[0], token.end(), at
+        at += word.count("\n")
+        if word[0].isspace() or word.startswith("--"):
+            continue
+        if word == "{":
+            if len(open_) >= MOST_NESTED:
+                text.fail(f"more than {MOST_NESTED} braces within each other, expected a PSSM", begin)
+            open_.append((Node(begin), words, begin))
+            words = []
+        elif word in ("}", ","):
+            if not open_:
+                text.fail(f"{word!r} outside of braces, expected PssmWithParameters ::= {{", begin)
+            _enter(open_[-1][0], words)
+            words = []
+            if word == "}":
+                node, words, _ = open_.pop()
+                words.append(node)
+                if not open_:
+                    found.append(node)
+                    words = []
+        else:
+            words.append(word)
+    if open_ or words or not found:
+        text.ends_early("'}'" if open_ else "PssmWithParameters ::= {")
+    return found
+
+
+def _enter(node: Node, words: list[Value]) -> None:
+    """Put an entry where it belongs: by its first word where it has several."""
+    if len(words) > 1 and isinstance(words[0], str):
+        node.named[words[0]] = words[-1]
+        if len(words) > 2 and isinstance(words[1], str):
+            node.named.setdefault(f"{words[0]} {words[1]}", words[-1])
+    elif words:
+        node.items.append(words[-1])
+
+
+def joined(value: str) -> str:
+    """Return what stands between quotes, whose lines are broken anywhere."""
+    return value.strip('"').replace('""', '"').replace("\n", "")

@@ -1,0 +1,209 @@
+"""HMMER3's profile HMMs: what their match states emit, against HMMER's background.
+
+What is lost: what insert states emit, the costs of gaps by position (unless asked for), and the statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import PROTEIN
+from swsearch.blocks import FloatArray
+from swsearch.profiles import units
+from swsearch.profiles.profile import Profile
+from swsearch.profiles.texts import MOST_COLUMNS, Text
+from swsearch.scoring import PositionGaps, Scoring
+
+HEAD = "HMMER3/"
+"""How a model begins; a letter from a to f follows."""
+
+_FREQUENCIES = {
+    "A": 0.0787945, "C": 0.0151600, "D": 0.0535222, "E": 0.0668298, "F": 0.0397062, "G": 0.0695071, "H": 0.0229198,
+    "I": 0.0590092, "K": 0.0594422, "L": 0.0963728, "M": 0.0237718, "N": 0.0414386, "P": 0.0482904, "Q": 0.0395639,
+    "R": 0.0540978, "S": 0.0683364, "T": 0.0540687, "V": 0.0673417, "W": 0.0114135, "Y": 0.0304133,
+}  # fmt: skip
+"""HMMER's background: amino acids in Swiss-Prot 50.8 (the Easel library's esl_composition_SW50)."""
+
+BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in units.AMINO_ACIDS])
+
+_TRANSITIONS = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
+
+MOST_GAP_COST = 100
+"""Where a model forbids a gap, this is what it costs, matrix units."""
+
+SOURCE = "HMMER's model in {} (match states; gap costs and insert states by position left out)"
+SOURCE_WITH_GAPS = "HMMER's model in {} (match states and gap costs by position; insert states left out)"
+
+
+@dataclass
+class _Model:
+    """What is read of a model."""
+
+    at: int
+    name: str = ""
+    description: str = ""
+    length: int = -1
+    has_consensus: bool = False
+    order: list[int] = field(default_factory=list)
+    letters: list[str] = field(default_factory=list)
+    emissions: list[list[float]] = field(default_factory=list)
+    transitions: list[list[float]] = field(default_factory=list)
+
+
+def read_hmm(text: Text, scoring: Scoring, position_gaps: bool = False) -> list[Profile]:
+    """Read models of HMMER3, formats 3/a to 3/f.
+
+    Parameters
+    ----------
+    text : Text
+        One or several models.
+    scoring : Scoring
+        That of the search, in whose units the profile is to be.
+    position_gaps : bool, optional
+        Whether to take gap costs by position from the models' transitions.
+
+    Raises
+    ------
+    SequenceError
+        If it holds no models, or one of another alphabet.
+    """
+    found: list[Profile] = []
+    k, lines = 0, text.lines
+    while k < len(lines):
+        if not lines[k].strip():
+            k += 1
+        elif lines[k].startswith(HEAD):
+            model, k = _read_head(text, k)
+            k = _read_states(text, model, k)
+            found.append(_profile(text, model, scoring, position_gaps))
+        elif lines[k].startswith("HMMER2"):
+            text.fail("a model of HMMER2, expected one of HMMER3; hmmconvert turns it into one", k)
+        else:
+            text.fail(f"expected '{HEAD}' at the beginning of a model", k)
+    if not found:
+        text.fail(f"no model, expected '{HEAD}' in the first line")
+    return found
+
+
+def _read_head(text: Text, k: int) -> tuple[_Model, int]:
+    """Read up to the line of the letters; return the index of the line after it."""
+    model = _Model(k)
+    for at in range(k + 1, len(text.lines)):
+        tag, _, value = text.lines[at].partition(" ")
+        value = value.strip()
+        if tag == "NAME":
+            model.name = value
+        elif tag == "DESC":
+            model.description = value
+        elif tag == "LENG":
+            model.length = text.whole(value, "length", at)
+        elif tag == "ALPH" and value.lower() != "amino":
+            text.fail(f"a model of {value or 'nothing'}, expected ALPH amino: proteins are searched", at)
+        elif tag == "CONS":
+            model.has_consensus = value.lower() == "yes"
+        elif tag == "HMM":
+            if not 0 < model.length <= MOST_COLUMNS:
+                text.fail("no LENG above 0 before the states, expected their number", at)
+            letters = value.split()
+            if sorted(letters) != sorted(units.AMINO_ACIDS):
+                text.fail("expected the 20 letters of the amino acids", at)
+            model.order = [letters.index(letter) for letter in units.AMINO_ACIDS]
+            return model, at + 2  # after the names of the transitions
+        elif tag.startswith("//") or tag.startswith(HEAD):
+            text.fail("the model ends before its states, expected a line that begins with HMM", at)
+    text.ends_early("the states of a model, after a line that begins with HMM")
+
+
+def _read_states(text: Text, model: _Model, k: int) -> int:
+    """Read emissions and transitions; return the index of the line after the model."""
+    lines = text.lines
+    if k < len(lines) and lines[k].split()[:1] == ["COMPO"]:
+        k += 1
+    k += 1  # insert state 0
+    model.transitions.append(_numbers(text, k, 0, len(_TRANSITIONS)))
+    for number in range(1, model.length + 1):
+        k += 1
+        words = lines[k].split() if k < len(lines) else []
+        if not words:
+            text.ends_early(f"state {number} of {model.length}") if k >= len(lines) - 1 else text.fail(
+                f"expected state {number} of {model.length}", k
+            )
+        if words[0] != str(number):
+            text.fail(f"expected state {number} of {model.length}, which LENG says; it begins with its number", k)
+        values = _numbers(text, k, 1, len(units.AMINO_ACIDS))
+        model.emissions.append([values[place] for place in model.order])
+        more = words[1 + len(units.AMINO_ACIDS) :]
+        model.letters.append(more[1] if model.has_consensus and len(more) > 1 else "-")
+        _numbers(text, k + 1, 0, len(units.AMINO_ACIDS))
+        k += 2
+        model.transitions.append(_numbers(text, k, 0, len(_TRANSITIONS)))
+    k += 1
+    if k >= len(lines):
+        text.ends_early("'//' at the end of a model")
+    if lines[k].strip() != "//":
+        if not lines[k].strip():
+            text.ends_early("'//' at the end of a model")
+        text.fail(f"expected '//' after the {model.length} states that LENG says", k)
+    return k + 1
+
+
+def _numbers(text: Text, at: int, skipped: int, n: int) -> list[float]:
+    """Return negative logarithms of probabilities, infinite for ``*``."""
+    if at >= len(text.lines):
+        text.ends_early(f"{n} numbers of a state")
+    words = text.lines[at].split()[skipped : skipped + n]
+    if len(words) < n:
+        if at >= len(text.lines) - 2:
+            text.ends_early(f"{n} numbers of a state")
+        text.fail(f"{len(words)} numbers of a state, expected {n}", at)
+    values = [math.inf if word == "*" else text.real(word, "negative logarithm", at) for word in words]
+    if min(values) < 0:
+        text.fail("a negative number, expected negative logarithms of probabilities, which are none", at)
+    return values
+
+
+def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -> Profile:
+    emissions = np.array(model.emissions)
+    if not np.isfinite(emissions).any(axis=1).all():
+        text.fail("a state that emits nothing, expected a probability above 0", model.at, model.name)
+    frequencies = np.exp(-emissions)
+    frequencies /= frequencies.sum(axis=1, keepdims=True)
+    scores = units.scores_of_frequencies(frequencies, BACKGROUND, scoring.matrix)
+    likely = (frequencies / BACKGROUND).argmax(axis=1)
+    letters = [
+        letter.upper() if letter.upper() in PROTEIN.letters else units.AMINO_ACIDS[best]
+        for letter, best in zip(model.letters, likely.tolist(), strict=True)
+    ]
+    codes = text.encoded("".join(letters), model.at, model.name)
+    gaps = _gaps(np.array(model.transitions), scoring) if position_gaps else None
+    return Profile(
+        model.name or "model", model.description, codes, units.letter_scores(scores, codes, scoring.matrix),
+        gaps=gaps, background=BACKGROUND, frequencies=frequencies,
+        source=(SOURCE_WITH_GAPS if position_gaps else SOURCE).format(text.source),
+        lambda_=units.lambda_of(scoring.matrix),
+    )  # fmt: skip
+
+
+def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
+    """Turn negative logarithms of transitions, shape (n + 1, 7), into costs;
+    what leaving a gap costs is paid when opening it.
+    """
+    unit = units.lambda_of(scoring.matrix)
+    to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[:, 1:].T / unit
+
+    def whole(costs: FloatArray) -> npt.NDArray[np.int16]:
+        return np.clip(np.floor(np.minimum(costs, MOST_GAP_COST) + 0.5), 0, MOST_GAP_COST).astype(np.int16)
+
+    deletion_extend = whole(np.concatenate([[np.inf], deleting[1:-1]])[: len(transitions) - 1])
+    deletion_extend[0] = deletion_extend[1] if len(deletion_extend) > 1 else MOST_GAP_COST
+    insertion_extend = whole(inserting[1:])
+    return PositionGaps(
+        whole(to_delete[:-1] + from_delete[1:] - deletion_extend),
+        deletion_extend,
+        whole(to_insert[1:] + from_insert[1:] - insertion_extend),
+        insertion_extend,
+    )

@@ -1,0 +1,298 @@
+"""NCBI's PSSMs: ASCII in and out, and ASN.1 text in (``.asn`` of psiblast, ``.smp`` of CDD and makeprofiledb)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import FloatArray
+from swsearch.errors import InputError
+from swsearch.profiles import units
+from swsearch.profiles.asn import Node, joined, parse
+from swsearch.profiles.profile import Profile
+from swsearch.profiles.texts import MOST_COLUMNS, Text
+from swsearch.scoring import MAX_GAP_COST, Scoring, load_matrix
+
+ASCII_HEAD = "Last position-specific scoring matrix computed"
+"""How psiblast's ASCII begins."""
+
+STDAA = "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ"
+"""Letters of NCBIstdaa by their codes, the rows of a PSSM."""
+
+_NCBI_ORDER = "ARNDCQEGHILKMFPSTWYV"
+"""Columns of the ASCII: the order of our codes."""
+
+_NO_SCORE = -(2**15)
+"""What NCBI has where a letter has no score."""
+
+
+def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
+    """Read psiblast's ``-out_ascii_pssm``, with or without the observed percentages.
+
+    Parameters
+    ----------
+    text : Text
+        One or several.
+    scoring : Scoring
+        That of the search, in whose units the profile is to be.
+
+    Raises
+    ------
+    SequenceError
+        If it is none.
+    """
+    columns: list[str] | None = None
+    found: list[Profile] = []
+    letters: list[str] = []
+    scores: list[list[int]] = []
+    lambda_, begins = None, 0
+
+    def finish() -> None:
+        if not scores:
+            text.ends_early("a line for each position: its number, its letter and 20 scores")
+        found.append(_of_ascii(text, begins, "".join(letters), scores, lambda_, scoring))
+
+    for k, line in enumerate(text.lines):
+        words = line.split()
+        if line.startswith(ASCII_HEAD):
+            if columns is not None:
+                finish()
+            columns, letters, scores, lambda_, begins = [], [], [], None, k
+        elif not words:
+            continue
+        elif columns == []:
+            columns = words[:20]
+            if sorted(columns) != sorted(_NCBI_ORDER):
+                text.fail(f"expected the letters of the columns, {' '.join(_NCBI_ORDER)}", k)
+        elif columns is None:
+            text.fail(f"expected '{ASCII_HEAD}' first", k)
+        elif words[0].isdigit():
+            _read_row(text, k, line, columns, letters, scores)
+        elif words[:2] == ["PSI", "Ungapped"] and len(words) == 4:
+            lambda_ = text.real(words[3], "lambda", k)
+        elif words[0] not in ("K", "Standard", "PSI"):
+            text.fail("expected the number of a position, its letter and its scores", k)
+    if columns is None:
+        text.fail(f"expected '{ASCII_HEAD}' first")
+    finish()
+    return found
+
+
+def _read_row(
+    text: Text, at: int, line: str, columns: list[str], letters: list[str], scores: list[list[int]]
+) -> None:
+    """Read a position."""
+    words = line.split()
+    if text.whole(words[0], "position", at) != len(scores) + 1:
+        text.fail(f"position {words[0]}, expected {len(scores) + 1}: a line is missing", at)
+    if len(words) not in (22, 42, 44) or len(words[1]) != 1:
+        expected = "a number, a letter and 20 scores, then 20 percentages and 2 numbers or nothing"
+        text.fail(f"{len(words)} words, expected {expected}", at)
+    letters.append(words[1])
+    values = [text.whole(word, "score", at) for word in words[2:22]]
+    for word in words[22:42]:
+        text.whole(word, "percentage", at)
+    scores.append([values[columns.index(letter)] for letter in units.AMINO_ACIDS])
+
+
+def _of_ascii(
+    text: Text, at: int, letters: str, scores: list[list[int]], lambda_: float | None, scoring: Scoring
+) -> Profile:
+    codes = text.encoded(letters, at)
+    table = np.array(scores, dtype=np.float64)
+    if (np.abs(table) > -_NO_SCORE).any():
+        text.fail("a score beyond 32,768, expected those of a matrix", at)
+    source = f"PSI-BLAST's matrix in {text.source}"
+    ratio = _ratio(lambda_, scoring)
+    if ratio != 1:
+        source += f", scaled by {ratio:.3f} to the units of {scoring.matrix.name}"
+    name = text.source.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "profile"
+    return Profile(
+        "query" if name.startswith("<") else name.replace(" ", "_"), "", codes,
+        units.letter_scores(_unscored(table, scoring) * ratio, codes, scoring.matrix),
+        source=source, lambda_=units.lambda_of(scoring.matrix),
+    )  # fmt: skip
+
+
+def _ratio(lambda_: float | None, scoring: Scoring) -> float:
+    """Return how many units of the search's matrix a unit of other scores is; 1 where they are the same."""
+    own = units.lambda_of(scoring.matrix)
+    return 1.0 if lambda_ is None or lambda_ <= 0 or units.is_same_unit(lambda_, own) else lambda_ / own
+
+
+def _unscored(table: FloatArray, scoring: Scoring) -> FloatArray:
+    """Give letters without a score of a position the worst of the matrix."""
+    return np.where(table <= _NO_SCORE, float(scoring.matrix.min), table)
+
+
+def read_asn(text: Text, scoring: Scoring) -> list[Profile]:
+    """Read ``PssmWithParameters`` in ASN.1 text.
+
+    Final scores are taken where there are any, divided by their scaling factor; else scores are made of the
+    frequencies. Gap costs are taken where they are given and the scores are in the matrix's units as they are.
+
+    Raises
+    ------
+    SequenceError
+        If it is none.
+    """
+    return [_of_node(text, node, scoring) for node in parse(text)]
+
+
+def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
+    pssm = node.node("pssm")
+    if pssm is None:
+        text.fail("no pssm in it, expected PssmWithParameters ::= { pssm { ... } }", node.at)
+    if pssm.text("isProtein") == "FALSE":
+        text.fail("isProtein is FALSE, expected a matrix for proteins", pssm.at)
+    n_rows, n = (text.whole(pssm.text(name) or "0", name, pssm.at) for name in ("numRows", "numColumns"))
+    if not 0 < n <= MOST_COLUMNS or not len(units.AMINO_ACIDS) <= n_rows <= len(STDAA):
+        expected = f"26 to {len(STDAA)} rows and at least one column"
+        text.fail(f"{n_rows} rows and {n} columns, expected {expected}", pssm.at)
+    identifier, description, codes = _query(text, pssm, n)
+    by_row = pssm.text("byRow") == "TRUE"
+    matrix_name = joined(node.text("params", "rpsdbparams", "matrixName"))
+    lambda_ = _lambda_of(matrix_name)
+    source = f"PSI-BLAST's matrix in {text.source}"
+    if (final := pssm.node("finalData", "scores")) is not None:
+        factor = float(text.whole(pssm.text("finalData", "scalingFactor") or "1", "scalingFactor", final.at))
+        table = _table(text, final, n_rows, n, by_row)
+        scores = np.where(table <= _NO_SCORE, float(scoring.matrix.min), table / max(factor, 1.0))
+        if (ratio := _ratio(lambda_, scoring)) != 1:
+            source += f", scaled by {ratio:.3f} to the units of {scoring.matrix.name}"
+        scores = scores * ratio
+    else:
+        scores, source = _made(text, pssm, n_rows, n, by_row, scoring), f"frequencies in {text.source}"
+    unit = units.lambda_of(scoring.matrix)
+    costs = _gap_costs(node) if units.is_same_unit(lambda_ or 0.0, unit) else None
+    return Profile(
+        identifier, description, codes, units.letter_scores(scores, codes, scoring.matrix),
+        gap_open=costs and costs[0], gap_extend=costs and costs[1], source=source, lambda_=unit,
+    )  # fmt: skip
+
+
+def _lambda_of(name: str) -> float | None:
+    """Return the lambda of a matrix by its name; None where it is not known."""
+    try:
+        return units.lambda_of(load_matrix(name, PROTEIN)) if name else None
+    except InputError:
+        return None
+
+
+def _gap_costs(node: Node) -> tuple[int, int] | None:
+    """Return the gap costs that a PSSM goes with; None where it does not say both."""
+    words = [node.text("params", "rpsdbparams", name) for name in ("gapOpen", "gapExtend")]
+    if not all(word.isdigit() and len(word) < 6 and int(word) <= MAX_GAP_COST for word in words):
+        return None
+    return int(words[0]), int(words[1])
+
+
+def _query(text: Text, pssm: Node, n: int) -> tuple[str, str, ByteArray]:
+    """Return identifier, description and codes of the query of a PSSM."""
+    query = pssm.node("query")
+    sequence = "" if query is None else query.text("inst", "seq-data")
+    if query is None or not sequence:
+        text.fail("no query in it, expected query seq { ... inst { ... seq-data ... } }", pssm.at)
+    if sequence.startswith("'"):
+        digits = "".join(sequence[1:-2].split())
+        try:
+            stdaa = bytes.fromhex(digits)
+            letters = "".join(STDAA[code] for code in stdaa).replace("-", "X")
+        except (ValueError, IndexError):
+            text.fail("the query's sequence is no NCBIstdaa, expected codes from 00 to 1B", query.at)
+    else:
+        letters = joined(sequence)
+    codes = text.encoded(letters, query.at)
+    if len(codes) != n:
+        text.fail(f"a query of {len(codes)} residues, expected {n} as numColumns says", query.at)
+    title = ""
+    descriptions = query.node("descr")
+    if descriptions is not None:
+        title = joined(descriptions.text("title"))
+    identifier = _identifier(query.node("id"))
+    if (identifier.startswith("Query_") or not identifier) and title:  # psiblast's own name for what it read
+        identifier, _, title = title.partition(" ")
+    return identifier or "query", title, codes
+
+
+def _identifier(node: Node | None) -> str:
+    """Return the first word that names a sequence: an accession, a string or a number."""
+    if node is None:
+        return ""
+    for key in ("accession", "str", "local str", "tag str", "tag id", "local id"):
+        if found := node.text(key):
+            return joined(found)
+    inner = (value for value in [*node.named.values(), *node.items] if isinstance(value, Node))
+    return next((name for one in inner if (name := _identifier(one))), "")
+
+
+def _table(text: Text, node: Node, n_rows: int, n: int, by_row: bool) -> FloatArray:
+    """Return numbers by position and amino acid, shape (n, 20), float64."""
+    if len(node.items) != n_rows * n:
+        problem = f"{len(node.items)} numbers, expected {n_rows} x {n}"
+        text.fail(f"{problem} as numRows and numColumns say", node.at)
+    values = np.array([_number(text, item, node.at) for item in node.items])
+    table = values.reshape(n_rows, n).T if by_row else values.reshape(n, n_rows)
+    chosen: FloatArray = table[:, [STDAA.index(letter) for letter in units.AMINO_ACIDS]]
+    return chosen
+
+
+def _number(text: Text, item: Node | str, at: int) -> float:
+    """Return a number, as digits or as mantissa, base and exponent."""
+    if isinstance(item, str):
+        return text.real(item, "number", at)
+    if len(item.items) != 3 or not all(isinstance(part, str) for part in item.items):
+        text.fail("expected a number, or { mantissa, 10, exponent }", item.at)
+    mantissa, base, exponent = (text.real(str(part), "number", item.at) for part in item.items)
+    if base not in (2.0, 10.0) or abs(exponent) > 300:
+        text.fail("expected a number, or { mantissa, 10, exponent }", item.at)
+    return float(mantissa * base**exponent)
+
+
+def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Scoring) -> FloatArray:
+    """Make scores of the frequencies that a PSSM without final scores has."""
+    data = pssm.node("intermediateData")
+    for name in ("freqRatios", "weightedResFreqsPerPos", "resFreqsPerPos"):
+        node = None if data is None else data.node(name)
+        if node is None:
+            continue
+        table = _table(text, node, n_rows, n, by_row)
+        if (table < 0).any():
+            text.fail(f"a negative number in {name}, expected frequencies", node.at)
+        totals = table.sum(axis=1, keepdims=True)
+        table = np.divide(table, totals, out=np.tile(units.BACKGROUND, (n, 1)), where=totals > 0)
+        if name != "freqRatios":  # which has pseudo-counts already
+            table = units.with_pseudocounts(table, np.full(n, units.USUAL_DIVERSITY), scoring.matrix)
+        return units.scores_of_frequencies(table, units.BACKGROUND, scoring.matrix)
+    text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
+
+
+def ascii_lines(profile: Profile) -> Iterator[str]:
+    """Yield the lines of a profile as psiblast's ``-out_ascii_pssm`` has them.
+
+    Percentages are those of the profile's frequencies, pseudo-counts included, or 0 where it has none. The last
+    column, the weight of observations against pseudo-counts, is 0: a profile does not keep it.
+    """
+    yield ""
+    yield (
+        f"{ASCII_HEAD}, weighted observed percentages rounded down, information per position, and relative weight "
+        "of gapless real matches to pseudocounts"
+    )
+    heading = "".join(f"{letter:>4}" for letter in _NCBI_ORDER)
+    yield f"           {heading}{heading}"
+    order = [units.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
+    scores = profile.scores[:, order]
+    percentages = np.zeros(scores.shape, dtype=np.int64)
+    information = np.zeros(len(profile))
+    if profile.frequencies is not None:
+        percentages = (100 * profile.frequencies[:, order]).astype(np.int64)
+        information = units.information(profile.frequencies, profile.background)
+    for k, letter in enumerate(PROTEIN.decode(profile.codes)):
+        row = "".join(f"{value:>4}" for value in scores[k].tolist())
+        seen = "".join(f"{value:>4}" for value in percentages[k].tolist())
+        yield f"{k + 1:>5} {letter}    {row} {seen}  {information[k]:.2f} 0.00"
+    yield ""
+    yield "                      K         Lambda"
+    yield f"PSI Ungapped         0.0000     {profile.lambda_ or 0.0:.4f}"
