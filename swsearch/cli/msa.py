@@ -35,6 +35,8 @@ from swsearch.cli.options import (
     PresetOption,
     ProgressName,
     ProgressOption,
+    QueryFormatName,
+    QueryFormatOption,
     QuietOption,
     StatisticsName,
     SubjectMaskName,
@@ -61,7 +63,9 @@ def _percentage(text: str) -> Any:
 
 @command
 def msa_command(
-    queries: Annotated[str, typer.Argument(metavar="QUERIES", help="FASTA file, plain or compressed; - is stdin.")],
+    queries: Annotated[
+        str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
+    ],
     subjects: Annotated[
         str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
     ],
@@ -76,6 +80,7 @@ def msa_command(
             rich_help_panel=OUTPUT,
         ),
     ],
+    query_format: QueryFormatOption = QueryFormatName.auto,
     outfmt: Annotated[
         AlignmentFormatName,
         typer.Option(help="Format of the alignments: .a3m, .sto or .afa.", rich_help_panel=OUTPUT),
@@ -188,7 +193,8 @@ def msa_command(
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    found = _read(queries, options)
+    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
+    found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
     with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:

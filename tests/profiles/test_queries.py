@@ -1,4 +1,4 @@
-"""Profiles and alignments as queries: wherever queries are taken, alone and among sequences, in Python and by name."""
+"""Profiles and alignments as queries: wherever queries are taken, alone and among sequences."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_file_of_profiles_is_a_query(name: str) -> None:
 
 def test_profiles_are_no_subjects(profile: Profile) -> None:
     with pytest.raises(InputError, match="got a Profile"):
-        swsearch.search("MKV", [profile], engine="cpu")
+        list(swsearch.search("MKV", [profile], engine="cpu"))
     with pytest.raises(InputError, match="got a Profile, expected a sequence; only queries may be profiles"):
         read_queries([profile], what="b")
     with pytest.raises(
@@ -95,7 +95,7 @@ def test_gap_costs_of_profiles_are_taken(profile: Profile) -> None:
 
 
 def test_a_profile_of_another_matrix_is_refused(profile: Profile) -> None:
-    with pytest.raises(InputError, match="0.3176 nats, expected 0.2224 as of PFASUM60, .* --matrix BLOSUM62"):
+    with pytest.raises(InputError, match=r"0.3176 nats, expected 0.2224 as of PFASUM60, .* --matrix BLOSUM62"):
         swsearch.score(profile, SUBJECTS, preset="sensitive", engine="cpu")
     assert len(swsearch.score(replace(profile, lambda_=None), SUBJECTS, preset="sensitive", engine="cpu")) == 1
 
@@ -117,9 +117,4 @@ def test_the_command_line_takes_them(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [line.split("\t") for line in done.stdout.splitlines()] == [["d3m0ra_", score] for score in wanted]
     assert "d3m0ra_: made of the query and" in done.stderr
-    fails(
-        run("search", DATA / "sh3.sto", *options, "--query-format", "hhm"), 1, "sh3.sto: line 1: expected 'HHsearch'"
-    )
-    piped = run("search", "-", *options, text=False, input=(DATA / "sh3.asn.gz").read_bytes())
-    assert piped.returncode == 0, piped.stderr
-    assert piped.stdout.startswith(b"d3m0ra_\t")
+    fails(run("search", DATA / "sh3.sto", *options, "--query-format", "hhm"), 1, "line 1: expected 'HHsearch'")

@@ -25,9 +25,7 @@ def as_plain(value: object) -> object:
     if isinstance(value, (Profile, QueryAlignment, PositionGaps)):
         return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.ndarray):
-        return value.dtype.str, np.where(
-            value != value, -7.0, value
-        ).tolist() if value.dtype.kind == "f" else value.tolist()
+        return value.dtype.str, np.nan_to_num(value, nan=-7.0).tolist()
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
@@ -85,7 +83,7 @@ def test_several_are_saved_to_one_file(tmp_path: Path) -> None:
         saving.save(profiles, tmp_path / "p.pssm")
     with pytest.raises(InputError, match="got no profile to save"):
         saving.save([], path)
-    with pytest.raises(OptionError, match="profiles: got 5, expected a swsearch.Profile"):
+    with pytest.raises(OptionError, match=r"profiles: got 5, expected a swsearch.Profile"):
         saving.save([5], path)  # type: ignore[list-item]
 
 
