@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from Bio import AlignIO
 
 from swsearch.errors import OptionError, OutputError
 from swsearch.profiles.filtering import RowFilter
-from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_NAME, AlignmentFolder, Written, file_names
+from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report
 
 
@@ -21,7 +22,7 @@ def test_names_of_files_are_safe_and_unique() -> None:
     ]  # fmt: skip
     assert names[11:] == ["a_b_2.a3m", "A_B_3.a3m", "con_1.a3m"]
     assert len({name.lower() for name in names}) == len(names)
-    assert all(len(name) <= LONGEST_NAME + 10 and "/" not in name for name in names)
+    assert all(len(name) <= LONGEST_FILE_NAME + 10 and "/" not in name for name in names)
     assert file_names(["q_2", "q", "q"], "") == ["q_2", "q", "q_3"]
     assert file_names(["q"] * 3, "") == ["q", "q_2", "q_3"]
 
@@ -62,6 +63,18 @@ def test_files_are_replaced_and_what_a_killed_run_left_stays_whole(tmp_path: Pat
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_what_fails_on_the_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Iterator[str]:
+        yield ">q1\nMKT"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(ALIGNMENT_FORMATS, "a3m", (".a3m", broken))
+    folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter())
+    with pytest.raises(OutputError, match=r"a\.a3m: cannot be written: No space left on device; nothing was left"):
+        folder.write(RESULT)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.a3m").mkdir()
     folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter())
@@ -71,7 +84,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="file: is a file, expected a folder for alignments; choose another"):
+    with pytest.raises(OutputError, match="file: is no folder, expected one for alignments; choose another"):
         AlignmentFolder(tmp_path / "file", [], "a3m", RowFilter())
     with pytest.raises(OutputError, match="cannot be made: Not a directory"):
         AlignmentFolder(tmp_path / "file" / "below", [], "a3m", RowFilter())
