@@ -11,7 +11,7 @@ constexpr bool kIsLocal = SWSEARCH_LOCAL == 1;
 typedef Strip<kDirectionRows, kLetters, kIsLocal, true> PairStrip;
 
 struct Pair {
-  unsigned long long query, columns;  // first letter and first column in the pools
+  unsigned long long query, columns;  // first letter (or line of the table) and first column in the pools
   int rows, n;
 };
 
@@ -36,7 +36,8 @@ __device__ __forceinline__ Best find_end(const Rectangle& job, const int* last_r
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1) swsearch_pairs(
-    const unsigned char* __restrict__ queries, const unsigned short* __restrict__ subjects,
+    const unsigned char* __restrict__ queries,  // null where queries are profiles: each row's scores are in the table
+    const unsigned short* __restrict__ subjects,
     const Pair* __restrict__ pairs, int n_pairs, const u32* __restrict__ table,
     int free_query_start, int free_query_end, int free_subject_start, int free_subject_end, int open, int extend,
     u32 one, int most_rows, int most_columns,
@@ -60,8 +61,10 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_pairs(
     index = __shfl_sync(kAllLanes, index, 0);
     if (index >= (u32)n_pairs) return;
     const Pair pair = pairs[index];
-    const Rectangle job{queries + pair.query, subjects + pair.columns, pair.rows, pair.n, 0, 0, nullptr, nullptr, 0,
-                        free_query_start == 0, free_subject_start == 0, open, extend, one};
+    const bool by_letter = kLetters < 32 || queries != nullptr;
+    const u32* scores = by_letter ? table : table + pair.query * (kLetters / 4);
+    const Rectangle job{by_letter ? queries + pair.query : nullptr, subjects + pair.columns, pair.rows, pair.n, 0, 0,
+                        nullptr, nullptr, 0, free_query_start == 0, free_subject_start == 0, open, extend, one};
     const int n_strips = (pair.rows + PairStrip::kStripRows - 1) / PairStrip::kStripRows;
     const size_t strip_words = (size_t)direction_lines(pair.n) * kWarpLanes;
     Best best{0, -1, -1};
@@ -72,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_pairs(
       const Kept kept{kIsLocal ? nullptr : last_row, kIsLocal ? nullptr : last_column, nullptr, kAllLanes,
                       my_directions + strip * strip_words};
       Best found{0, -1, -1};  // of this strip alone: an equal score further down may stand in an earlier column
-      PairStrip::run(job, strip, table, link, kept, shared, found);
+      PairStrip::run(job, strip, scores, link, kept, shared, found);
       if (found.beats(best)) best = found;
       __threadfence_block();
       __syncwarp();

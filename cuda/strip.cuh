@@ -22,7 +22,7 @@ __device__ __forceinline__ int direction_lines(int n) { return (n + kWarpLanes -
 // A rectangle of a pair's matrix. Rows and columns count from 0 within it; first_row and first_column are the number
 // of rows above and of columns to the left of it in the whole matrix.
 struct Rectangle {
-  const unsigned char* query;     // letters of its rows
+  const unsigned char* query;     // letters of its rows; null where the table has a line for each row instead
   const unsigned short* columns;  // of each column, what the lookup of scores takes
   int rows, n, first_row, first_column;
   const int2* top;   // (H, F) that enter its first row; null where that is the matrix's first
@@ -93,7 +93,8 @@ __device__ __forceinline__ Best best_of_warp(Best best) {
 // Where the scores of a lane's rows come from. kLetters is the number of different letters of the subject.
 // 4: one register per row holds them as bytes; a column is the PRMT selector that picks one and spreads its sign.
 // 8: the same with two registers. 32: words of four rows in shared memory, bank = lane, so never a conflict; a column
-// is the letter times the bytes between two letters.
+// is the letter times the bytes between two letters. Lines of the table are those of the query's letters, or with 32
+// letters, where the query is a profile, those of the rectangle's rows: nothing but the loading knows of it.
 template <int kRows, int kLetters> struct Lookup;
 
 template <int kRows> struct Lookup<kRows, 4> {
@@ -130,13 +131,16 @@ template <int kRows> struct Lookup<kRows, 32> {
   __device__ __forceinline__ void load(const u32* table, const Rectangle& job, int row, u32* shared, int lane) {
     __syncwarp();
     for (int w = 0; w < kRows / 4; ++w) {
-      int letter[4];
+      int place[4];  // in the table
 #pragma unroll
-      for (int b = 0; b < 4; ++b) letter[b] = row + 4 * w + b < job.rows ? job.query[row + 4 * w + b] : -1;
+      for (int b = 0; b < 4; ++b) {
+        const int r = row + 4 * w + b;
+        place[b] = r >= job.rows ? -1 : job.query != nullptr ? (int)job.query[r] : r;
+      }
       for (int four = 0; four < kLetters / 4; ++four) {  // four rows of four letters, turned over
         u32 line[4];
 #pragma unroll
-        for (int b = 0; b < 4; ++b) line[b] = letter[b] >= 0 ? table[letter[b] * (kLetters / 4) + four] : 0x80808080u;
+        for (int b = 0; b < 4; ++b) line[b] = place[b] >= 0 ? table[place[b] * (kLetters / 4) + four] : 0x80808080u;
         const u32 even_low = permute(line[0], line[1], 0x5140), even_high = permute(line[0], line[1], 0x7362);
         const u32 odd_low = permute(line[2], line[3], 0x5140), odd_high = permute(line[2], line[3], 0x7362);
         u32* to = shared + (w * kLetters + four * 4) * kWarpLanes + lane;

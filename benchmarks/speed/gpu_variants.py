@@ -10,7 +10,8 @@ Parts, of which --only takes some:
   long       from which length on the wavefront kernel pays,
   wavefront  its own speed, 16 and 32 bits,
   small      how many subjects the inter-task kernel needs,
-  modes      global and semi-global.
+  modes      global and semi-global,
+  profiles   queries with scores by position beside sequences of the same lengths, searches and pairs.
 
 Needs: an NVIDIA GPU, a quiet machine; some minutes.
 Run:   python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only part,part]
@@ -35,8 +36,9 @@ from swsearch.blocks import LANES, Chunk, block_columns
 from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Mode, QueryRows, Scoring
 
 COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.91,
                         9.65, 5.80, 2.41, 3.86, 4.74, 6.65, 5.36, 1.10, 2.92, 6.86])  # fmt: skip
@@ -95,12 +97,23 @@ class Scans:
         self.engine.plan(Workload(total, lengths, [[1000] * 256]))
         self.chunks = self.engine.merge([self.engine.load(chunk) for chunk in chunks])
 
-    def scan(self, query_lengths: Sequence[int], mode: Mode = "local", repeats: int = 3) -> float:
+    def query(self, length: int) -> npt.NDArray[np.uint8]:
+        """Make a sequence."""
+        return self.generator.choice(20, length, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8)
+
+    def profile(self, codes: npt.NDArray[np.uint8]) -> QueryRows:
+        """Make a profile that scores nearly as a sequence does: no two positions of a letter are alike."""
+        scores = self.scoring.rows(codes).scores.copy()
+        scores[:, :20] += self.generator.integers(-1, 2, (len(codes), 20), dtype=np.int8)
+        return QueryRows(scores, codes, is_specific=True)
+
+    def scan(
+        self, query_lengths: Sequence[int], mode: Mode = "local", repeats: int = 3, profiles: bool = False
+    ) -> float:
         """Return the best kernel time of some scans, seconds."""
-        codes = [
-            self.generator.choice(20, n, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8) for n in query_lengths
-        ]
-        group = self.engine.prepare([self.scoring.rows(code) for code in codes], Recurrence(self.scoring, mode))
+        codes = [self.query(n) for n in query_lengths]
+        rows = [self.profile(code) if profiles else self.scoring.rows(code) for code in codes]
+        group = self.engine.prepare(rows, Recurrence(self.scoring, mode))
         n = len(codes)
         longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
         thresholds = Thresholds([np.full(longest + 1, 100)] * n, [None] * n)
@@ -213,9 +226,51 @@ def measure_modes(scans: Scans) -> None:
             scans.show(f"{mode} {lengths}", lengths, mode)
 
 
+def measure_profiles(scans: Scans) -> None:
+    """Profiles beside sequences, in turn."""
+    shapes = {"144": [144], "375": [375], "1000": [1000], "3005": [3005], "20 of 250": [250] * 20, "20": STANDARD}
+    ways = {"both kernels": launch.FAIR_SHARE, "batch": 10**9, "wavefront": 0}
+    for name, fair_share in ways.items():
+        chosen = shapes if name != "wavefront" else {key: shapes[key] for key in ("144", "1000", "20 of 250")}
+        for label, lengths in chosen.items():
+            with replaced(launch, FAIR_SHARE=fair_share):
+                plain, own = (scans.scan(lengths, profiles=profiles) for profiles in (False, True))
+            cells = sum(lengths) * scans.residues
+            scans.lines.append(
+                f"{f'{name}, queries {label}':32s} sequences {plain * 1000:9.2f} ms "
+                f"{cells / plain / 1e9:6.0f} GCUPS, profiles {own * 1000:9.2f} ms "
+                f"{cells / own / 1e9:6.0f} GCUPS, ratio {own / plain:.3f}"
+            )
+            say(scans.lines[-1])
+    measure_profile_pairs(scans)
+
+
+def measure_profile_pairs(scans: Scans) -> None:
+    """Pairs with profiles beside pairs of sequences."""
+    recurrence = Recurrence(scans.scoring)
+    with GpuPairAligner() as aligner:
+        for n, length in ((4_000, 350), (400, 1_500), (1, 35_000)):
+            codes = [(scans.query(length), scans.query(length)) for _ in range(n)]
+            seconds = []
+            for pairs in (codes, [(scans.profile(query), subject) for query, subject in codes]):
+                best = float("inf")
+                for _ in range(3):
+                    aligner.usage.kernel_seconds = 0.0
+                    for _ in aligner.align_many(pairs, recurrence):
+                        pass
+                    best = min(best, aligner.usage.kernel_seconds)
+                seconds.append(best)
+            plain, own = seconds
+            scans.lines.append(
+                f"{f'{n:,} pairs of {length:,}':32s} sequences {plain * 1000:9.2f} ms, profiles "
+                f"{own * 1000:9.2f} ms, ratio {own / plain:.3f}"
+            )
+            say(scans.lines[-1])
+
+
 PARTS = {
     "rows": measure_rows, "queries": measure_queries, "long": measure_long, "wavefront": measure_wavefront,
-    "small": measure_small, "modes": measure_modes,
+    "small": measure_small, "modes": measure_modes, "profiles": measure_profiles,
 }  # fmt: skip
 
 

@@ -133,8 +133,13 @@ def clustered(differences: npt.NDArray[np.float64], clusters: npt.NDArray[np.int
     """Format a mean difference and its standard error, which counts clusters of values as one each."""
     if not differences.any():
         return ""
+    return f"{differences.mean():+.2%} ± {clustered_error(differences, clusters):.2%}"
+
+
+def clustered_error(differences: npt.NDArray[np.float64], clusters: npt.NDArray[np.int64]) -> float:
+    """Return the standard error of a mean difference, which counts clusters of values as one each."""
     sums = pd.Series(differences - differences.mean()).groupby(clusters).sum()
-    return f"{differences.mean():+.2%} ± {np.sqrt(float((sums**2).sum())) / len(differences):.2%}"
+    return float(np.sqrt(float((sums**2).sum())) / len(differences))
 
 
 def measure(runs: Sequence[Run], half: Half, labels: Labels) -> tuple[list[list[str]], dict[str, float]]:

@@ -34,7 +34,9 @@ Records = list[tuple[str, str]]
 _VERSIONS: dict[str, tuple[list[str], str]] = {
     "blastp": (["blastp", "-version"], r"blastp: (\S+)"),
     "diamond": (["diamond", "version"], r"version (\S+)"),
+    "jackhmmer": (["jackhmmer", "-h"], r"HMMER (\S+)"),
     "mmseqs": (["mmseqs", "version"], r"(\S+)"),
+    "psiblast": (["psiblast", "-version"], r"psiblast: (\S+)"),
     "ssearch36": (["ssearch36"], r"version: (\S+)"),
 }
 

@@ -60,6 +60,12 @@ PROGRAMS = {
         "{python} -m swsearch search {queries} {database}.h5 --engine cpu --threads {threads} --quiet "
         f"--max-hits {LEAST} --evalue {{evalue}} --outfmt '6 qseqid sseqid evalue score'",
     ),
+    "swsearch-iterated": Program(
+        "swsearch", EXACT,
+        "{python} -m swsearch db build {subjects} -o {database}.h5 --quiet",
+        "{python} -m benchmarks.support.by_iteration {queries} {database}.h5 --threads {threads} --evalue {evalue}",
+        ("iteration", "query", "subject", "evalue"),
+    ),
     "ssearch36": Program(
         "ssearch36", EXACT, "",
         "ssearch36 -q -T {threads} -m 8 -E {evalue} {options} {queries} {subjects}",
@@ -85,6 +91,17 @@ PROGRAMS = {
         "mmseqs createdb {subjects} {database} -v 1",
         "mmseqs easy-search {queries} {database} {out} {temporary} --threads {threads} -e {evalue} -v 1 "
         f"--max-seqs {LEAST} --format-output query,target,evalue,raw",
+    ),
+    "psiblast": Program(
+        "psiblast", HEURISTIC,
+        "makeblastdb -in {subjects} -dbtype prot -out {database}",
+        # adjustment by composition as psiblast does it for a profile; another is said on stderr for each query
+        "psiblast -query {queries} -db {database} -num_threads {threads} -evalue {evalue} -comp_based_stats 1 "
+        f"-max_target_seqs {LEAST} -outfmt '7 qseqid sseqid evalue score'",
+    ),
+    "jackhmmer": Program(
+        "jackhmmer", HEURISTIC, "",
+        "jackhmmer --cpu {threads} -E {evalue} --noali -o {out} {options} {queries} {subjects}",
     ),
 }  # fmt: skip
 
@@ -117,7 +134,7 @@ class Contender:
 
     def missing(self) -> str:
         """Return the reason why it cannot run here; empty if it can."""
-        if self.program == "swsearch" or shutil.which(self.program):
+        if PROGRAMS[self.program].version == "swsearch" or shutil.which(self.program):
             return ""
         return f"{self.program} is not installed"
 
@@ -260,7 +277,7 @@ def run_all(comparison: Comparison, contenders: Iterable[Contender]) -> tuple[li
 
 def versions_needed(contenders: Iterable[Contender]) -> list[str]:
     """Return the peers whose versions a report names."""
-    here = (contender.program for contender in contenders if not contender.missing())
+    here = (PROGRAMS[contender.program].version for contender in contenders if not contender.missing())
     return [name for name in dict.fromkeys(here) if name != "swsearch"]
 
 

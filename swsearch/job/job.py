@@ -21,12 +21,13 @@ from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, for_each
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hits import HitMaker
+from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions
 from swsearch.job.rated import Rater
-from swsearch.job.scored import Prepared, Scorer, prepare, score_all
+from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
@@ -251,22 +252,37 @@ class SearchJob:
 
     def _scored(self, prepared: Iterable[Prepared | Selected], loaded: LoadedDatabase) -> Generator[Collected]:
         """Score groups of queries; with a checkpoint keep what is found, which is kept again when it is rated."""
+        if self.checkpoint is None:
+            yield from self._scored_in_turn((group for group in prepared if isinstance(group, Prepared)), loaded)
+            return
         first = 0
         for group in prepared:
             if not isinstance(group, Prepared):
                 queries, selections = group
                 self._count_restored(queries)
-                yield queries, partial(list, selections)
-            elif self.checkpoint is None:
-                # what the last chunk holds is looked at while the next group is scored
-                queries = group.queries
-                found = self.scorer.found(group, loaded, self.plan.in_flight, self.progress)
-                yield queries, partial(self.scorer.collected, group, found)
             else:
                 queries, selections = group.queries, self._selected(group, loaded)
                 self._keep(first, selections)
-                yield queries, partial(list, selections)
+            yield queries, partial(list, selections)
             first += len(queries)
+
+    def _scored_in_turn(self, prepared: Iterable[Prepared], loaded: LoadedDatabase) -> Generator[Collected]:
+        """Score groups of queries, where the engine can the next one begun before one is waited for.
+
+        What the last chunk holds is looked at while the next group is scored.
+        """
+        scorer, in_flight = self.scorer, self.plan.in_flight
+        begun: tuple[Prepared, Callable[[], list[Found]]] | None = None
+        for group in prepared:
+            finish = scorer.begun(group, loaded, in_flight, self.progress)
+            if begun is not None:
+                yield begun[0].queries, partial(scorer.collected, begun[0], begun[1]())
+            begun = None if finish is None else (group, finish)
+            if finish is None:
+                found = scorer.found(group, loaded, in_flight, self.progress)
+                yield group.queries, partial(scorer.collected, group, found)
+        if begun is not None:
+            yield begun[0].queries, partial(scorer.collected, begun[0], begun[1]())
 
     def _held_against_nulls(self, scored: Iterable[Collected]) -> Generator[Selected]:
         """Choose hits among candidates."""
@@ -344,7 +360,10 @@ class SearchJob:
     def _result(
         self, query: Query, selection: Selection, hits: HitList, distribution: ScoreDistribution | None
     ) -> SearchResult:
-        database = self.database
+        database, profile = self.database, query.profile
+        known = None
+        if profile is not None and profile.iteration and not self.options.makes_profiles:
+            known = localized(profile, database)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -362,7 +381,9 @@ class SearchJob:
             asked=self.asked,
             distribution=distribution,
             run=self.run,
-            profile=query.profile,
+            profile=profile,
+            iteration=next_iteration(profile),
+            first_found=None if known is None else first_found(hits.table.subjects, known),
         )
 
 

@@ -30,9 +30,7 @@ class LoadedDatabase:
 
     def __iter__(self) -> Iterator[LoadedChunk]:
         if self._kept:
-            if self._merged is None:
-                self._merged = self._engine.merge(self._kept)
-            yield from self._merged
+            yield from self._held()
             return
         kept: list[LoadedChunk] = []
         with closing(
@@ -46,6 +44,17 @@ class LoadedDatabase:
                 del chunk, loaded  # while the next is read
         if self._plan.keep:
             self._kept = kept
+
+    @property
+    def whole(self) -> LoadedChunk | None:
+        """The database as one chunk, where the engine keeps it so; None before it was gone through once."""
+        held = self._held() if self._kept else []
+        return held[0] if len(held) == 1 else None
+
+    def _held(self) -> list[LoadedChunk]:
+        if self._merged is None:
+            self._merged = self._engine.merge(self._kept)
+        return self._merged
 
     def done(self, loaded: LoadedChunk) -> None:
         """Say that a chunk was used."""

@@ -166,6 +166,30 @@ class Scorer:
             self._find(prepared, loaded, in_flight, progress, take)
         return waiting
 
+    def begun(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> Callable[[], list[Found]] | None:
+        """Begin to score queries, where the engine keeps the database as one chunk and can have others in work.
+
+        Returns
+        -------
+        callable or None
+            Waits for what was begun and returns it as `found` does; None where `found` must be asked.
+        """
+        chunk = loaded.whole
+        if chunk is None or in_flight < 2 or self.options.distribution:
+            return None
+        check_wanted()
+        pending = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
+
+        def finish() -> list[Found]:
+            _first_ready([pending])
+            found = [Found(_bare(chunk.chunk), pending.wait(), None)]
+            loaded.done(chunk)
+            return found
+
+        return finish
+
     def collected(self, prepared: Prepared, waiting: Sequence[Found]) -> list[Selection]:
         """Return what may be reported for each query; takes neither the engine nor the database."""
         for found in waiting:

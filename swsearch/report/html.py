@@ -149,6 +149,8 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
+    if result.first_found is not None:
+        note = f"{_iterations_note(result)}; {note}" if note else _iterations_note(result)
     return {
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
@@ -159,6 +161,15 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
         **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
     }
+
+
+def _iterations_note(result: SearchResult) -> str:
+    """Say what each iteration found for the next profile."""
+    found = ", ".join(
+        f"{step.iteration} included {step.included:,} subject{'' if step.included == 1 else 's'} ({step.new:,} new)"
+        for step in result.steps
+    )
+    return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
 
 
 def _profile_data(profile: Profile) -> dict[str, Any]:
@@ -205,6 +216,8 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
+    if portion.result.first_found is not None:
+        columns["iteration"] = portion.iterations.tolist()
     query, queries = portion.query, portion.queries
     is_same = np.array([letters == query for letters in queries])
     if not is_same.all():

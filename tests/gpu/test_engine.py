@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from support.cases import check, make_chunk, plan_of, random_codes, scores_of, scorings
+from support.cases import check, make_chunk, plan_of, random_codes, random_profile, scores_of, scorings
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
@@ -98,6 +98,51 @@ def test_real_lengths_take_both_kernels(gpu, cpu, mode):
     subjects = [random_codes(generator, int(n), 20) for n in lengths]
     check(gpu, cpu, [random_codes(generator, n, 20) for n in (60, 375, 1_000)], subjects, Scoring(), mode)
     assert {"batch", "wavefront"} <= gpu.usage.launched
+
+
+@pytest.mark.parametrize("variant", [*variants.batch_variants(), *variants.wavefront_variants()], ids=str)
+def test_profiles_in_every_variant(gpu, cpu, variant, monkeypatch):
+    if isinstance(variant, variants.BatchVariant):
+        monkeypatch.setattr(queries, "plan_batches", plan_of(variant))
+        monkeypatch.setattr(launch, "FAIR_SHARE", 10**9)
+        whole = 16 * variant.rows
+    else:
+        monkeypatch.setattr(launch, "FAIR_SHARE", 0)
+        monkeypatch.setattr(tracks, "choose_wavefront_rows", lambda lengths: variant.rows)
+        whole = variant.pass_rows
+        if variant.bits == 32:
+            monkeypatch.setattr(queries, "lane16", lambda *arguments: None)
+    generator = np.random.default_rng(variant.rows)
+    subjects = subjects_around_tiles(generator, 150)
+    for bounds in ((-9, 12), (-127, 127), (-127, -1), (-40, 127)):
+        group = [random_profile(generator, n, *bounds) for n in (1, variant.rows + 1, whole, whole + 7)]
+        check(gpu, cpu, [*group, random_codes(generator, 50)], subjects, Scoring(), variant.mode)
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_profiles_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", 10**9 if batched else 0)
+    generator = np.random.default_rng(8)
+    profile = random_profile(generator, 400, -127, -1)
+    query = profile.codes
+    profile.scores[np.arange(400), query] = 127
+    subjects = [query[:n] for n in range(240, 301)] + [query[k : k + 258] for k in range(8)]
+    expected = check(gpu, cpu, [profile, query, random_profile(generator, 90)], subjects)
+    assert expected.max() == 300 * 127 > 32_767
+
+
+def test_profiles_are_the_references(gpu, batch_always):
+    generator = np.random.default_rng(6)
+    for mode in MODES:
+        group = [
+            random_profile(generator, n, *bounds) for n, bounds in ((1, (-9, 12)), (30, (-9, 12)), (41, (-127, 127)))
+        ]
+        subjects = [random_codes(generator, n) for n in (1, 8, 25, 40)]
+        chunk = make_chunk(subjects)
+        got = scores_of(gpu, group, chunk, Scoring(), mode)
+        for q, query in enumerate(group):
+            for place, subject in enumerate(chunk.subjects.tolist()):
+                assert got[q, place] == reference.score(query, subjects[subject], Scoring(), mode), (mode, q, place)
 
 
 @random_cases(60, suppress_health_check=list(HealthCheck))

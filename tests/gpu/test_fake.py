@@ -1,18 +1,32 @@
 """The GPU engine without a GPU: all but the CUDA code, on the device of fake_gpu.py, against the CPU engine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from support.cases import any_codes, check, draw, flat_matrix, make_chunk, plan_of, scorings
+from support.cases import (
+    any_codes,
+    check,
+    draw,
+    flat_matrix,
+    make_chunk,
+    plan_of,
+    random_profile,
+    scores_of,
+    scorings,
+)
 from support.fake_gpu import fake_engine, launched
 from support.samples import random_cases, sample
+from swsearch import reference
 from swsearch.engines.base import Thresholds, Workload
-from swsearch.engines.gpu import launch, limits, queries, tracks, variants
+from swsearch.engines.gpu import launch, limits, memory, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
+from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Scoring
+from swsearch.scoring import MODES, PositionGaps, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
 KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
@@ -163,25 +177,89 @@ def test_parts_follow_the_memory_for_scores(cpu, monkeypatch):
         assert gpu.memory_plan.at_once == 3
         check(gpu, cpu, group, subjects)
         assert {each.arguments["n_subjects"] for each in launched("wavefront") + launched("batch")} == {200}
-        parts = len({id(part) for part in gpu._uploaded})
-        assert parts == 3, "nine queries, three at once"
+        assert len(gpu._uploaded) == 3, "nine queries, three at once"
 
 
 def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkeypatch):
-    # twelve groups of 130 kB each, against 1.3 MB for queries
+    # twelve groups of 14 kB each, against two areas of 36 kB for queries
+    monkeypatch.setattr(memory, "MIB", 4096)
     chunk = make_chunk(draw(19, [10] * 70))
-    profiles = [[Scoring().rows(query)] for query in draw(20, [2_000] * 12)]
+    profiles = [[Scoring().rows(query)] for query in draw(20, [200] * 12)]
     groups = [
         (gpu.prepare(each, Recurrence(Scoring(), "local")), cpu.prepare(each, Recurrence(Scoring(), "local")))
         for each in profiles
     ]
-    gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[2_000]]))
+    gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[200]]))
     loaded, held = gpu.load(chunk), cpu.load(chunk)
     for turn in range(2):
         for number, (here, there) in enumerate(groups):
             expected = cpu.score(there, held)
             assert np.array_equal(gpu.score(here, loaded), expected), (turn, number)
     assert len(gpu._uploaded) < len(groups)
+
+
+def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch):
+    monkeypatch.setattr(memory, "MIB", 4096)  # so that an area holds one of these
+    scoring, chunk = Scoring(), make_chunk(draw(50, [10] * 70))
+    profiles = [[scoring.rows(query)] for query in draw(51, [300] * 4)]
+    recurrence, thresholds = Recurrence(scoring, "local"), Thresholds([None], [9])
+    gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
+    loaded = gpu.load(chunk)
+    assert (gpu.memory_plan.n_areas, len(gpu._slots)) == (2, 2)
+    begun = []
+    for number, group in enumerate(gpu.prepare(each, recurrence) for each in profiles):
+        begun.append(gpu.find(group, loaded, thresholds))
+        # what was begun before the last one is done, since its area and its slot are taken again
+        assert [slot.is_awaited for slot in gpu._slots].count(True) == min(number + 1, 2)
+        assert len(gpu._uploaded) == min(number + 1, 2)
+    held = cpu.load(chunk)
+    for each, found in zip(profiles, begun, strict=True):
+        got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
+        assert got == hits_of(cpu, cpu.prepare(each, recurrence), held, thresholds)
+
+
+def test_turns_on_one_chunk_follow_each_other_on_the_device(gpu):
+    # what a turn launches last has no room beside the next one's blocks; of another chunk only the end is filled
+    scoring, recurrence = Scoring(), Recurrence(Scoring(), "local")
+    chunks = [make_chunk(draw(54 + k, [20] * 70)) for k in range(2)]
+    groups = [gpu.prepare([scoring.rows(query)], recurrence) for query in draw(56, [15, 25])]
+    gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), np.full(140, 20, dtype=np.int32), [[15, 25]]))
+    one, other = (gpu.load(chunk) for chunk in chunks)
+
+    def waits_for(group, loaded):
+        before = {slot: len(slot.memory.stream.waited) for slot in gpu._slots}
+        gpu.find(group, loaded, Thresholds([None], [9]))
+        ends = {slot.memory.ended: slot for slot in gpu._slots}
+        return [
+            ends[event] for slot in gpu._slots for event in slot.memory.stream.waited[before[slot] :] if event in ends
+        ]
+
+    first, second = gpu._slots
+    assert waits_for(groups[0], one) == []
+    assert waits_for(groups[1], one) == [first]
+    assert waits_for(groups[0], one) == [second]
+    assert waits_for(groups[0], other) == []
+    assert waits_for(groups[1], other) == [second]
+    gpu.release(other)
+    assert gpu._last is None
+
+
+def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(cpu, monkeypatch):
+    # with six slots it is the areas that decide
+    scoring, chunk = Scoring(), make_chunk(draw(52, [10] * 70))
+    profiles = [[scoring.rows(query)] for query in draw(53, [300] * 3)]
+    recurrence, thresholds = Recurrence(scoring, "local"), Thresholds([None], [10**6])
+    monkeypatch.setattr(memory, "RESIDENT_SLOTS", 6)
+    monkeypatch.setattr(memory, "MIB", 4096)
+    with fake_engine(monkeypatch) as gpu:
+        gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
+        loaded = gpu.load(chunk)
+        groups = [gpu.prepare(each, recurrence) for each in profiles]
+        awaited = []
+        for number in (0, 0, 1, 2):
+            gpu.find(groups[number], loaded, thresholds)
+            awaited.append(sum(slot.is_awaited for slot in gpu._slots))
+    assert awaited == [1, 2, 3, 2], "the third takes the place of the first, on which two were waiting"
 
 
 @EVERY_MODE
@@ -197,6 +275,58 @@ def test_empty_queries_only(gpu, cpu, mode):
 def test_short_few_and_empty_subjects(gpu, cpu, mode, fair_share, lengths, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
     check(gpu, cpu, draw(22, [40, 1]), draw(23, lengths), mode=mode)
+
+
+# profiles
+
+
+@EVERY_MODE
+@KERNELS
+def test_profiles_beside_sequences(gpu, cpu, mode, fair_share, monkeypatch):
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    generator = np.random.default_rng(63)
+    group = [random_profile(generator, 30), *draw(64, [25, 0, 61]), random_profile(generator, 0)]
+    group += [random_profile(generator, n, -127, 127) for n in (1, 44)]
+    check(gpu, cpu, group, draw(65, [*range(0, 40, 3), *[12] * 90], 27), mode=mode)
+    got = scores_of(gpu, group[:2], chunk := make_chunk(draw(66, [9, 17, 1])), Scoring(), mode)
+    for place, subject in enumerate(map(chunk.subject, range(3))):
+        assert got[0, place] == reference.score(group[0], subject, Scoring(), mode)
+
+
+@KERNELS
+@pytest.mark.parametrize("highest", [127, 100])
+def test_profiles_with_scores_around_the_16_bit_limit(gpu, cpu, fair_share, highest, monkeypatch):
+    # BLOSUM62 has no score beyond 11: a lane's limit must follow from the profile
+    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    scoring, generator = Scoring("BLOSUM62", 3, 1), np.random.default_rng(67)
+    profile = random_profile(generator, 32_768 // highest + 60, -highest, -1)
+    query = profile.codes
+    profile.scores[np.arange(len(query)), query] = highest
+    at = limits.lane16(scoring.covering([profile]), "local", profile, 1, 1).limit // highest
+    lengths = (*range(at - 3, at + 5), at + 50)
+    subjects = [query[:n] for n in lengths] + [np.concatenate((query[: at - 1], query[at : at + 9]))]
+    expected = check(gpu, cpu, [profile, query[:100]], subjects, scoring)
+    assert expected[0].max() >= highest * (at + 2) > 32_768 - 2 * highest
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("fair_share", sample([BATCHED, WAVEFRONT], bool))
+@random_cases(15, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32), scorings, st.sampled_from([(-127, 127), (-127, -1), (-1, 127), (-4, 6), (0, 0)]))
+def test_random_profiles(cpu, mode, fair_share, seed, scoring, bounds):
+    generator = np.random.default_rng(seed)
+    group = [random_profile(generator, int(n), *bounds) for n in generator.integers(0, 60, 3)]
+    subjects = draw(seed, generator.integers(0, 40, 9), 27)
+    with pytest.MonkeyPatch.context() as patch, fake_engine(patch) as gpu:
+        patch.setattr(launch, "FAIR_SHARE", fair_share)
+        check(gpu, cpu, [*group, subjects[0]], subjects, scoring, mode)
+
+
+def test_gap_costs_by_position_are_refused(gpu):
+    profile = random_profile(np.random.default_rng(68), 20)
+    varied = replace(profile, gaps=PositionGaps.uniform(20, 11, 1))
+    with pytest.raises(InputError, match=r"of 20 positions has gap costs by position, .*; use --engine cpu"):
+        gpu.prepare([profile, varied], Recurrence(Scoring(), "local"))
 
 
 # hits

@@ -1,5 +1,7 @@
 """Whole jobs on the GPU engine without a GPU, its memory and its life; see test_gpu_fake.py."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Pending, Workload
 from swsearch.engines.gpu import launch, memory, queries, slot
 from swsearch.engines.gpu.device import GpuMemoryError
+from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
@@ -102,6 +105,33 @@ def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database,
         expected = n_chunks + len(group) - 1 if resident else n_chunks * len(group)
         assert len(launched("wavefront")) == expected
     assert got == results_of(group, database, cpu, evalue=1e6)
+
+
+def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, monkeypatch):
+    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    Small(monkeypatch, 1 << 20, True)
+    group, steps, find = [query for query in QUERIES if query], [], GpuEngine.find
+
+    def watched(self, asked, *arguments):
+        found, query = find(self, asked, *arguments), PROTEIN.decode(asked.profiles[0].codes)
+        steps.append(("begun", group.index(query)))
+        return replace(found, wait=lambda: (steps.append(("done", group.index(query))), found.wait())[1])
+
+    monkeypatch.setattr(GpuEngine, "find", watched)
+    with fake_engine(monkeypatch) as gpu:
+        got = results_of(group, database, gpu, evalue=1e6)
+    assert got == results_of(group, database, cpu, evalue=1e6)
+    order = [
+        ("begun", 0),
+        ("done", 0),
+        ("begun", 1),
+        ("begun", 2),
+        ("done", 1),
+        ("begun", 3),
+        ("done", 2),
+        ("done", 3),
+    ]
+    assert steps == order, "the first group brings the database"
 
 
 @EVERY_MODE

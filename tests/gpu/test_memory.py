@@ -18,6 +18,7 @@ from swsearch.engines.gpu.memory import (
     LEAST_CHUNK_BYTES,
     MIB,
     PART_QUERIES,
+    QUERY_AREAS,
     RESIDENT_SLOTS,
     STREAMED_SLOTS,
     TILE_PADDING,
@@ -76,6 +77,7 @@ def test_a_plan_keeps_to_its_budget(drawn, budget):
     assert plan.n_slots == (RESIDENT_SLOTS if plan.resident else STREAMED_SLOTS), (case, plan)
     assert min(LEAST_CHUNK_BYTES, demand.residue_bytes) <= plan.chunk_bytes <= CHUNK_BYTES, (case, plan)
     assert 1 <= plan.at_once <= PART_QUERIES, (case, plan)
+    assert plan.n_areas in (1, QUERY_AREAS) and plan.queries % (4096 * plan.n_areas) == 0, (case, plan)
     parts = (plan.residues, plan.queries, plan.scores, plan.boundary, plan.wavefront, plan.hits, plan.small)
     assert all(size > 0 and size % 4096 == 0 for size in parts), (case, plan)
 
@@ -102,6 +104,8 @@ def test_less_memory_never_gives_more(drawn, budget, share):
     if plan.resident == smaller.resident:  # what is streamed may come in larger chunks than what just stays
         assert smaller.chunk_bytes <= plan.chunk_bytes, case
     assert smaller.at_once <= plan.at_once, case
+    if (plan.resident, plan.chunk_bytes, plan.scores) == (smaller.resident, smaller.chunk_bytes, smaller.scores):
+        assert smaller.n_areas <= plan.n_areas, case
 
 
 @given(demands(), budgets)
@@ -184,7 +188,7 @@ def test_queries_fit_what_was_planned_for_them(mode, most, lengths):
         demand_of(np.array([300], dtype=np.int32), len(lengths), sum(lengths), 300 * LANES, 132), 1 << 34
     )
     for part in Group(profiles, Scoring(), mode, most).parts(plan.at_once):
-        assert UploadedPart.n_bytes(part, 300) <= plan.queries, (mode, lengths, part.first)
+        assert UploadedPart.n_bytes(part, 300) <= plan.queries // plan.n_areas, (mode, lengths, part.first)
 
 
 def test_what_a_plan_says():
@@ -202,6 +206,15 @@ def test_what_a_plan_says():
         assert f"({kind}, chunks of" in text
         assert f"in each of {plan.n_slots} slots scores" in text
     assert resident.total < 1 << 30, "no more is taken than the job has use for"
+
+
+def test_one_area_for_queries_is_enough_where_two_do_not_fit():
+    demand = demand_of(np.full(1_000, 300, dtype=np.int32), 64, 64 * 400, 1_000 * 304, 132)
+    plan = make_plan(demand, 1 << 30)
+    areas = plan.queries // plan.n_areas
+    small = [make_plan(demand, budget) for budget in range(16 * MIB, 64 * MIB, areas // 4)]
+    assert {each.n_areas for each in small} == {1, QUERY_AREAS}
+    assert all(each.queries == each.n_areas * areas for each in small if each.at_once == plan.at_once)
 
 
 def test_no_subjects_and_no_queries():

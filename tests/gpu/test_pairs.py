@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
-from support.cases import any_codes, modes_with_ends, random_codes, scorings
+from support.cases import any_codes, modes_with_ends, random_codes, random_profile, scorings
 from support.host_pairs import HostDevice, HostFunction, host_aligner
 from support.samples import sample
 from swsearch import reference
+from swsearch import scoring as scoring_module
 from swsearch.alignments import ALIGNMENT_COLUMNS
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
@@ -26,14 +27,15 @@ from swsearch.engines.gpu.pairs.found import FoundAlignment, decode_answers
 from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
 from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Ends, Scoring, dna_matrix
+from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, codes_of, dna_matrix
 
 DNA = Scoring(dna_matrix(), 10, 1)
 LINEAR = Scoring(gap_open=0, gap_extend=2)
+EXHAUSTIVE = pytest.mark.exhaustive
 H200 = DeviceInfo(0, "H200", (9, 0), 132, 140 << 30, 227 << 10, (13, 0))
 
 MODES = [
@@ -228,6 +230,87 @@ def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
         for name in ALIGNMENT_COLUMNS:
             assert getattr(table, name).tolist() == getattr(expected, name).tolist()[: len(table)], name
         assert table.cigar_strings() == expected.cigar_strings()[: len(table)]
+
+
+@pytest.mark.parametrize(("mode", "ends"), sample(MODES, FEW.__contains__))
+@pytest.mark.parametrize(("lowest", "highest"), sample([(-9, 12), (-127, 127), (-127, -1)], lambda one: one[1] == 12))
+def test_profiles_equal_the_reference(make_aligner, mode, ends, lowest, highest):
+    generator, scoring = np.random.default_rng(11), Scoring()
+    lengths = [(1, 1), (257, 40), (300, 70), (40, 33), (0, 5), (7, 0)]
+    pairs = [(random_profile(generator, m, lowest, highest), random_codes(generator, n)) for m, n in lengths]
+    pairs += [(pairs[3][0], random_codes(generator, 20)), (random_codes(generator, 40), pairs[3][1])]
+    recurrence = Recurrence(scoring, mode, ends)
+    expected = [reference.align(*pair, scoring, mode, ends) for pair in pairs]
+    with make_aligner(seed=3) as aligner:
+        found = list(aligner.align_many(pairs, recurrence))
+        assert [summary(each) for each in found] == expected
+        assert [each.rescored() for each in found] == [each[0] for each in expected]
+        assert [each.query_rows for each in found[:7]] == [query for query, _ in pairs[:7]]
+        assert found[-1].query_rows is None
+        assert list(aligner.score_many(pairs, recurrence)) == [each[0] for each in expected]
+        for pair, right in zip(pairs[1:3], expected[1:3], strict=True):
+            assert summary(aligner.align(*pair, recurrence)) == right
+            assert aligner.score(*pair, recurrence) == right[0]
+
+
+@pytest.mark.parametrize(
+    "mode", ["local", *(pytest.param(mode, marks=EXHAUSTIVE) for mode in ("global", "semiglobal"))]
+)
+def test_rows_of_a_profile_follow_the_rectangles(make_aligner, monkeypatch, mode):
+    # kept rows and columns: rectangles begin at other rows than the first
+    monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
+    monkeypatch.setattr(plan, "LEAST_SPACING", 256)
+    generator = np.random.default_rng(12)
+    query, subject = random_profile(generator, 900, -6, 5), random_codes(generator, 700)
+    with make_aligner(1_500_000, 2) as aligner:
+        if aligner.info.multiprocessors > 2:
+            pytest.skip("rings of that many warps would not fit")
+        found = aligner.align(query, subject, Recurrence(Scoring(), mode))
+        assert aligner.usage.launches > 10
+    assert summary(found) == reference.align(query, subject, Scoring(), mode)
+
+
+@pytest.mark.parametrize("mode", ["local", pytest.param("global", marks=EXHAUSTIVE)])
+def test_pools_of_profiles_are_the_references_in_columns(make_aligner, monkeypatch, mode):
+    monkeypatch.setattr(aligner_module, "SHORT_BYTES", 40_000)
+    generator, recurrence = np.random.default_rng(13), Recurrence(Scoring(), mode)
+    every = [random_profile(generator, n) for n in (20, 0, 35, 300)] + [random_codes(generator, 25)]
+    queries, rows = pool_of([codes_of(query) for query in every]), rows_pool(every, Scoring())
+    subjects = pool_of([random_codes(generator, n, 20) for n in (30, 44, 9)])
+    pairs = np.array([(0, 1), (3, 0), (2, 2), (4, 0), (1, 1), (0, 2), (2, 1)])
+    with CpuPairAligner(threads=1) as cpu:
+        expected = cpu.align_pools(queries, subjects, pairs, recurrence, rows=rows)
+    with make_aligner() as aligner:
+        found = aligner.align_pools(queries, subjects, pairs, recurrence, rows=rows)
+        with pytest.raises(ValueError, match="rows, one for each residue"):
+            aligner.align_pools(pool_of([every[0].codes]), subjects, pairs[:1], recurrence, rows=rows)
+    for name in ALIGNMENT_COLUMNS:
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+    assert found.cigar_strings() == expected.cigar_strings()
+
+
+def test_gap_costs_by_position_are_refused(monkeypatch):
+    profile = random_profile(np.random.default_rng(14), 20)
+    varied = replace(profile, gaps=PositionGaps.uniform(20, 11, 1))
+    subject, recurrence = random_codes(np.random.default_rng(15), 30), Recurrence(Scoring())
+    pool, pairs = pool_of([varied.codes]), np.zeros((1, 2), dtype=np.int64)
+    with host_aligner(monkeypatch) as aligner:
+        for ask in (
+            lambda: aligner.align(varied, subject, recurrence),
+            lambda: list(aligner.align_many([(profile, subject), (varied, subject)], recurrence)),
+            lambda: aligner.align_pools(pool, pool_of([subject]), pairs, recurrence, rows=varied),
+        ):
+            with pytest.raises(InputError, match=r"gap costs by position, .*; use --engine cpu"):
+                ask()
+
+
+def test_scores_of_profiles_beyond_32_bits_are_refused(monkeypatch):
+    # with the matrix's 5 it would fit
+    rows = QueryRows(np.full((300, 32), 127, dtype=np.int8), np.zeros(300, dtype=np.uint8), is_specific=True)
+    monkeypatch.setattr(scoring_module, "LANE_BITS", (8, 16))
+    subject, recurrence = np.zeros(300, dtype=np.uint8), Recurrence(Scoring())
+    with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="may reach 38100"):
+        aligner.score(rows, subject, recurrence)
 
 
 def test_nothing_to_align_is_no_alignment(make_aligner):

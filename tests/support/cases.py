@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import N_CODES, PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Ends, Matrix, Scoring, matrix_from_text
+from swsearch.scoring import MODES, PAD_SCORE, Ends, Matrix, QueryRows, Scoring, matrix_from_text, rows_of
 
 N_LETTERS = len(PROTEIN.letters)
 
@@ -52,6 +52,13 @@ def random_codes(generator: np.random.Generator, length: int, letters: int = N_L
     return generator.integers(0, letters, length).astype(np.uint8)
 
 
+def random_profile(generator: np.random.Generator, length: int, lowest: int = -9, highest: int = 12) -> QueryRows:
+    """Make a query whose scores are its positions' own: any from the lowest to the highest, both included."""
+    scores = np.full((length, N_CODES), PAD_SCORE, dtype=np.int8)
+    scores[:, :N_LETTERS] = generator.integers(lowest, highest + 1, (length, N_LETTERS))
+    return QueryRows(scores, random_codes(generator, length, 20), is_specific=True)
+
+
 def make_chunk(sequences: list[np.ndarray]) -> Chunk:
     """Lay sequences out as the database does."""
     order = sorted(range(len(sequences)), key=lambda i: (-len(sequences[i]), i))
@@ -69,10 +76,10 @@ def make_chunk(sequences: list[np.ndarray]) -> Chunk:
 
 
 def scores_of(engine, group, chunk, scoring, mode):
-    """Score encoded queries against a chunk; return scores in chunk order."""
+    """Score encoded queries, or profiles, against a chunk; return scores in chunk order."""
     loaded = engine.load(chunk)
     try:
-        return engine.score(engine.prepare([scoring.rows(q) for q in group], Recurrence(scoring, mode)), loaded)
+        return engine.score(engine.prepare([rows_of(q, scoring) for q in group], Recurrence(scoring, mode)), loaded)
     finally:
         engine.release(loaded)
 

@@ -8,7 +8,7 @@ running, those of the next begin. Only hits come back.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -33,11 +33,12 @@ from swsearch.engines.gpu.chunks import GpuChunk, Usage
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.limits import refuse_position_gaps
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
 from swsearch.engines.gpu.slot_memory import Shared, SlotMemory
-from swsearch.engines.gpu.uploaded import UploadedPart
+from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
@@ -90,13 +91,13 @@ class GpuEngine(Engine):
         self.kernels = Kernels(self._device, self.compiler)
         self.usage = Usage()
         self.memory_plan: MemoryPlan | None = None
-        self._planned = False
+        self._planned, self._n_planned = False, 0
         self._foreseen = (0, 0)
         self._arena: Any = None
         self._slots: list[Slot] = []
         self._regions: list[Region] = []
-        self._queries: Region | None = None
-        self._uploaded: dict[Part, UploadedPart] = {}
+        self._uploaded: UploadedParts | None = None
+        self._last: Turn | None = None
         self._loaded: list[GpuChunk] = []
         self._closed = False
         with self._device.active("setting up"):
@@ -118,7 +119,7 @@ class GpuEngine(Engine):
         n_queries = max(map(len, workload.groups), default=0)
         n_rows = max(map(sum, workload.groups), default=0)
         self._make_room(workload.lengths, n_queries, n_rows, workload.residue_bytes)
-        self._planned = True
+        self._planned, self._n_planned = True, len(workload.lengths)
         plan = self.memory_plan
         assert plan is not None
         return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
@@ -152,7 +153,9 @@ class GpuEngine(Engine):
         n_regions = 1 if plan.resident else plan.n_slots
         size = plan.residues // n_regions
         self._regions = [Region(whole.take(size), size) for _ in range(n_regions)]
-        self._queries = Region(whole.take(plan.queries), plan.queries)
+        area = plan.queries // plan.n_areas
+        areas = [Region(whole.take(area), area) for _ in range(plan.n_areas)]
+        self._uploaded = UploadedParts(self._device, areas, self._copies, self._foreseen[1], self._settle)
         boundary = whole.take(plan.boundary)
         taken = boundary + plan.boundary - 4 * self.info.multiprocessors
         with self._device.active("setting up slots"):
@@ -171,8 +174,8 @@ class GpuEngine(Engine):
                 slot.close()
             for chunk in self._loaded:
                 chunk.ready = None
-        self._slots, self._regions, self._queries, self._loaded = [], [], None, []
-        self._uploaded.clear()
+        self._slots, self._regions, self._uploaded, self._loaded = [], [], None, []
+        self._last = None
         if self._arena is not None:
             with self._device.active("freeing memory"):
                 self._arena.free()
@@ -182,30 +185,22 @@ class GpuEngine(Engine):
 
     def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
-        group = Group(profiles, recurrence.scoring, recurrence.mode, highest_strip(self.info.capability))
+        refuse_position_gaps(profiles)
+        bounds = recurrence.scoring.covering(profiles)
+        group = Group(profiles, bounds, recurrence.mode, highest_strip(self.info.capability))
+        if (plan := self.memory_plan) is not None and self._planned and plan.resident:
+            group.parts(self._at_once(plan, self._n_planned))  # here, where a job scores other queries meanwhile
         return QueryGroup(profiles, recurrence, group)
 
     def _parts(self, group: QueryGroup, chunk: GpuChunk) -> list[Part]:
         assert self.memory_plan is not None
-        at_once = min(self.memory_plan.at_once, self.memory_plan.scores // (4 * max(chunk.n_subjects, 1)))
-        parts: list[Part] = group.handle.parts(at_once)
+        parts: list[Part] = group.handle.parts(self._at_once(self.memory_plan, chunk.n_subjects))
         return parts
 
-    def _upload(self, part: Part) -> UploadedPart:
-        """Bring a part's scores by letter to the device, where they stay while there is room."""
-        assert self._queries is not None
-        uploaded = self._uploaded.get(part)
-        if uploaded is None:
-            size = UploadedPart.n_bytes(part, self._foreseen[1])
-            if not self._queries.fits(size):
-                self._settle()  # nothing may be running on what is overwritten
-                self._queries.reset()
-                self._uploaded.clear()
-            address = self._queries.take(size)
-            region, longest = Region(address, size), self._foreseen[1]
-            uploaded = UploadedPart(self._device, part, region, self._copies, longest, self._settle)
-            self._uploaded[part] = uploaded
-        return uploaded
+    @staticmethod
+    def _at_once(plan: MemoryPlan, n_subjects: int) -> int:
+        """Return the most queries that are scored together with so many subjects."""
+        return min(plan.at_once, plan.scores // (4 * max(n_subjects, 1)))
 
     # chunks
 
@@ -301,6 +296,8 @@ class GpuEngine(Engine):
     def release(self, loaded: LoadedChunk) -> None:
         """See `Engine.release`."""
         self._loaded = [other for other in self._loaded if other is not loaded.handle]
+        if self._last is not None and self._last.chunk is loaded.handle:
+            self._last = None
         with self._device.active("releasing a chunk"):
             loaded.handle.ready = None  # events end while their context is current
         if not self._loaded:
@@ -362,8 +359,12 @@ class GpuEngine(Engine):
         return slot
 
     def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
+        assert self._uploaded is not None
+        # chunks run side by side; with one chunk, turns follow each other, the next one queued on the device
+        before = self._last if self._last is not None and self._last.chunk is chunk else None
         with self._device.active("scoring"):
-            return slot.start(self._upload(part), chunk, thresholds)
+            self._last = slot.start(self._uploaded.get(part), chunk, thresholds, before)
+        return self._last
 
     def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Turn) -> list[Candidates]:
         with self._device.active("scoring"):
@@ -419,10 +420,10 @@ class GpuEngine(Engine):
             self._copies.synchronize()
             self._settle()
 
-    def _settle(self) -> None:
-        """Wait for what every slot has begun, and keep its results; the context must be current."""
+    def _settle(self, parts: Collection[UploadedPart] | None = None) -> None:
+        """Wait for what every slot has begun, or for what uses some parts, and keep its results; in the context."""
         for slot in self._slots:
-            slot.settle()
+            slot.settle(parts)
 
     def close(self) -> None:
         """Free the device's memory and let go of its context."""

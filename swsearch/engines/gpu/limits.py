@@ -6,10 +6,12 @@ A register holds score + bias. Every H must stay at or above the cost of a gap's
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from swsearch.errors import InputError
 from swsearch.scoring import Mode, QueryRows, Scoring, lane_limits
 
 LANE_MAX = lane_limits(16)[1]
@@ -45,7 +47,7 @@ def highest_score(profile: QueryRows) -> int:
 
 
 def has_room(scoring: Scoring, bias: int, highest: int) -> bool:
-    """Say whether scores of up to ``highest`` can be held with a bias, and one more matrix entry added to them."""
+    """Say whether scores of up to ``highest`` can be held with a bias, and one more pair's score added to them."""
     return bias + highest + max(scoring.highest, 0) <= LANE_MAX
 
 
@@ -56,6 +58,8 @@ def lane16(
 
     Parameters
     ----------
+    scoring : Scoring
+        One whose bounds cover the query.
     rows, columns : int
         Of the score matrix, padding included.
     highest : int, optional
@@ -63,9 +67,9 @@ def lane16(
 
     Notes
     -----
-    Local: the floor is the bias, and H that reaches ``32768 - max(matrix)`` might wrap at the next cell, so a score
-    is certain below that. Global and semi-global: H is at least the cost of gapping both prefixes away (or, with
-    free ends, the cheaper of both), and at most `highest_score`, so the lengths say beforehand whether it fits.
+    Local: the floor is the bias, and H that reaches ``32768 - scoring.highest`` might wrap at the next cell, so a
+    score is certain below that. Global and semi-global: H is at least the cost of gapping both prefixes away (or,
+    with free ends, the cheaper of both), and at most `highest_score`, so the lengths say beforehand whether it fits.
     """
     first = scoring.gap_first
     if mode == "local":
@@ -76,3 +80,19 @@ def lane16(
     if not has_room(scoring, bias, highest_score(profile) if highest is None else highest):
         return None
     return Lane16(bias, UNREACHABLE)
+
+
+def refuse_position_gaps(queries: Iterable[QueryRows]) -> None:
+    """Refuse queries whose gap costs change from row to row: the kernels hold one cost of each kind in a register.
+
+    Raises
+    ------
+    InputError
+        If there is such a query.
+    """
+    for rows in queries:
+        if rows.gaps is not None:
+            raise InputError(
+                f"a profile of {len(rows):,} positions has gap costs by position, which the GPU does not compute; "
+                "use --engine cpu"
+            )

@@ -7,7 +7,7 @@ cannot be done. ``tests/gpu/test_memory.py`` holds that what is handed out fits 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +99,10 @@ From the layouts of `tracks`: 32 scores of 16 bits for the inter-task kernel (64
 wavefront kernel (32 bytes); the rest is for rounding up to strips and passes.
 """
 
+QUERY_AREAS = 2
+"""Areas for queries where the budget has room: one is filled while what stands in another is scored. With one, each
+part of the queries would wait for the one before to be done."""
+
 THRESHOLD_SHARE = 20
 """One in so many bytes of the budget may hold thresholds: a choice; with less, fewer queries are scored together."""
 
@@ -132,8 +136,8 @@ class MemoryPlan:
         Whether the whole database stays on the device.
     residues : int
         Bytes for residues, lengths and offsets of all chunks that are held.
-    queries : int
-        Bytes for queries' scores by letter, strips and thresholds.
+    queries, n_areas : int
+        Bytes for queries' scores by letter, strips and thresholds, and the areas that they are divided into.
     n_slots : int
         Chunks in work at a time.
     boundary, wavefront : int
@@ -154,6 +158,7 @@ class MemoryPlan:
     resident: bool
     residues: int
     queries: int
+    n_areas: int
     boundary: int
     wavefront: int
     n_slots: int
@@ -253,8 +258,8 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
     """Return the plan that keeps the most on the device, or None if no plan fits the budget."""
     per_query = 4 * (demand.longest + 4)
     at_once = max(1, min(demand.n_queries, PART_QUERIES, budget // THRESHOLD_SHARE // per_query))
-    queries = _round(ROW_BYTES * demand.n_rows + QUERY_BYTES * min(demand.n_queries, PART_QUERIES) + MIB)
-    queries += _round(at_once * per_query)
+    area = _round(ROW_BYTES * demand.n_rows + QUERY_BYTES * min(demand.n_queries, PART_QUERIES) + MIB)
+    area += _round(at_once * per_query)
     hits = _round(min(MOST_HITS, max(LEAST_HITS, budget // BYTES_FOR_A_HIT)) * HIT_BYTES)
     region_columns, boundary = _boundaries(demand, budget)
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
@@ -272,7 +277,8 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
                 chunk_bytes=chunk,
                 resident=resident,
                 residues=_all_chunks(demand) if resident else n_slots * _one_chunk(held, subjects),
-                queries=queries,
+                queries=QUERY_AREAS * area,
+                n_areas=QUERY_AREAS,
                 boundary=boundary,
                 wavefront=wavefront,
                 n_slots=n_slots,
@@ -283,6 +289,8 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
                 columns=demand.residue_bytes / LANES / demand.multiprocessors,
                 region_columns=region_columns,
             )
+            if plan.total > budget:
+                plan = replace(plan, queries=area, n_areas=1)
             if plan.total <= budget:
                 return plan
             chunk //= 2

@@ -24,7 +24,7 @@ class Part:
     profiles : sequence of QueryRows
         Some may be empty; those take no part in any launch.
     scoring : Scoring
-        Matrix and gap costs.
+        Matrix and gap costs, with bounds that cover the queries.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
     most_rows : int

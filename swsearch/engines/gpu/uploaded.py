@@ -1,12 +1,12 @@
 """Queries on the device: their scores by letter, strips and tables, and the thresholds of their hits.
 
-What belongs here copies queries to the device and knows where they are; `queries` and `tracks` lay them out on the
-host, and `launch` hands the addresses to the kernels.
+What belongs here copies queries to the device, knows where they are, and what must be done before they are
+overwritten; `queries` and `tracks` lay them out on the host, and `launch` hands the addresses to the kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from swsearch.engines.gpu.limits import LARGEST
 from swsearch.engines.gpu.memory import Region
 from swsearch.engines.gpu.queries import Part
 from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout
+
+Settle = Callable[[Collection["UploadedPart"]], None]
+"""Waits until no kernel uses some parts."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class UploadedPart:
     longest : int
         Longest subject, in residues.
     settle : callable
-        Waits until no kernel uses what is about to be overwritten.
+        Waits until no kernel uses the parts that it is given.
 
     Attributes
     ----------
@@ -68,9 +71,7 @@ class UploadedPart:
         For the wavefront kernel; None if all queries are empty.
     """
 
-    def __init__(
-        self, device: Device, part: Part, region: Region, stream: Any, longest: int, settle: Callable[[], None]
-    ) -> None:
+    def __init__(self, device: Device, part: Part, region: Region, stream: Any, longest: int, settle: Settle) -> None:
         self.part, self._device, self._stream, self._settle = part, device, stream, settle
 
         def put(array: npt.NDArray[Any]) -> int:
@@ -113,7 +114,7 @@ class UploadedPart:
                     # a table that ends before the longest subject is of a database without it
                     row[: len(table)] = np.minimum(table[: self.n_lengths], LARGEST)
             if known is not None:
-                self._settle()
+                self._settle([self])
             self._device.upload(self._thresholds, rows, self._stream)
             self._tables = list(tables)
         return self._thresholds
@@ -127,3 +128,46 @@ class UploadedPart:
         if part.wavefront:
             arrays += [part.wavefront.profile, part.wavefront.table]
         return sum(array.nbytes + 256 for array in arrays) + 4 * len(part.profiles) * (longest + 1) + 512
+
+
+class UploadedParts:
+    """The parts on the device, in areas that are filled in turn, so that one is filled while another is in use.
+
+    Parameters
+    ----------
+    device : Device
+        Where they are.
+    areas : sequence of Region
+        At least one.
+    stream : Stream
+        For the copies.
+    longest : int
+        Longest subject, in residues.
+    settle : callable
+        Waits until no kernel uses the parts that it is given.
+    """
+
+    def __init__(self, device: Device, areas: Sequence[Region], stream: Any, longest: int, settle: Settle) -> None:
+        self._device, self._stream, self._longest, self._settle = device, stream, longest, settle
+        self._areas: list[tuple[Region, dict[Part, UploadedPart]]] = [(area, {}) for area in areas]
+
+    def __len__(self) -> int:
+        return sum(len(held) for _, held in self._areas)
+
+    def get(self, part: Part) -> UploadedPart:
+        """Return a part as it is on the device, where it stays while there is room; the context must be current."""
+        for _, held in self._areas:
+            if part in held:
+                return held[part]
+        size = UploadedPart.n_bytes(part, self._longest)
+        if not self._areas[0][0].fits(size):
+            self._areas.append(self._areas.pop(0))  # the one that was filled longest ago
+            area, held = self._areas[0]
+            if held:
+                self._settle(held.values())
+            held.clear()
+            area.reset()
+        area, held = self._areas[0]
+        region = Region(area.take(size), size)
+        held[part] = UploadedPart(self._device, part, region, self._stream, self._longest, self._settle)
+        return held[part]

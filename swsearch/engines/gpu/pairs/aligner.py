@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +13,33 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
-from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
+from swsearch.engines.gpu.limits import refuse_position_gaps
 from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.handles import PairHandles, PairUsage, Scratch
-from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
+from swsearch.engines.gpu.pairs.letters import letters_by_row, letters_in, letters_of
 from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
 from swsearch.engines.gpu.pairs.short_pairs import ShortPairs
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, places_of, pool_of
+from swsearch.engines.pools import (
+    PoolLetters,
+    SequencePool,
+    check_lengths,
+    check_rows,
+    places_of,
+    pool_of,
+    query_of,
+    rows_pool,
+)
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
+
+Side = TypeVar("Side", ByteArray, QueryLike)
 
 SHORT_BYTES = 8 << 20
 """Most bytes of directions of a pair that one warp aligns: 4,096 by 4,096 residues."""
@@ -88,16 +99,7 @@ class GpuPairAligner(PairAligner):
         """See `PairAligner.align_many`."""
         for batch in _batches(pairs):
             for (query, subject), found in zip(batch, self._find(batch, recurrence, True), strict=True):
-                yield PairAlignment(
-                    codes_of(query),
-                    subject,
-                    recurrence.scoring,
-                    found.score,
-                    found.query_start,
-                    found.subject_start,
-                    found.cigar,
-                    query_rows=specific_rows(query),
-                )
+                yield _alignment(query, subject, recurrence, found)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
@@ -115,24 +117,26 @@ class GpuPairAligner(PairAligner):
         letters: PoolLetters | None = None,
         rows: QueryRows | None = None,
     ) -> AlignmentTable:
-        """See `PairAligner.align_pools`."""
-        if rows is not None:
-            with CpuPairAligner() as aligner:
-                return aligner.align_pools(
-                    queries, subjects, pairs, recurrence, known=known, letters=letters, rows=rows
-                )
+        """See `PairAligner.align_pools`.
+
+        Raises
+        ------
+        InputError
+            Also if queries have gap costs by position.
+        """
         pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         places = places_of(queries, subjects, pairs)
-        check_lengths(places, recurrence.lane_bits)
+        check_rows(queries, rows)
+        check_lengths(places, _covering(recurrence, [] if rows is None else [rows]).lane_bits)
         m, n = places[:, 1], places[:, 3]
         short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(pairs) > 1)
         parts = [
-            (some, self._find_short(queries, subjects, pairs[some], recurrence, letters))
+            (some, self._find_short(queries, subjects, pairs[some], recurrence, letters, rows))
             for some in _parts(np.flatnonzero(short), m + n)
         ]
         if len(others := np.flatnonzero(~short)):
             found = [
-                self._find([(queries[0][a : a + m], subjects[0][b : b + n])], recurrence, True)[0]
+                self._find([(query_of(queries[0], rows, a, a + m), subjects[0][b : b + n])], recurrence, True)[0]
                 for a, m, b, n in places[others].tolist()
             ]
             traced = FoundPairs.of([(one.score, one.query_start, one.subject_start, one.cigar) for one in found])
@@ -143,28 +147,34 @@ class GpuPairAligner(PairAligner):
     def _find(self, pairs: list[Pair], recurrence: Recurrence, align: bool) -> list[FoundAlignment]:
         """Find the alignments of some pairs; only scores are sure where they are not asked for."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
+        bounds = _covering(recurrence, _different(query for query, _ in pairs if specific_rows(query) is not None))
         found: dict[int, FoundAlignment] = {}
-        short: list[int] = []
+        short: dict[bool, list[int]] = {False: [], True: []}  # by whether the query is a profile
         for place, (query, subject) in enumerate(pairs):
-            if specific_rows(query) is not None:
-                found[place] = FoundAlignment(*tracing.trace(query, subject, recurrence))
-                continue
             if not len(query) or not len(subject):
                 found[place] = FoundAlignment(*reference.align(query, subject, scoring, mode, ends))
                 continue
-            recurrence.lane_bits(len(query), len(subject))  # raises where 32 bits are not enough
+            bounds.lane_bits(len(query), len(subject))  # raises where 32 bits are not enough
             if len(pairs) > 1 and direction_bytes(len(query), len(subject)) <= SHORT_BYTES:
-                short.append(place)
+                short[specific_rows(query) is not None].append(place)
             else:
-                found[place] = self._find_long((codes_of(query), subject), recurrence, align)
-        if short:
-            queries, of_query = _pool([codes_of(pairs[place][0]) for place in short])
-            subjects, of_subject = _pool([pairs[place][1] for place in short])
-            table = self._find_short(queries, subjects, np.stack((of_query, of_subject), axis=1), recurrence)
-            starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
-            for k, (place, one) in enumerate(zip(short, starts, strict=True)):
-                found[place] = FoundAlignment(*one, table.cigar(k))
+                found[place] = self._find_long((query, subject), recurrence, align)
+        for are_profiles, places in short.items():
+            if places:
+                some = self._find_batch([pairs[place] for place in places], recurrence, are_profiles)
+                found.update(zip(places, some, strict=True))
         return [found[place] for place in range(len(pairs))]
+
+    def _find_batch(self, pairs: list[Pair], recurrence: Recurrence, are_profiles: bool) -> list[FoundAlignment]:
+        """Find the alignments of short pairs whose queries are all profiles, or all sequences."""
+        every, of_query = _placed([query for query, _ in pairs])
+        subjects, of_subject = _placed([subject for _, subject in pairs])
+        rows = rows_pool(every, recurrence.scoring) if are_profiles else None
+        places = np.stack((of_query, of_subject), axis=1)
+        queries = pool_of([codes_of(query) for query in every])
+        table = self._find_short(queries, pool_of(subjects), places, recurrence, None, rows)
+        starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
+        return [FoundAlignment(*one, table.cigar(k)) for k, one in enumerate(starts)]
 
     def _find_short(
         self,
@@ -172,25 +182,29 @@ class GpuPairAligner(PairAligner):
         subjects: SequencePool,
         pairs: IntArray,
         recurrence: Recurrence,
-        letters: PoolLetters | None = None,
+        letters: PoolLetters | None,
+        rows: QueryRows | None,
     ) -> AlignmentTable:
         """Align short pairs in as few launches as their sizes allow."""
         with self._device.active("aligning pairs"), self._handles.scratch.lent():
-            return ShortPairs(self._handles, recurrence).align(queries, subjects, pairs, letters)
+            return ShortPairs(self._handles, recurrence, rows).align(queries, subjects, pairs, letters)
 
-    def _find_long(self, pair: tuple[ByteArray, ByteArray], recurrence: Recurrence, align: bool) -> FoundAlignment:
+    def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
-        letters = letters_of(recurrence.scoring, letters_in(pair[0]), letters_in(pair[1]))
+        query, subject = pair
+        rows, subject_letters = specific_rows(query), letters_in(subject)
+        if rows is None:
+            letters = letters_of(recurrence.scoring, letters_in(codes_of(query)), subject_letters)
+        else:
+            letters = letters_by_row(rows)
         with self._device.active("aligning a pair"), self._handles.scratch.lent():
-            one = LongPair(self._handles, pair, letters, recurrence)
+            one = LongPair(self._handles, (codes_of(query), subject), letters, recurrence)
             found = one.align() if align else FoundAlignment(one.score(), 0, 0, ())
         if align:
-            aligned = PairAlignment(
-                *pair, recurrence.scoring, found.score, found.query_start, found.subject_start, found.cigar
-            )
+            aligned = _alignment(query, subject, recurrence, found)
             if aligned.rescored() != found.score:
                 raise EngineError(
-                    f"{self.info}: an alignment of {len(pair[0]):,} with {len(pair[1]):,} residues adds up to "
+                    f"{self.info}: an alignment of {len(query):,} with {len(subject):,} residues adds up to "
                     f"{aligned.rescored()} instead of its score {found.score}; please report it, and use --engine cpu"
                 )
         return found
@@ -230,8 +244,27 @@ def _parts(chosen: IntArray, residues: IntArray) -> Iterator[IntArray]:
         begin = end
 
 
-def _pool(parts: Sequence[ByteArray]) -> tuple[SequencePool, IntArray]:
-    """Lay sequences end to end, an array that comes again (the hits of a query) once; return the place of each."""
-    different = {id(part): part for part in parts}
-    places = dict(zip(different, range(len(different)), strict=True))
-    return pool_of(list(different.values())), np.array([places[id(part)] for part in parts], dtype=np.int64)
+def _different(parts: Iterable[Side]) -> list[Side]:
+    """Return objects that come again (the query of many hits) once, in order."""
+    return list({id(part): part for part in parts}.values())
+
+
+def _placed(parts: Sequence[Side]) -> tuple[list[Side], IntArray]:
+    """Return the different ones of some objects, and the place of each among them, shape (n,)."""
+    different = _different(parts)
+    places = {id(part): place for place, part in enumerate(different)}
+    return different, np.array([places[id(part)] for part in parts], dtype=np.int64)
+
+
+def _covering(recurrence: Recurrence, queries: Sequence[QueryLike]) -> Recurrence:
+    """Return the recurrence with bounds that hold for profiles; raise `InputError` where their gap costs vary."""
+    rows = [query for query in queries if isinstance(query, QueryRows)]
+    refuse_position_gaps(rows)
+    return recurrence.covering(rows)
+
+
+def _alignment(query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: FoundAlignment) -> PairAlignment:
+    return PairAlignment(
+        codes_of(query), subject, recurrence.scoring, found.score, found.query_start, found.subject_start,
+        found.cigar, query_rows=specific_rows(query),
+    )  # fmt: skip

@@ -1,6 +1,6 @@
 """How the pair kernels look scores up: letters that score alike become one, and few letters fit registers.
 
-What belongs here turns codes and a matrix into tables on the host.
+What belongs here turns codes and a matrix, or the scores of a profile, into tables on the host.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, ByteArray
-from swsearch.scoring import Scoring
+from swsearch.scoring import QueryRows, Scoring
 
 LETTER_COUNTS = (4, 8, 32)
 """Different letters of a subject that a lookup holds: in one register per row, in two, or in shared memory."""
+
+ROW_BYTES = N_CODES
+"""Bytes of a row of a profile in its table."""
 
 LINE_BYTES = 128
 """Shared memory between two letters of the same rows: four bytes per lane."""
@@ -33,14 +36,18 @@ class Letters:
     count : {4, 8, 32}
         How many letters the lookup holds.
     table : ndarray, shape (32, count), int8
-        Score of each query letter with each of the subject's classes of letters.
+        Score of each query letter with each of the subject's classes of letters; or, by row, shape (n_rows, 32):
+        score of each query row with each letter.
     columns_of : ndarray, shape (32,), uint16
         What stands for a subject letter in a column.
+    by_row : bool
+        Whether the table's lines are the query's rows, which then has no letters.
     """
 
     count: int
     table: npt.NDArray[np.int8]
     columns_of: npt.NDArray[np.uint16]
+    by_row: bool = False
 
     def columns(self, subject: ByteArray) -> npt.NDArray[np.uint16]:
         """Translate a subject, shape (n,), uint8, for the kernels: shape (n,), uint16."""
@@ -72,6 +79,12 @@ def letters_of(scoring: Scoring, query_letters: ByteArray, subject_letters: Byte
     table = np.zeros((N_CODES, count), dtype=np.int8)
     table[query_letters, : alike.shape[1]] = alike
     return Letters(count, table, _columns(count, class_of))
+
+
+def letters_by_row(rows: QueryRows) -> Letters:
+    """Build the lookup for pairs whose queries' scores are the positions' own: always that of 32 letters."""
+    count = LETTER_COUNTS[-1]
+    return Letters(count, np.ascontiguousarray(rows.scores), _columns(count, np.arange(N_CODES)), by_row=True)
 
 
 def letters_in(codes: ByteArray) -> ByteArray:

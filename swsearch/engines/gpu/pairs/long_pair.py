@@ -16,7 +16,7 @@ import numpy as np
 from swsearch.alphabet import ByteArray
 from swsearch.engines.gpu.pairs.found import STOP, FoundAlignment, Way, decode_runs
 from swsearch.engines.gpu.pairs.handles import PairHandles
-from swsearch.engines.gpu.pairs.letters import Letters
+from swsearch.engines.gpu.pairs.letters import ROW_BYTES, Letters
 from swsearch.engines.gpu.pairs.plan import (
     CELL_BYTES,
     DIRECT_BYTES,
@@ -78,7 +78,7 @@ class LongPair:
     handles : PairHandles
         Where it is aligned.
     pair : tuple of (ndarray, ndarray), each of shape (n,), uint8
-        Codes of the query and of the subject, neither empty.
+        Codes of the query and of the subject, neither empty; those of a profile are not looked at.
     letters : Letters
         How scores are looked up.
     recurrence : Recurrence
@@ -96,7 +96,7 @@ class LongPair:
         self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
         self._letters = letters
         query, subject = pair
-        self._query = handles.put(query)
+        self._query = 0 if letters.by_row else handles.put(query)
         self._columns = handles.put(letters.columns(subject))
         self._table = handles.put(letters.table)
         self._whole = Rectangle(0, len(query), 0, len(subject))
@@ -215,11 +215,11 @@ class LongPair:
             self._handles.kernels.pair(launch.variant),
             launch.blocks,
             launch.warps * 32,
-            query=self._query + rectangle.first_row,
+            query=0 if self._letters.by_row else self._query + rectangle.first_row,
             rows=rectangle.rows,
             columns=self._columns + 2 * rectangle.first_column,
             n=rectangle.n,
-            table=self._table,
+            table=self._table + (ROW_BYTES * rectangle.first_row if self._letters.by_row else 0),
             first_row=rectangle.first_row,
             first_column=rectangle.first_column,
             top=rectangle.top,

@@ -16,11 +16,12 @@ from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.pairs.found import decode_answers
 from swsearch.engines.gpu.pairs.handles import PairHandles
-from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
+from swsearch.engines.gpu.pairs.letters import letters_by_row, letters_in, letters_of
 from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
 from swsearch.engines.pools import PoolLetters, SequencePool, places_of, subset_of
 from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryRows
 
 PAIR = np.dtype([("query", "<u8"), ("columns", "<u8"), ("rows", "<i4"), ("n", "<i4")])
 """A pair in device memory, as ``cuda/pairs.cu`` has it."""
@@ -57,7 +58,8 @@ class PackedPairs:
     table : ndarray, shape (n_pairs,), `PAIR`
         Where each pair's sequences begin and how long they are.
     queries, subjects, pairs, letters : int
-        Addresses of the pools of queries and of subjects, of the table and of the lookup of scores.
+        Addresses of the pools of queries and of subjects, of the table and of the lookup of scores; 0 for queries
+        where these are profiles, whose rows are in the lookup.
     """
 
     variant: PairsVariant
@@ -77,10 +79,12 @@ class ShortPairs:
         Where they are aligned.
     recurrence : Recurrence
         What is computed.
+    rows : QueryRows, optional
+        The scores of every residue of the pool of queries, where these are the positions' own.
     """
 
-    def __init__(self, handles: PairHandles, recurrence: Recurrence) -> None:
-        self._handles, self._scratch = handles, handles.scratch
+    def __init__(self, handles: PairHandles, recurrence: Recurrence, rows: QueryRows | None = None) -> None:
+        self._handles, self._scratch, self._rows = handles, handles.scratch, rows
         self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
 
     def align(
@@ -176,13 +180,19 @@ class ShortPairs:
     def _put(self, queries: SequencePool, subjects: SequencePool, chosen: IntArray) -> PackedPairs:
         """Bring pairs and the lookup of their scores to the device, each sequence of theirs once."""
         table = np.empty(len(chosen), dtype=PAIR)
+        rows = self._rows
         (query_pool, query_offsets), query_of = _used(queries, chosen[:, 0])
         (subject_pool, subject_offsets), subject_of = _used(subjects, chosen[:, 1])
         table["query"], table["columns"] = query_offsets[query_of], subject_offsets[subject_of]
         table["rows"], table["n"] = np.diff(query_offsets)[query_of], np.diff(subject_offsets)[subject_of]
-        letters = letters_of(self._scoring, letters_in(query_pool), letters_in(subject_pool))
+        subject_letters = letters_in(subject_pool)
+        if rows is None:
+            letters = letters_of(self._scoring, letters_in(query_pool), subject_letters)
+        else:
+            letters = letters_by_row(rows_of_pool(rows, queries, np.unique(chosen[:, 0])))
         put = self._handles.put
-        addresses = (put(query_pool), put(letters.columns(subject_pool)), put(table), put(letters.table))
+        at = put(query_pool) if rows is None else 0
+        addresses = (at, put(letters.columns(subject_pool)), put(table), put(letters.table))
         return PackedPairs(PairsVariant(letters.count, self._local), table, *addresses)
 
     def _grid(self, variant: PairsVariant, warp_bytes: int, n_pairs: int) -> tuple[int, int]:
@@ -202,3 +212,10 @@ def _used(pool: SequencePool, chosen: IntArray) -> tuple[SequencePool, IntArray]
     """Return the sequences of a pool that are used, and the place of each of the chosen among them."""
     used, places = np.unique(chosen, return_inverse=True)
     return subset_of(pool, used), np.asarray(places).reshape(-1)
+
+
+def rows_of_pool(rows: QueryRows, pool: SequencePool, chosen: IntArray) -> QueryRows:
+    """Return the rows of some sequences of a pool, ascending places of shape (n,), of those of all its residues."""
+    offsets = pool[1]
+    places = np.concatenate([np.arange(offsets[place], offsets[place + 1]) for place in chosen.tolist()])
+    return QueryRows(rows.scores[places], rows.codes[places], is_specific=True)

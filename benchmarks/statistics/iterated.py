@@ -1,0 +1,202 @@
+"""How many relatives does an iterated search find before its errors? SCOPe within SCOPe, beside the peers.
+
+Queries and halves are those of `preset.py`: superfamilies are split by lot, and constants of the construction of
+profiles may be chosen on queries of the first half (--half choice) and are confirmed on queries of the other (--half
+confirmation, the default). Each query is searched, with its iterations, among all domains of SCOPe 2.07.
+`sensitivity_measures.py` says what counts as right and wrong. Every iteration's hits are ranked by the E-values that
+the program gives in that iteration; one that stops early has found nothing else since.
+
+`CONTENDERS` is the table of programs. Each has the thresholds of inclusion that it has by default (swsearch and
+psiblast 0.002, jackhmmer 0.001, mmseqs2 0.1), and lists hits far beyond them (--evalue), so that no list ends before
+its errors. Mmseqs2 is run anew for each iteration, the others tell of all in one run.
+
+Differences are those of the same queries, against the last iterations of two peers. The first error counts queries,
+the second (in brackets) superfamilies, whose members gain and lose together.
+
+Needs: ncbi-blast+, hmmer, mmseqs2 (what is not installed is skipped), pandas. Raw tables stay in --work, and only
+what is missing or asked otherwise is measured again. Two cores take some minutes for each program.
+Run:   python -m benchmarks.statistics.iterated --subjects scop40.fasta.xz --work FOLDER [--queries 2000]
+           [--half choice] [--only psiblast] [--hits NAME=FILE] [--out benchmarks/results/iterated.txt]
+--hits adds hits that something else has found: lines of iteration, query, subject and E-value, tab-separated, for the
+queries of FOLDER/HALF-N/queries.fasta among the subjects beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from benchmarks.statistics.preset import clustered_error, halves
+from benchmarks.statistics.sensitivity import ERRORS, WRONGS, prepare
+from benchmarks.statistics.sensitivity_measures import Labels, curve_of, judged, read_scope, sensitivity
+from benchmarks.support.common import arguments, finish, heading, residues, table
+from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
+from benchmarks.support.iterations import read_hits, tables
+
+N_ITERATIONS = 3
+
+CONTENDERS: dict[str, list[Contender]] = {
+    "psiblast": [
+        Contender("psiblast", "psiblast", "psiblast", f"-num_iterations {N_ITERATIONS} -inclusion_ethresh 0.002")
+    ],
+    "jackhmmer": [Contender("jackhmmer", "jackhmmer", "jackhmmer", f"-N {N_ITERATIONS}")],
+    "mmseqs2": [
+        Contender(f"mmseqs-{n}", "mmseqs2 -s 7.5", "mmseqs", f"-s 7.5 --num-iterations {n}")
+        for n in range(1, N_ITERATIONS + 1)
+    ],
+    "swsearch": [Contender("swsearch", "swsearch", "swsearch-iterated", f"--iterations {N_ITERATIONS}")],
+}
+"""What is run for each program: all iterations at once, or one more in each."""
+
+AGAINST = ("psiblast", "jackhmmer")
+"""Whose last iteration the others are compared with."""
+
+HALVES = ("choice", "confirmation")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a program found, by iteration.
+
+    Parameters
+    ----------
+    name : str
+        In the table.
+    hits : DataFrame
+        See `benchmarks.support.iterations`.
+    seconds, busy : list of float
+        Of each run; empty where they are not known.
+    """
+
+    name: str
+    hits: pd.DataFrame
+    seconds: list[float]
+    busy: list[float]
+
+    @property
+    def n_iterations(self) -> int:
+        """Iterations that it has hits of."""
+        return int(self.hits["iteration"].max())
+
+    def time(self, iteration: int) -> list[str]:
+        """Format what the run with so many iterations took; nothing where none ended there."""
+        place = iteration - 1 if len(self.seconds) == self.n_iterations else iteration - self.n_iterations
+        if not self.seconds or place < 0:
+            return ["", ""]
+        return [f"{self.seconds[place]:.1f}", f"{self.busy[place]:.1f}"]
+
+
+def drawn(labels: Labels, half: str, wanted: int) -> npt.NDArray[np.int64]:
+    """Return the places of the queries of one half, ascending: the same whatever their number is, or some of them."""
+    queries = halves(labels, 2000)[HALVES.index(half)]
+    order = np.random.default_rng(17).permutation(len(queries))
+    return np.sort(queries[order[:wanted]])
+
+
+def difference(values: npt.NDArray[np.float64], other: npt.NDArray[np.float64], of: npt.NDArray[np.int64]) -> str:
+    """Format a mean difference with its errors, by queries and by superfamilies."""
+    apart = values - other
+    if not apart.any():
+        return ""
+    error = apart.std(ddof=1) / np.sqrt(len(apart))
+    return f"{apart.mean():+.2%} ± {error:.2%} ({clustered_error(apart, of):.2%})"
+
+
+def measured(every: Sequence[Found], queries: npt.NDArray[np.int64], labels: Labels) -> list[list[str]]:
+    """Return a row of the table for each program and iteration."""
+    superfamilies = labels.superfamily[queries]
+    found, curves = {}, {}
+    for one in every:
+        for iteration in range(1, one.n_iterations + 1):
+            hits = judged(one.hits[one.hits["iteration"] == iteration], labels)
+            curves[one.name, iteration] = curve_of(hits, queries, labels)
+            found[one.name, iteration] = [sensitivity(hits, queries, labels, k) for k in WRONGS]
+    last = {one.name: found[one.name, one.n_iterations] for one in every if one.name in AGAINST}
+    rows = []
+    for one in every:
+        for iteration in range(1, one.n_iterations + 1):
+            values, curve = found[one.name, iteration], curves[one.name, iteration]
+            rows.append([
+                one.name, iteration, *(f"{value.mean():.2%}" for value in values),
+                *(difference(values[0], last[name][0], superfamilies) for name in AGAINST if name in last),
+                *(difference(values[1], last[name][1], superfamilies) for name in AGAINST if name in last),
+                *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
+                f"{curve.errors_at(1.0):.2f}", *one.time(iteration),
+            ])  # fmt: skip
+    return rows
+
+
+def heads(every: Sequence[Found]) -> list[str]:
+    """Return the heads of the columns."""
+    peers = [name for name in AGAINST if any(one.name == name for one in every)]
+    return [
+        "", "iteration", *(f"up to wrong hit {k}" for k in WRONGS),
+        *(f"hit {k}, against {name}'s last" for k in WRONGS for name in peers),
+        *(f"found at {errors:g} wrong hits per query" for errors in ERRORS), "wrong hits per query, E <= 1",
+        "wall s", "processor s",
+    ]  # fmt: skip
+
+
+def read_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = arguments(__doc__, files=False)
+    parser.add_argument("--subjects", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
+    parser.add_argument("--work", type=Path, required=True, help="folder that keeps raw tables")
+    parser.add_argument("--queries", type=int, default=2000, help="so many, at most and by default %(default)s")
+    parser.add_argument("--half", choices=HALVES, default="confirmation", help="default %(default)s")
+    parser.add_argument("--evalue", type=float, default=100.0, help="threshold of every program, default %(default)g")
+    parser.add_argument("--threads", type=int, default=2, help="of every program, default %(default)s")
+    parser.add_argument("--only", action="append", choices=list(CONTENDERS), help="default: all")
+    parser.add_argument("--hits", action="append", default=[], metavar="NAME=FILE", help="other hits, see above")
+    parser.add_argument("--note", default="", help="a sentence for the report, such as what else ran")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = read_options()
+    domains, labels = read_scope(options.subjects)
+    queries = drawn(labels, options.half, options.queries)
+    folder = options.work / f"{options.half}-{len(queries)}"
+    comparison, asked = prepare(folder, domains, queries, options.evalue, options.threads)
+    every, every_run, skipped = run_programs(comparison, options.only or list(CONTENDERS))
+    for name, _, path in (given.partition("=") for given in options.hits):
+        every.append(Found(name, read_hits(Path(path)), [], []))
+    if not every:
+        sys.exit("nothing could be run; benchmarks/README.md names the packages")
+    lines = [
+        *heading(__file__, ["pandas", *versions_needed([run.contender for run in every_run])]),
+        f"{options.subjects.name}: {len(domains):,} domains, {residues(domains):,} residues; half: {options.half}, "
+        f"{len(queries):,} queries of {len(np.unique(labels.superfamily[queries])):,} superfamilies, {asked:,} "
+        f"residues, {labels.relatives()[queries].sum():,} pairs of relatives; E <= {options.evalue:g}",
+        f"{times_line(every_run, options.threads) if every_run else ''} {options.note}".strip(), *skipped, "",
+        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries (percentage",
+        "points ± standard error of the difference over these queries, in brackets over superfamilies); and up to",
+        "the E-value at which there are so many wrong hits per query, queries weighted equally (empty where lists",
+        "have fewer):",
+        "",
+        *table(heads(every), measured(every, queries, labels)),
+    ]  # fmt: skip
+    finish(lines, options.out)
+
+
+def run_programs(comparison: Comparison, names: Sequence[str]) -> tuple[list[Found], list[Run], list[str]]:
+    """Run programs, or take what they found before; return it, the runs, and a line for each that is not here."""
+    every, every_run, all_skipped = [], [], []
+    for name in names:
+        runs, skipped = run_all(comparison, CONTENDERS[name])
+        all_skipped += skipped[:1]
+        every_run += runs
+        if runs:
+            every.append(Found(name, tables(runs), [run.seconds for run in runs], [run.busy for run in runs]))
+    return every, every_run, all_skipped
+
+
+if __name__ == "__main__":
+    main()
