@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from Bio import AlignIO
 
+from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError, OutputError
 from swsearch.profiles.filtering import RowFilter
+from swsearch.profiles.reading import read_alignments
 from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
+from tests.support.query_alignments import a3m_rows, alignment_from, column_rows
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report
 
 
@@ -46,6 +51,23 @@ def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
     assert (folder.folder / f"b{extension}").read_text() == report(outfmt, nothing).replace(
         "swsearch 0", "swsearch 0"
     )
+
+
+@pytest.mark.parametrize("outfmt", ALIGNMENT_FORMATS)
+def test_what_is_written_is_read_as_a_query(outfmt: str, tmp_path: Path) -> None:
+    extension, texts = ALIGNMENT_FORMATS[outfmt]
+    rows = "MKTAYIAK", "MkkKT--IAK", "cM-TAYIAKww", "aa-K----WW", "MKppTAY---"
+    alignment = replace(alignment_from(*rows), starts=np.array([0, 4, 0, 1, 2]))
+    alignment = replace(alignment, ends=alignment.starts + [sum(letter != "-" for letter in row) for row in rows])
+    path = tmp_path / f"q{extension}"
+    path.write_text("".join(texts(alignment, PROTEIN)))
+    (read,) = read_alignments(path, outfmt)  # type: ignore[arg-type]
+    if outfmt == "fasta-aligned":
+        assert a3m_rows(read) == column_rows(alignment)
+        return
+    assert a3m_rows(read) == list(rows)
+    assert list(read.identifiers) == list(alignment.identifiers)
+    assert (read.starts.tolist(), read.ends.tolist()) == (alignment.starts.tolist(), alignment.ends.tolist())
 
 
 def test_rows_are_filtered(tmp_path: Path) -> None:
