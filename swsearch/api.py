@@ -23,6 +23,7 @@ from swsearch.inputs import (
     check_subjects,
     open_subjects,
     path_of,
+    read_pair,
     read_queries,
     with_gap_costs_of,
 )
@@ -34,6 +35,8 @@ from swsearch.job.resident import ResidentSearch
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Mode, Scoring
@@ -42,7 +45,7 @@ from swsearch.statistics.choice import StatisticsMethod
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
-    from swsearch.profiles.reading import QueryFormat
+    from swsearch.profiles.formats import QueryFormat
     from swsearch.results import SearchResult
 
 
@@ -516,7 +519,7 @@ def score(
 
 
 def align(
-    a: SequenceLike,
+    a: SequenceLike | Profile | QueryAlignment,
     b: SequenceLike,
     *,
     mode: Mode = "global",
@@ -530,17 +533,19 @@ def align(
     device: int | None = None,
     gpu_memory: int | None = None,
 ) -> Alignment:
-    """Align two sequences.
+    """Align two sequences, or a profile with a sequence.
 
     Parameters
     ----------
     a, b : path, open file, str, Bio.SeqRecord, (id, sequence) or mapping
         The query and the subject; a file must hold one record. See `swsearch.inputs.read_queries` for when a
-        string is a path.
+        string is a path. The query may also be a `swsearch.Profile`, or a file that holds one or an alignment to
+        make one of; the alignment then shows the profile's own sequence.
     mode : {"global", "local", "semiglobal"}
         Which ends are free: none, all and any part, all four ends.
     scoring, preset : optional
-        As for `search`. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are linear.
+        As for `search`. For DNA: ``Scoring(dna_matrix(), 10, 1)``. With ``gap_open=0`` gap costs are linear. A
+        profile's own gap costs hold where neither is given, and its gap costs by position always.
     ends : Ends or str, optional
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
@@ -561,31 +566,27 @@ def align(
     Raises
     ------
     InputError
-        If a sequence cannot be read, or an option cannot be used.
+        If a sequence or profile cannot be read, or an option cannot be used.
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
+    is_named = scoring is not None or preset is not None
     scoring = _checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
-    pair = []
-    for name, sequence in (("a", a), ("b", b)):
-        found = read_queries(sequence, scoring.matrix.alphabet, what=name, allow_dna=allow_dna)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
-    query, subject = (one.codes for one in pair)
+    query, subject, scoring = read_pair(a, b, scoring, is_named, allow_dna)
+    recurrence = replace(recurrence, scoring=scoring)
     made = create_pair_aligner(
         engine,
         threads=threads,
         memory=memory,
         device=device,
         gpu_memory=gpu_memory,
-        cells=len(query) * len(subject),
+        cells=len(query.codes) * len(subject.codes),
     )
     with made as aligner:
-        aligned = aligner.align(query, subject, recurrence)
-    return aligned.to_biopython(pair[0].identifier, pair[1].identifier)
+        aligned = aligner.align(query.scored(scoring), subject.codes, recurrence)
+    return aligned.to_biopython(query.identifier, subject.identifier)
 
 
 def write(

@@ -26,13 +26,15 @@ def open_output(path: str | None) -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def open_outputs(targets: Sequence[tuple[str | None, bool]]) -> Iterator[list[IO[Any]]]:
+def open_outputs(targets: Sequence[tuple[str | None, bool]], sweep: bool = True) -> Iterator[list[IO[Any]]]:
     """Open files that appear under their names when all of them are complete, and not at all where something fails.
 
     Parameters
     ----------
     targets : sequence of (str or None, bool)
         Name (None and ``-`` are stdout), and whether bytes are written instead of text.
+    sweep : bool, optional
+        Whether to look for what killed runs left beside them, which takes a look at each file that is there.
 
     Yields
     ------
@@ -48,7 +50,7 @@ def open_outputs(targets: Sequence[tuple[str | None, bool]]) -> Iterator[list[IO
     files = ", ".join(str(path) for path, _ in targets if not is_stdout(path))
     try:
         for path, binary in targets:
-            opened.append(_Stdout(binary) if is_stdout(path) else _file_target(str(path), binary))
+            opened.append(_Stdout(binary) if is_stdout(path) else _file_target(str(path), binary, sweep))
         yield [each.stream for each in opened]
         for each in opened:
             each.complete()
@@ -119,11 +121,11 @@ class _Stdout(_Target):
 class _Temporary(_Target):
     """A file beside its place, under another name until it is published."""
 
-    def __init__(self, target: Path, binary: bool) -> None:
+    def __init__(self, target: Path, binary: bool, sweep: bool) -> None:
         self._target = target
         temporary = None
         try:
-            self._temporary = temporary = TemporaryFile(target)
+            self._temporary = temporary = TemporaryFile(target, sweep)
             super().__init__(_open(temporary.descriptor, binary))
         except BaseException as error:
             if temporary is not None:
@@ -141,12 +143,12 @@ class _Temporary(_Target):
         self._temporary.discard()
 
 
-def _file_target(path: str, binary: bool) -> _Target:
+def _file_target(path: str, binary: bool, sweep: bool) -> _Target:
     target = Path(path)
     check_output(target)
     if not target.is_file() and target.exists():
         return _Target(_open(target, binary))
-    return _Temporary(target, binary)
+    return _Temporary(target, binary, sweep)
 
 
 def _open(file: Path | int, binary: bool) -> IO[Any]:
@@ -165,6 +167,8 @@ class TemporaryFile:
     ----------
     target : path
         The place; its folder must be there.
+    sweep : bool, optional
+        Whether to remove what killed runs left in the folder.
 
     Raises
     ------
@@ -172,8 +176,9 @@ class TemporaryFile:
         If it cannot be made.
     """
 
-    def __init__(self, target: Path) -> None:
-        remove_abandoned(target.parent)
+    def __init__(self, target: Path, sweep: bool = True) -> None:
+        if sweep:
+            remove_abandoned(target.parent)
         self.descriptor = -1
         """Of the file, open for reading and writing; its lock is held as long as it is."""
         while self.descriptor < 0:

@@ -52,6 +52,9 @@ FIRST = {
     swsearch.score: {"queries": A, "subjects": [A], "engine": "cpu"},
     swsearch.align: {"a": A, "b": A, "engine": "cpu"},
     swsearch.write: {"results": [], "output": io.StringIO(), "format": "6"},
+    swsearch.Profile.read: {"path": "PROFILE"},
+    swsearch.Profile.from_alignment: {"alignment": "ALIGNMENT"},
+    swsearch.Profile.save: {"path": "OUTPUT"},
     swsearch.dna_matrix: {},
     load_matrix: {"source": "BLOSUM62"},
     swsearch.Scoring: {},
@@ -94,8 +97,14 @@ def made(tmp_path_factory):
     """What arguments may name: a FASTA file, a file that can be written, and an open database."""
     folder = tmp_path_factory.mktemp("api")
     (folder / "a.fasta").write_text(f">a\n{A}\n")
+    (folder / "a.sto").write_text(f"# STOCKHOLM 1.0\na {A}\n//\n")
+    profile = swsearch.Profile.from_alignment(folder / "a.sto")
+    profile.save(folder / "a.json")
     with db.Database.from_records([A]) as database:
-        yield {"FASTA": folder / "a.fasta", "OUTPUT": folder / "a.h5", "self": database}
+        yield {
+            "FASTA": folder / "a.fasta", "OUTPUT": folder / "a.h5", "self": database, "ALIGNMENT": folder / "a.sto",
+            "PROFILE": folder / "a.json", "profile": profile,
+        }  # fmt: skip
 
 
 def call(function, given, made):
@@ -104,7 +113,7 @@ def call(function, given, made):
         name: made[value] if isinstance(value, str) and value in made else value for name, value in given.items()
     }
     if "self" in inspect.signature(function).parameters and function is not swsearch.Scoring:
-        options["self"] = made["self"]
+        options["self"] = made["profile" if function is swsearch.Profile.save else "self"]
     done = function(**options)
     if isinstance(done, db.Database | swsearch.Searcher):
         done.close()

@@ -1,15 +1,15 @@
-"""Are our profiles those that psiblast makes of the same alignments?
+"""Compare our profiles with those that psiblast makes of the same alignments.
 
 Each query is searched twice by jackhmmer and once by psiblast, and what they align with it (`-A`, and the pairwise
 alignments) becomes an alignment in the query's columns. psiblast makes its matrix of that (`-in_msa`,
-`-out_ascii_pssm`), `build_profile` makes ours: as psiblast does, with blocks of any width, and as searches do. Compared
-are the scores of the 20 amino acids, and the information of each position, the relative entropy of its frequencies in
-bits.
+`-out_ascii_pssm`), `build_profile` makes ours: as psiblast does, with blocks of any width, and as searches do.
+Compared are the scores of the 20 amino acids, and the information of each position, the relative entropy of its
+frequencies in bits.
 
 A difference of one is mostly rounding: psiblast takes the frequencies that BLOSUM62 was made of, which the matrix
 gives rounded to half bits, and scales by a lambda that is computed from its own rounded scores. Larger ones have
-causes that the table's rows tell apart: where psiblast keeps rows that lie within others (it purges rows that share 94
-% of the columns of either), and where blocks are of another width.
+causes that the table's rows tell apart: where psiblast keeps rows that lie within others (it purges rows that share
+94 % of the columns of either), and where blocks are of another width.
 
 Needs: ncbi-blast+, hmmer. A few minutes.
 Run:   python -m benchmarks.agreement.psiblast_pssm --scope scop40.fasta.xz [--queries FASTA --subjects FASTA]
@@ -206,7 +206,7 @@ def main() -> None:
     lines = [
         *heading(__file__, ["psiblast", "jackhmmer"]),
         f"{options.domains} domains of SCOPe (seed {SEED}) among all, {options.first} proteins of "
-        f"{options.queries.name} among those of {options.subjects.name}; alignments of {LEAST_ROWS} sequences or more",
+        f"{options.queries.name} among those of {options.subjects.name}; at least {LEAST_ROWS} sequences aligned",
         "", *table(HEADS, rows),
     ]  # fmt: skip
     finish(lines, options.out)

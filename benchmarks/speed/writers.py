@@ -56,8 +56,11 @@ def search(queries: Records, subjects: Records, mode: Mode, hits: int) -> tuple[
 
 
 def written(outfmt: str, run: RunInfo, results: list[SearchResult]) -> int:
-    """Write all results into memory; return characters, or bytes."""
-    binary = create_writer(outfmt, io.StringIO()).binary
+    """Write all results into memory, each by itself where the format takes one; return characters, or bytes."""
+    writer = create_writer(outfmt, io.StringIO())
+    if writer.one_query and len(results) > 1:
+        return sum(written(outfmt, run, [result]) for result in results)
+    binary = writer.binary
     stream: io.BytesIO | io.StringIO = io.BytesIO() if binary else io.StringIO()
     writer = create_writer(outfmt, stream)
     writer.begin(run)

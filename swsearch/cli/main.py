@@ -12,6 +12,7 @@ from swsearch.cli.align import align_command
 from swsearch.cli.bench import bench_app
 from swsearch.cli.console import Interrupted, PipeClosed, command, ending_of, finish
 from swsearch.cli.database import db_app
+from swsearch.cli.msa import msa_command
 from swsearch.cli.search import search_command
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import SwsearchError
@@ -29,6 +30,7 @@ app.add_typer(db_app, name="db")
 app.add_typer(bench_app, name="bench")
 app.command("align", cls=OneCommand)(align_command)
 app.command("search", cls=OneCommand)(search_command)
+app.command("msa", cls=OneCommand)(msa_command)
 
 
 def main() -> int:

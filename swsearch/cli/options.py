@@ -292,6 +292,28 @@ MaxIncludedOption = Annotated[
 ]
 
 
+SaveProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Save what the last iteration makes of each query, a line of JSON each, as queries of another search: "
+        "that goes on where this one stopped.",
+        show_default="none",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+SaveMsaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Save the alignments that these profiles are made of: a folder for a file of A3M per query, or a name "
+        "that ends in .sto for all as Stockholm.",
+        show_default="none",
+        rich_help_panel=ITERATIONS,
+    ),
+]
+
+
 def _percentage(text: str, *names: str) -> Any:
     """Make an option for a percentage of alignments."""
     return typer.Option(

@@ -46,6 +46,8 @@ from swsearch.cli.options import (
     QueryFormatName,
     QueryFormatOption,
     QuietOption,
+    SaveMsaOption,
+    SaveProfileOption,
     SortName,
     StatisticsName,
     SubjectMaskName,
@@ -183,6 +185,8 @@ def search_command(
     inclusion_evalue: InclusionEvalueOption = 0.002,
     inclusion_coverage: InclusionCoverageOption = 0.0,
     max_included: MaxIncludedOption = 5000,
+    save_profile: SaveProfileOption = None,
+    save_msa: SaveMsaOption = None,
     engine: EngineOption = EngineName.auto,
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
@@ -204,6 +208,7 @@ def search_command(
     from swsearch.job.options import SearchOptions
     from swsearch.job.running import SearchResults
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
+    from swsearch.report.saved import check_places, saved
     from swsearch.run_info import Origin
 
     begun = time.monotonic()
@@ -219,7 +224,9 @@ def search_command(
         scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
+        keep_next=save_profile is not None or save_msa is not None,
     )  # fmt: skip
+    check_places(save_profile, save_msa, [each.path for each in outputs])
     check_two_inputs(queries, subjects, ("queries", "subjects"))
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
@@ -236,7 +243,8 @@ def search_command(
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
             job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
-            write_reports(results, outputs, done.written)
+            with saved(results, [query.identifier for query in found], save_profile, save_msa):
+                write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:

@@ -24,7 +24,7 @@ from swsearch.inputs import Query
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import has_room_for_threads
 from swsearch.results import Hit, HitList, SearchResult, SubjectCodes
-from swsearch.scoring import QueryLike, Scoring, specific_rows
+from swsearch.scoring import QueryLike, specific_rows
 
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
@@ -60,12 +60,7 @@ class HitSource:
     @cached_property
     def scored(self) -> QueryLike:
         """What is aligned with the subjects."""
-        return _scored(self.query, self.reader.recurrence.scoring)
-
-
-def _scored(query: Query, scoring: Scoring) -> QueryLike:
-    """Return a query's codes, or its scores by position where it is a profile."""
-    return query.codes if query.profile is None else query.rows(scoring)
+        return self.query.scored(self.reader.recurrence.scoring)
 
 
 def aligned_alone(reader: SubjectReader, query: QueryLike, codes: ByteArray) -> PairAlignment:
@@ -167,7 +162,7 @@ def align_pairs(
     pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
     of_subjects, recurrence = (subjects.codes, subjects.offsets), reader.recurrence
-    scored = [_scored(query, recurrence.scoring) for query in queries]
+    scored = [query.scored(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
     if aligner is not None:

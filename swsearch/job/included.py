@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from swsearch.job.ahead import check_wanted, for_each
 from swsearch.job.hit_alignments import align_pairs
 from swsearch.job.hits import HitMaker
 from swsearch.job.inclusion import passing
+from swsearch.job.known import next_iteration, subjects_of
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import Ranked
 from swsearch.job.rated import Rater
@@ -32,9 +32,6 @@ from swsearch.results import HitList, SubjectCodes
 from swsearch.scoring import QueryRows
 from swsearch.statistics.fitted import CERTAIN, PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
-
-if TYPE_CHECKING:
-    from swsearch.profiles.profile import Profile
 
 HITS_TOGETHER = 16_000
 """Hits that are aligned together, those of whole queries."""
@@ -62,11 +59,6 @@ class Growth:
     def subjects(self) -> IntArray:
         """Places of the included subjects in the database, ascending, each once."""
         return subjects_of(self.alignment)
-
-
-def subjects_of(alignment: QueryAlignment) -> IntArray:
-    """Return the places in the database of what an alignment holds, ascending, each once."""
-    return np.unique(alignment.subjects[alignment.subjects >= 0])
 
 
 @dataclass(frozen=True)
@@ -345,8 +337,3 @@ def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:
         return codes
     stored: ByteArray = PROTEIN.encode_table[letters]
     return stored
-
-
-def next_iteration(profile: Profile | None) -> int:
-    """Return the number of the search that has a profile as its query."""
-    return 1 if profile is None else profile.iteration + 1

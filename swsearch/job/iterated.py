@@ -26,10 +26,12 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, check_wanted, for_each
 from swsearch.job.hits import HitMaker
-from swsearch.job.included import HITS_TOGETHER, Growth, Includer, next_iteration, stored_codes, subjects_of
+from swsearch.job.included import HITS_TOGETHER, Growth, Includer, stored_codes
 from swsearch.job.job import ENOUGH_THREADS, SearchJob, groups_of, parts_of
+from swsearch.job.known import first_found, localized, next_iteration, subjects_of
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.options import SearchOptions
 from swsearch.job.rated import Rater
 from swsearch.job.rounds import Rounds
 from swsearch.job.scored import Prepared, Scorer
@@ -178,11 +180,11 @@ class IteratedJob(SearchJob):
         codes = stored_codes(query.codes, query.letters)
         base = QueryAlignment.of_query(query.identifier, query.description, codes)
         if profile is not None and profile.alignment is not None:
-            known = localized(profile.alignment, self.database)
-            profile = replace(profile, alignment=known)
-            stays = known.subjects < 0
+            profile = localized(profile, self.database)
+            assert profile.alignment is not None
+            stays = profile.alignment.subjects < 0
             stays[0] = True
-            base = known.take(np.flatnonzero(stays))
+            base = profile.alignment.take(np.flatnonzero(stays))
         last = next_iteration(profile) + self.options.iterations - 1
         return Turn(place, replace(query, profile=profile), base, last)
 
@@ -332,13 +334,13 @@ class IteratedJob(SearchJob):
     ) -> list[SearchResult]:
         """Make the results of queries that have ended, from what was selected and rated."""
         made = self.made([each.turn.query for each in ended], rated, aligned, aligner)
-        most = self.options.inclusion.most
-        return [_with_iterations(result, each, most) for result, each in zip(made, ended, strict=True)]
+        return [_with_iterations(result, each, self.options) for result, each in zip(made, ended, strict=True)]
 
 
-def _with_iterations(result: SearchResult, ended: Ended, most: int) -> SearchResult:
+def _with_iterations(result: SearchResult, ended: Ended, options: SearchOptions) -> SearchResult:
     """Add to a result what its iterations were."""
-    turn, profile = ended.turn, ended.turn.query.profile
+    turn, profile, most = ended.turn, ended.turn.query.profile, options.inclusion.most
+    is_iterated = options.iterations > 1 or turn.iteration > 1
     doubt = result.doubt
     if ended.growth.is_cut:
         told = (
@@ -352,32 +354,10 @@ def _with_iterations(result: SearchResult, ended: Ended, most: int) -> SearchRes
         profile=profile,
         iteration=turn.iteration,
         converged=ended.converged,
-        first_found=_first_found(result.table.subjects, profile, turn.iteration),
+        first_found=first_found(result.table.subjects, profile) if is_iterated else None,
         steps=turn.steps,
         next_profile=ended.next_profile,
     )
-
-
-def _first_found(subjects: np.ndarray[Any, Any], profile: Profile | None, iteration: int) -> np.ndarray[Any, Any]:
-    """Return the iteration that first included each subject, places of shape (n,); this one, if none did before."""
-    found = np.full(len(subjects), iteration, dtype=np.int64)
-    if profile is not None and profile.alignment is not None:
-        known = profile.alignment
-        of_subject = dict(zip(known.subjects.tolist(), known.iterations.tolist(), strict=True))
-        of_subject.pop(-1, None)
-        for row, subject in enumerate(subjects.tolist()):
-            found[row] = of_subject.get(subject, iteration)
-    return found
-
-
-def localized(alignment: QueryAlignment, database: Database) -> QueryAlignment:
-    """Return an alignment that names as subjects of a database only what is in this one, at the same place."""
-    places = alignment.subjects.copy()
-    for row in np.flatnonzero(places >= 0).tolist():
-        place = int(places[row])
-        if place >= database.n_subjects or database.identifier(place) != alignment.identifiers[row]:
-            places[row] = -1
-    return alignment if np.array_equal(places, alignment.subjects) else replace(alignment, subjects=places)
 
 
 def fits_the_host(database: Database) -> bool:

@@ -21,6 +21,7 @@ from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, for_each
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hits import HitMaker
+from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
@@ -359,7 +360,10 @@ class SearchJob:
     def _result(
         self, query: Query, selection: Selection, hits: HitList, distribution: ScoreDistribution | None
     ) -> SearchResult:
-        database = self.database
+        database, profile = self.database, query.profile
+        known = None
+        if profile is not None and profile.iteration and not self.options.makes_profiles:
+            known = localized(profile, database)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -377,6 +381,9 @@ class SearchJob:
             asked=self.asked,
             distribution=distribution,
             run=self.run,
+            profile=profile,
+            iteration=next_iteration(profile),
+            first_found=None if known is None else first_found(hits.table.subjects, known),
         )
 
 

@@ -67,6 +67,7 @@ class _Search:
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
         self.iterated = Iterated()
+        self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
 
     def job(self) -> SearchJob:
@@ -84,6 +85,8 @@ class _Search:
                     self.doubts += [result.doubt for result in batch if result.doubt]
                     for result in batch:
                         self.iterated.add(result)
+                        for watcher in self.watchers:
+                            watcher(result)
                     yield batch
         finally:
             self.close()
@@ -183,6 +186,10 @@ class SearchResults:
         """Let results keep how the whole database scores, if the search has not begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
+
+    def watch(self, watcher: Callable[[SearchResult], None]) -> None:
+        """Let something be called with each result before it is passed on, in the thread that takes results."""
+        self._search.watchers.append(watcher)
 
     def keep_next(self) -> None:
         """Let results keep the profiles that go on where they stopped, if the search has not begun."""

@@ -18,7 +18,7 @@ from swsearch.blocks import IntArray
 from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.texts import Text
 
-GAPS = "-.~_"
+GAP_CHARACTERS = "-.~_"
 """Characters of gaps in aligned formats."""
 
 _RANGE = re.compile(r"(.+)/([0-9]{1,9})-([0-9]{1,9})")
@@ -220,7 +220,9 @@ def _of_aligned(text: Text, rows: Iterable[Row]) -> QueryAlignment:
 
 def _bytes(text: Text, row: Row, ignored: str = "") -> ByteArray:
     """Return a row's characters, every gap as ``-``; raise for what is neither gap nor letter."""
-    letters = row.letters.translate(str.maketrans({**dict.fromkeys(GAPS, "-"), **dict.fromkeys(ignored, None)}))
+    letters = row.letters.translate(
+        str.maketrans({**dict.fromkeys(GAP_CHARACTERS, "-"), **dict.fromkeys(ignored, None)})
+    )
     data = np.frombuffer(letters.encode("utf-8"), dtype=np.uint8)
     wrong = (PROTEIN.encode_table[data] >= BLANK) & (data != ord("-"))
     if wrong.any():

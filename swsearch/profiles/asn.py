@@ -30,12 +30,12 @@ class Node:
     """
 
     at: int
-    named: dict[str, Value] = field(default_factory=dict)
-    items: list[Value] = field(default_factory=list)
+    named: dict[str, AsnValue] = field(default_factory=dict)
+    items: list[AsnValue] = field(default_factory=list)
 
-    def find(self, *path: str) -> Value | None:
+    def find(self, *path: str) -> AsnValue | None:
         """Return the value at the end of a path of names; None where a name is missing."""
-        value: Value | None = self
+        value: AsnValue | None = self
         for name in path:
             value = value.named.get(name) if isinstance(value, Node) else None
         return value
@@ -51,7 +51,7 @@ class Node:
         return found if isinstance(found, str) else ""
 
 
-Value = Node | str
+AsnValue = Node | str
 """A node, or a word, number, string or run of hexadecimal digits, as it is written."""
 
 
@@ -64,8 +64,8 @@ def parse(text: Text) -> list[Node]:
         If it is no ASN.1 text, or ends early.
     """
     found: list[Node] = []
-    open_: list[tuple[Node, list[Value], int]] = []
-    words: list[Value] = []
+    open_: list[tuple[Node, list[AsnValue], int]] = []
+    words: list[AsnValue] = []
     whole, at, place = "\n".join(text.lines), 0, 0
     while place < len(whole):
         token = _TOKEN.match(whole, place)
@@ -100,7 +100,7 @@ def parse(text: Text) -> list[Node]:
     return found
 
 
-def _enter(node: Node, words: list[Value]) -> None:
+def _enter(node: Node, words: list[AsnValue]) -> None:
     """Put an entry where it belongs: by its first word where it has several."""
     if len(words) > 1 and isinstance(words[0], str):
         node.named[words[0]] = words[-1]

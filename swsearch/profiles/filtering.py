@@ -96,10 +96,10 @@ def different(columns: ByteArray, max_identity: float, most: int | None = None) 
     """Choose rows that differ from each other.
 
     A row's identity with another is the part of its own residues that the other has too: a fragment of a row above it
-    is the same as that, and a row that goes on where a fragment ends is not. Rows enter level by level, as in HH-suite
-    with ``hhfilter -diff``: first those that have less than 15 % with all that have entered, in their order, then those
-    with less than 20 %, and so on, up to the largest identity; the level that does not fit enters in part, the first
-    rows of it. Without a bound there is the last level alone.
+    is the same as that, and a row that goes on where a fragment ends is not. Rows enter level by level, as
+    with ``hhfilter -diff``: first those that have less than 15 % with all that have entered, in their order, then
+    those with less than 20 %, and so on, up to the largest identity; the level that does not fit enters in part, the
+    first rows of it. Without a bound there is the last level alone.
 
     Parameters
     ----------

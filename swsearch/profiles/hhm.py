@@ -14,10 +14,10 @@ from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import MOST_COLUMNS, Text
 from swsearch.scoring import Scoring
 
-HEAD = "HHsearch "
+_HEAD = "HHsearch "
 """How a model begins; its version follows."""
 
-SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
+_SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
 
 _LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 _ORDER = [_LETTERS.index(letter) for letter in units.AMINO_ACIDS]
@@ -38,13 +38,13 @@ def read_hhm(text: Text, scoring: Scoring) -> list[Profile]:
     while k < len(text.lines):
         if not text.lines[k].strip():
             k += 1
-        elif text.lines[k].startswith(HEAD):
+        elif text.lines[k].startswith(_HEAD):
             profile, k = _read_model(text, k, scoring)
             found.append(profile)
         else:
-            text.fail(f"expected '{HEAD.strip()}' at the beginning of a model", k)
+            text.fail(f"expected '{_HEAD.strip()}' at the beginning of a model", k)
     if not found:
-        text.fail(f"no model, expected '{HEAD.strip()}' in the first line")
+        text.fail(f"no model, expected '{_HEAD.strip()}' in the first line")
     return found
 
 
@@ -86,7 +86,7 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     identifier, _, description = name.partition(" ")
     profile = Profile(
         identifier or "model", description, codes, units.letter_scores(scores, codes, scoring.matrix),
-        background=background, frequencies=frequencies, source=SOURCE.format(text.source),
+        background=background, frequencies=frequencies, source=_SOURCE.format(text.source),
         lambda_=units.lambda_of(scoring.matrix),
     )  # fmt: skip
     return profile, k + 1

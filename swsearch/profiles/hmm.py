@@ -18,7 +18,7 @@ from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import MOST_COLUMNS, Text
 from swsearch.scoring import PositionGaps, Scoring
 
-HEAD = "HMMER3/"
+_HEAD = "HMMER3/"
 """How a model begins; a letter from a to f follows."""
 
 _FREQUENCIES = {
@@ -28,15 +28,15 @@ _FREQUENCIES = {
 }  # fmt: skip
 """HMMER's background: amino acids in Swiss-Prot 50.8 (the Easel library's esl_composition_SW50)."""
 
-BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in units.AMINO_ACIDS])
+HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in units.AMINO_ACIDS])
 
 _TRANSITIONS = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
 
 MOST_GAP_COST = 100
 """Where a model forbids a gap, this is what it costs, matrix units."""
 
-SOURCE = "HMMER's model in {} (match states; gap costs and insert states by position left out)"
-SOURCE_WITH_GAPS = "HMMER's model in {} (match states and gap costs by position; insert states left out)"
+_SOURCE = "HMMER's model in {} (match states; gap costs and insert states by position left out)"
+_SOURCE_WITH_GAPS = "HMMER's model in {} (match states and gap costs by position; insert states left out)"
 
 
 @dataclass
@@ -76,16 +76,16 @@ def read_hmm(text: Text, scoring: Scoring, position_gaps: bool = False) -> list[
     while k < len(lines):
         if not lines[k].strip():
             k += 1
-        elif lines[k].startswith(HEAD):
+        elif lines[k].startswith(_HEAD):
             model, k = _read_head(text, k)
             k = _read_states(text, model, k)
             found.append(_profile(text, model, scoring, position_gaps))
         elif lines[k].startswith("HMMER2"):
             text.fail("a model of HMMER2, expected one of HMMER3; hmmconvert turns it into one", k)
         else:
-            text.fail(f"expected '{HEAD}' at the beginning of a model", k)
+            text.fail(f"expected '{_HEAD}' at the beginning of a model", k)
     if not found:
-        text.fail(f"no model, expected '{HEAD}' in the first line")
+        text.fail(f"no model, expected '{_HEAD}' in the first line")
     return found
 
 
@@ -113,7 +113,7 @@ def _read_head(text: Text, k: int) -> tuple[_Model, int]:
                 text.fail("expected the 20 letters of the amino acids", at)
             model.order = [letters.index(letter) for letter in units.AMINO_ACIDS]
             return model, at + 2  # after the names of the transitions
-        elif tag.startswith("//") or tag.startswith(HEAD):
+        elif tag.startswith("//") or tag.startswith(_HEAD):
             text.fail("the model ends before its states, expected a line that begins with HMM", at)
     text.ends_early("the states of a model, after a line that begins with HMM")
 
@@ -172,8 +172,8 @@ def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -
         text.fail("a state that emits nothing, expected a probability above 0", model.at, model.name)
     frequencies = np.exp(-emissions)
     frequencies /= frequencies.sum(axis=1, keepdims=True)
-    scores = units.scores_of_frequencies(frequencies, BACKGROUND, scoring.matrix)
-    likely = (frequencies / BACKGROUND).argmax(axis=1)
+    scores = units.scores_of_frequencies(frequencies, HMMER_BACKGROUND, scoring.matrix)
+    likely = (frequencies / HMMER_BACKGROUND).argmax(axis=1)
     letters = [
         letter.upper() if letter.upper() in PROTEIN.letters else units.AMINO_ACIDS[best]
         for letter, best in zip(model.letters, likely.tolist(), strict=True)
@@ -182,16 +182,14 @@ def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -
     gaps = _gaps(np.array(model.transitions), scoring) if position_gaps else None
     return Profile(
         model.name or "model", model.description, codes, units.letter_scores(scores, codes, scoring.matrix),
-        gaps=gaps, background=BACKGROUND, frequencies=frequencies,
-        source=(SOURCE_WITH_GAPS if position_gaps else SOURCE).format(text.source),
+        gaps=gaps, background=HMMER_BACKGROUND, frequencies=frequencies,
+        source=(_SOURCE_WITH_GAPS if position_gaps else _SOURCE).format(text.source),
         lambda_=units.lambda_of(scoring.matrix),
     )  # fmt: skip
 
 
 def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
-    """Turn negative logarithms of transitions, shape (n + 1, 7), into costs;
-    what leaving a gap costs is paid when opening it.
-    """
+    """Turn negative logarithms of transitions, shape (n + 1, 7), into costs; who opens a gap pays for leaving it."""
     unit = units.lambda_of(scoring.matrix)
     to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[:, 1:].T / unit
 

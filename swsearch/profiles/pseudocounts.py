@@ -3,8 +3,8 @@
 Residues that were observed stand for those that a matrix says take their place (R. L. Tatusov, S. F. Altschul and
 E. V. Koonin, PNAS 91:12091, 1994; S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997). How many pseudo-counts a
 column has is a constant, or follows from how far the column's frequencies are from those of proteins in general
-(S. F. Altschul, E. M. Gertz, R. Agarwala, A. A. Schaffer and Y.-K. Yu, Nucleic Acids Res. 37:815, 2009), as in PSI-BLAST
-since then: a conserved column needs few.
+(S. F. Altschul, E. M. Gertz, R. Agarwala, A. A. Schaffer and Y.-K. Yu, Nucleic Acids Res. 37:815, 2009), as in
+PSI-BLAST since then: a conserved column needs few.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from swsearch.scoring import Matrix
 from swsearch.statistics import functions
 
 _SCALE, _NUMERATOR, _EXPONENT = 500.0, 0.0457, 0.8
-"""A column has 500 a / (1 - a) pseudo-counts, where a is 0.0457 divided by its entropy in nats to the power of 0.8."""
+"""A column has 500 a / (1 - a) pseudo-counts, where a is 0.0457 by its entropy in nats to the power of 0.8."""
 
 _SMOOTHING = 5.5
 """Background counts that are added before the entropy is taken, so that few observations are no strong ones."""

@@ -1,9 +1,9 @@
 """Near-identical sequences of an alignment, of which one is enough.
 
 A family that was sequenced from a hundred strains is one observation of it, not a hundred. As PSI-BLAST does, copies
-of the query are left out, and of sequences that are alike in 94 % of their columns only one is kept (S. F. Altschul et
-al., Nucleic Acids Res. 25:3389, 1997; 98 % there, 94 % since A. A. Schaffer et al., 29:2994, 2001). Here the longest
-of them is kept, and what lies within it goes, so that the order of the sequences does not matter.
+of the query are left out, and of sequences that are alike in 94 % of their columns only one is kept (S. F. Altschul
+et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994, 2001). Here the longest of them
+is kept, and what lies within it goes, so that the order of the sequences does not matter.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from swsearch.blocks import FloatArray, IntArray
 BoolArray = npt.NDArray[np.bool_]
 
 WORD = 8
-"""Columns of a word. Two rows that differ in 6 % of n columns have half of their n / 8 words in common at least, since
-each difference spoils one."""
+"""Columns of a word. Two rows that differ in 6 % of n columns have half of their n / 8 words in common at least,
+since each difference spoils one."""
 
 MOST_PAIRS = 1 << 20
 """Pairs with a word in common that are counted at once; beyond that only the first of each word is compared first."""

@@ -1,11 +1,11 @@
 """What an alignment observes in each column of the query: weighted frequencies, and how many observations they are.
 
-Rows are weighted by position (S. Henikoff and J. G. Henikoff, J. Mol. Biol. 243:574, 1994): a column gives each kind of
-letter the same weight, which the rows that have it share, and a row has the mean of what its columns give it. As in
-PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column of the query has weights of its own,
-from the rows that cover it and the columns over which all of these extend, its block. Many rows make narrow blocks,
-where weights mean little; a block is therefore widened to a least width (K. Oda et al., BMC Bioinformatics 18:288,
-2017), and in the columns so won the rows that do not reach there are not counted.
+Rows are weighted by position (S. Henikoff and J. G. Henikoff, J. Mol. Biol. 243:574, 1994): a column gives each kind
+of letter the same weight, which the rows that have it share, and a row has the mean of what its columns give it. As
+in PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column of the query has weights of its
+own, from the rows that cover it and the columns over which all of these extend, its block. Many rows make narrow
+blocks, where weights mean little; a block is therefore widened to a least width (K. Oda et al., BMC Bioinformatics
+18:288, 2017), and in the columns so won the rows that do not reach there are not counted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ UNKNOWN, INNER_GAP, ABSENT = N_AMINO_ACIDS, N_AMINO_ACIDS + 1, N_AMINO_ACIDS + 2
 _KINDS = ABSENT + 1
 
 _ROWS_PER_CHANGE = 32
-"""Weights stay while fewer than one in so many rows begin or end: of 1,000 rows one begins in nearly every column, and
-weights of its own for each column would take five times as long to differ by nothing."""
+"""Weights stay while fewer than one in so many rows begin or end: of 1,000 rows one begins in nearly every column,
+and weights of its own for each column would take three times as long to differ by nothing."""
 
 _MOST_OBSERVATIONS = 400
 """Beyond these, all amino acids are expected in a column."""

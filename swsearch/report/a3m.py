@@ -72,12 +72,17 @@ class AlignedFastaWriter(OneAlignmentWriter):
     """
 
     def _texts(self, alignment: QueryAlignment) -> Iterator[str]:
-        return _texts(alignment, self._alphabet, insertions=False)
+        return aligned_fasta_texts(alignment, self._alphabet)
 
 
 def a3m_texts(alignment: QueryAlignment, alphabet: Alphabet = PROTEIN) -> Iterator[str]:
     """Yield an alignment as A3M, `TEXT_ROWS` sequences at a time."""
     return _texts(alignment, alphabet, insertions=True)
+
+
+def aligned_fasta_texts(alignment: QueryAlignment, alphabet: Alphabet = PROTEIN) -> Iterator[str]:
+    """Yield an alignment as FASTA in the columns of its query."""
+    return _texts(alignment, alphabet, insertions=False)
 
 
 def _texts(alignment: QueryAlignment, alphabet: Alphabet, *, insertions: bool) -> Iterator[str]:

@@ -93,6 +93,7 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
         TypedColumn("subject_description", "string", lambda at: _texts_of_hits(at.of.descriptions, at), False),
         TypedColumn("subject_index", "int64", lambda at: _of_hits(at.of.subjects, at), False),
         TypedColumn("subject_length", "int64", lambda at: _of_hits(at.of.subject_lengths, at), False),
+        TypedColumn("iteration", "int64", lambda at: _of_hits(at.of.iterations, at), False),
         TypedColumn("alignment_index", "int64", lambda at: at.of.places),
         TypedColumn("score", "int64", lambda at: at.of.scores, False),
         TypedColumn("bit_score", "float64", lambda at: at.of.numbers.bit_scores, False),
@@ -116,7 +117,7 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
 }
 """Every column by name."""
 
-ASKED_FOR = ("query_row", "subject_row")
+ASKED_FOR = ("query_row", "subject_row", "iteration")
 """Columns that are not written unless they are asked for."""
 
 

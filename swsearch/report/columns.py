@@ -1,7 +1,7 @@
 """The columns of tables: for each its name, the name that comment lines give it, and how lines fill it.
 
 Names and values are BLAST's, so that whatever reads blastp's tables reads these; ``cigar``, ``subject_index``,
-``zscore`` and ``evalue_published`` are ours.
+``zscore``, ``evalue_published`` and ``iteration`` are ours.
 """
 
 from __future__ import annotations
@@ -140,6 +140,7 @@ def _known_columns() -> list[Column]:
         _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in of.titles]),
         _of_hits("salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in of.titles]),
         _of_hits("subject_index", "subject index", lambda of: whole(of.subjects)),
+        _of_hits("iteration", "iteration", lambda of: whole(of.iterations)),
         _of_scores("score", "score", lambda of: whole(of.scores)),
         _of_scores("bitscore", "bit score", lambda of: numbers.bit_score_texts(of.numbers.bit_scores)),
         _of_scores("evalue", "evalue", lambda of: numbers.evalue_texts(of.numbers.evalues)),

@@ -20,6 +20,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from swsearch.profiles.logo import logo_of
+from swsearch.profiles.profile import Profile
 from swsearch.report import headers, json_text, numbers
 from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
@@ -29,7 +31,7 @@ from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.observed import ScoreDistribution
 
-SCRIPTS = ("alignments.js", "pictures.js", "table.js", "report.js")
+SCRIPTS = ("alignments.js", "pictures.js", "logo.js", "table.js", "report.js")
 """What makes up the page's script, in this order."""
 
 
@@ -147,6 +149,8 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
+    if result.first_found is not None:
+        note = f"{_iterations_note(result)}; {note}" if note else _iterations_note(result)
     return {
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
@@ -155,7 +159,21 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         "sequence": letters_of(result).query,
         "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
+        **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
     }
+
+
+def _iterations_note(result: SearchResult) -> str:
+    """Say what each iteration found for the next profile."""
+    found = ", ".join(
+        f"{step.iteration} included {step.included:,} subject{'' if step.included == 1 else 's'} ({step.new:,} new)"
+        for step in result.steps
+    )
+    return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
+
+
+def _profile_data(profile: Profile) -> dict[str, Any]:
+    return {"source": headers.one_line(profile.source), "logo": [list(position) for position in logo_of(profile)]}
 
 
 def _hit_data(portion: AlignedPortion) -> list[str]:
@@ -198,6 +216,8 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
+    if portion.result.first_found is not None:
+        columns["iteration"] = portion.iterations.tolist()
     query, queries = portion.query, portion.queries
     is_same = np.array([letters == query for letters in queries])
     if not is_same.all():

@@ -28,8 +28,10 @@ class JsonLinesWriter(Writer):
     at the lengths between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and
     ``evalue_published`` where there are published statistics too; bit scores are null outside local mode. Where there
     are no statistics, ``no_statistics`` says why. Where several alignments per hit were asked for,
-    ``further_alignments`` of a hit holds those after the best, which is the hit's own, with the same keys. Headers
-    are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
+    ``further_alignments`` of a hit holds those after the best, which is the hit's own, with the same keys. Where a
+    search had iterations, ``iterations`` says which was the last, whether the query converged, and how many subjects
+    each included in the next profile, and how many of them were new; ``subject.iteration`` is the first that included
+    it. Headers are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
     def begin(self, run: RunInfo) -> None:
@@ -75,7 +77,18 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             **result.asked,
             **fit,
         },
+        **({} if result.first_found is None else {"iterations": _iterations(result)}),
         "hits": [],
+    }
+
+
+def _iterations(result: SearchResult) -> dict[str, Any]:
+    """Say what each iteration found for the next profile."""
+    return {
+        "last": int(result.iteration),
+        "converged": bool(result.converged),
+        "included": [step.included for step in result.steps],
+        "new": [step.new for step in result.steps],
     }
 
 
@@ -88,6 +101,8 @@ def _hits(portion: AlignedPortion) -> list[str]:
         "index": portion.subjects.tolist(),
     }
     alignments = portion.by_hit(_alignments(portion))
+    if portion.result.first_found is not None:
+        subjects["iteration"] = portion.iterations.tolist()
     further = [""] * portion.n_hits
     if portion.result.may_have_several:
         further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]

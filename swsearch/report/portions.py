@@ -86,6 +86,12 @@ class Portion:
         return self._hits.subject_lengths[self._rows]
 
     @property
+    def iterations(self) -> IntArray:
+        """The iteration that found each hit first, shape (n_hits,), int64; the search's only one without iterations."""
+        first = self.result.first_found
+        return np.full(self.n_hits, self.result.iteration) if first is None else first[self._rows]
+
+    @property
     def hit_scores(self) -> IntArray:
         """Scores of the hits, shape (n_hits,), int64."""
         return self._hits.scores[self._rows]

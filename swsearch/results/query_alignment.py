@@ -15,7 +15,11 @@ from swsearch.scoring import Matrix
 
 
 def alignment_of(
-    result: SearchResult, iteration: int = 1, *, earlier: QueryAlignment | None = None, largest: float | None = None
+    result: SearchResult,
+    iteration: int | None = None,
+    *,
+    earlier: QueryAlignment | None = None,
+    largest: float | None = None,
 ) -> QueryAlignment:
     """Return a query with the alignments of its hits as rows, the best hit first, those of a hit one below the other.
 
@@ -26,9 +30,10 @@ def alignment_of(
     result : SearchResult
         Its hits are aligned now, one by one, where that was not done before.
     iteration : int, optional
-        The search that it is of.
+        The search that it is of; what the result says by default.
     earlier : QueryAlignment, optional
-        What the search before this was made with: a subject that is in it has its iteration.
+        What the search was made with, the alignment of the result's profile by default: a subject that is in it has
+        its iteration.
     largest : float, optional
         Largest E-value of a row; all are taken by default, and those without an E-value only then.
 
@@ -50,7 +55,9 @@ def alignment_of(
     if largest is not None:
         some = np.flatnonzero(hsps.numbers.evalues <= largest)
         found, alignments = found.take(some), alignments.take(some)
-    return stack(query, found, alignments, iteration, earlier)
+    if earlier is None and result.profile is not None:
+        earlier = result.profile.alignment
+    return stack(query, found, alignments, result.iteration if iteration is None else iteration, earlier)
 
 
 def query_codes(result: SearchResult) -> ByteArray:

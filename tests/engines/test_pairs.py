@@ -8,20 +8,21 @@ from hypothesis import strategies as st
 from support import numpy_traceback as traceback
 from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
+from support.profiles import like_matrix, random_rows
 from support.samples import random_cases
-from swsearch import align, reference
+from swsearch import Profile, align, reference
 from swsearch.alignments import ALIGNMENT_COLUMNS
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines import choice
 from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Ends, Scoring, dna_matrix, load_matrix
+from swsearch.scoring import MODES, Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
 
 ALIGNERS = {
     "cpu, one thread": lambda: CpuPairAligner(threads=1),
@@ -101,6 +102,48 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
     assert len(aligner.align_pools(*scored, pairs[:0], recurrence)) == 0
     with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column 1"):
         aligner.align_pools(*scored, np.array([[0, 5]]), recurrence)
+
+
+def test_profiles_are_aligned_where_sequences_are(aligner):
+    generator, scoring = np.random.default_rng(8), Scoring()
+    gapped, ungapped = random_rows(generator, 20, most_cost=12), random_rows(generator, 25)
+    queries = [ungapped, random_codes(generator, 18, 20), gapped]
+    subjects = [random_codes(generator, n, 20) for n in (0, 15, 40)]
+    for mode, some in (("local", queries), ("global", queries), ("semiglobal", queries[:2])):
+        recurrence = Recurrence(scoring, mode)
+        several = [(query, subject) for query in some for subject in subjects]
+        expected = [reference.align(*pair, scoring, mode) for pair in several]
+        found = list(aligner.align_many(several, recurrence))
+        assert [summary(pair) for pair in found] == expected
+        assert [pair.rescored() for pair in found] == [one[0] for one in expected]
+        assert [pair.query_rows for pair in found[:3]] == [ungapped] * 3
+        assert found[3].query_rows is None
+        assert list(aligner.score_many(several, recurrence)) == [one[0] for one in expected]
+        assert summary(aligner.align(*several[-1], recurrence)) == expected[-1]
+        assert aligner.score(*several[-1], recurrence) == expected[-1][0]
+        pool = pool_of([codes_of(query) for query in some])
+        places = np.array([(q, s) for q in range(len(some)) for s in range(3)])
+        rows = rows_pool(some, scoring)
+        assert (rows.gaps is None) == (mode == "semiglobal")
+        table = aligner.align_pools(pool, pool_of(subjects), places, recurrence, rows=rows)
+        columns = ALIGNMENT_COLUMNS[1:]  # letters are counted as of the sequence that a profile is shown as
+        for k, pair in enumerate(found):
+            assert (table.score[k], table.cigar(k)) == (pair.score, pair.cigar)
+            assert [getattr(table, name)[k] for name in columns] == [getattr(pair, name) for name in columns]
+
+
+def test_profiles_of_pools_that_take_much_are_alone():
+    generator, scoring = np.random.default_rng(9), Scoring()
+    queries = [random_rows(generator, 90, most_cost=12), random_rows(generator, 110)]
+    subject, recurrence = random_codes(generator, 120, 20), Recurrence(scoring, "global")
+    with CpuPairAligner(threads=2, memory=100_000) as aligner:  # a share would not be enough
+        pool = pool_of([codes_of(query) for query in queries])
+        places, rows = np.array([[0, 0], [1, 0]]), rows_pool(queries, scoring)
+        table = aligner.align_pools(pool, pool_of([subject]), places, recurrence, rows=rows)
+        found = list(aligner.align_many([(query, subject) for query in queries], recurrence))
+    for k, query in enumerate(queries):
+        expected = reference.align(query, subject, scoring, "global")
+        assert summary(found[k]) == (int(table.score[k]), 0, 0, table.cigar(k)) == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -390,6 +433,55 @@ def test_align_takes_ends_and_engines():
         align("MKV", "MKV", ends=Ends.parse("query"))
     with pytest.raises(InputError, match="engine: got 'tpu'"):
         align("MKV", "MKV", engine="tpu")
+
+
+def profile_like(letters, name="profile", **more):
+    """Make a profile that scores as a sequence does, but for a W in its third place, which it wants."""
+    codes = PROTEIN.encode(letters)
+    scores = like_matrix(codes, Scoring()).scores[:, :27].copy()
+    scores[2, PROTEIN.letters.index("W")] = 20
+    return Profile(name, "", codes, scores, **more)
+
+
+def test_align_takes_profiles():
+    profile = profile_like("MKVLAAG")
+    for engine in ("auto", "cpu", "reference"):
+        found = align(profile, ("s", "WWWMKWLAAGWWW"), mode="semiglobal", ends="subject", engine=engine)
+        assert (found.score, found.coordinates.tolist()) == (32 - 4 + 20, [[3, 10], [0, 7]])
+        assert found.query.id == "profile"
+        assert (str(found.query.seq), found.target.id) == ("MKVLAAG", "s")
+    assert align("MKVLAAG", "MKWLAAG").score == 32 - 4 - 3
+    assert align(profile, "MKWLAAG").score == 48
+
+
+def test_align_takes_the_gap_costs_of_a_profile():
+    with_gap = "MKVLAAG", "MKVLCAAG"
+    assert align(profile_like(with_gap[0]), with_gap[1]).score == 32 - 12
+    assert align(profile_like(with_gap[0], gap_open=3, gap_extend=2), with_gap[1]).score == 32 - 5
+    assert align(profile_like(with_gap[0], gap_open=3, gap_extend=2), with_gap[1], scoring=Scoring()).score == 20
+    gaps = PositionGaps.uniform(7, 11, 1)
+    gaps.insertion_open[3] = 0
+    for engine in ("auto", "cpu", "reference"):
+        found = align(profile_like(with_gap[0], gaps=gaps), with_gap[1], engine=engine)
+        assert (found.score, found.coordinates.tolist()) == (31, [[0, 4, 5, 8], [0, 4, 4, 7]])
+
+
+def test_align_takes_a_profile_first_and_for_protein():
+    profile = profile_like("MKVLAAG")
+    with pytest.raises(InputError, match=r"b: got a Profile, expected a sequence; give the profile as a$"):
+        align("MKV", profile)
+    with pytest.raises(InputError, match=r"a: got a Profile, which scores proteins, but matrix DNA 5/-4 scores dna;"):
+        align(profile, "ACGT", scoring=Scoring(dna_matrix(), 10, 1))
+    with pytest.raises(InputError, match="a: got 2 sequences, expected one"):
+        align([profile, profile], "MKV")
+
+
+def test_align_reads_an_alignment_to_make_a_profile_of(tmp_path):
+    path = tmp_path / "family.a3m"
+    path.write_text(">q\nMKVLAAGIVG\n>a\nMKWLAAGIVG\n>b\nMKWLSAGIVG\n>c\nMRWLSAGLVG\n")
+    found = align(path, "MKWLAAGIVG")
+    assert found.query.id == "q" and str(found.query.seq) == "MKVLAAGIVG"
+    assert found.score > align("MKVLAAGIVG", "MKWLAAGIVG").score
 
 
 @pytest.fixture(scope="module")

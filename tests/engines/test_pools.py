@@ -5,9 +5,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from swsearch.engines.pools import check_lengths, mask_pool, places_of, pool_of, subset_of
+from support.profiles import random_rows
+from swsearch.engines.pools import (
+    check_lengths,
+    check_rows,
+    mask_pool,
+    places_of,
+    pool_of,
+    query_of,
+    rows_pool,
+    subset_of,
+)
 from swsearch.errors import InputError
 from swsearch.masking import masked_codes, shown_letters
+from swsearch.scoring import GAP_COLUMNS, Scoring, codes_of, rows_of
 
 SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]
 POOL = pool_of(SEQUENCES)
@@ -19,6 +30,31 @@ def test_pairs_have_places():
     assert found.tolist() == [[0, 3, 4, 2], [6, 0, 3, 0]]
     assert places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
     assert places_of(pool_of([]), pool_of([]), np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
+
+
+def test_rows_of_a_pool_are_those_of_its_queries():
+    generator, scoring = np.random.default_rng(1), Scoring(gap_open=7, gap_extend=2)
+    queries = [random_rows(generator, 3), np.array([4, 5], dtype=np.uint8), random_rows(generator, 4)]
+    rows = rows_pool(queries, scoring)
+    assert (len(rows), rows.is_specific, rows.gaps) == (9, True, None)
+    assert rows.codes.tolist() == pool_of([codes_of(query) for query in queries])[0].tolist()
+    for query, begin, end in zip(queries, (0, 3, 5), (3, 5, 9), strict=True):
+        one = query_of(rows.codes, rows, begin, end)
+        assert one.scores.tolist() == rows_of(query, scoring).scores.tolist()
+        assert one.codes.tolist() == codes_of(query).tolist()
+        assert query_of(rows.codes, None, begin, end).tolist() == codes_of(query).tolist()
+    queries.append(random_rows(generator, 2, most_cost=20))
+    rows = rows_pool(queries, scoring)
+    assert rows.gaps.deletion_open[:9].tolist() == [7] * 9
+    assert rows.gaps.insertion_extend[:9].tolist() == [2] * 9
+    last = query_of(rows.codes, rows, 9, 11).gaps
+    for name in GAP_COLUMNS:
+        assert getattr(last, name).tolist() == getattr(queries[-1].gaps, name).tolist()
+    assert len(rows_pool([], scoring)) == 0
+    check_rows(pool_of([rows.codes]), rows)
+    check_rows(POOL, None)
+    with pytest.raises(ValueError, match="expected 6 rows, one for each residue of the queries; got 11"):
+        check_rows(POOL, rows)
 
 
 @pytest.mark.parametrize("chosen", [[], [0], [4], [1, 2, 3], [0, 2, 3], [0, 1, 2, 3, 4], [0, 4]])

@@ -5,7 +5,8 @@ import pytest
 
 from support.cases import random_codes
 from support.host_pairs import HostFunction, host_aligner
-from swsearch import Database
+from support.profiles import random_rows
+from swsearch import Database, Profile, reference, search
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu.engine import GPU_WORTH_HITS
@@ -63,3 +64,46 @@ def test_only_a_gpu_that_scores_aligns_and_only_many(job, gpu, monkeypatch):
     monkeypatch.setattr(gpu, "_memory_limit", 1 << 20)
     assert gpu.pair_aligner(GPU_WORTH_HITS) is None
     assert len(made) == 1
+
+
+def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
+    """One by one, together, and the further ones: each adds up to its score, and is the reference's."""
+    generator = np.random.default_rng(4)
+    rows = random_rows(generator, 25, -9, 9, most_cost=12)
+    profile = Profile("p", "", rows.codes, rows.scores[:, :27], gaps=rows.gaps)
+    best = rows.scores[:, :20].argmax(axis=1).astype(np.uint8)  # what each position wants
+    subjects = [random_codes(generator, 30, 20), np.concatenate((best[3:20], random_codes(generator, 6, 20), best))]
+    records = [(f"s{place}", PROTEIN.decode(codes)) for place, codes in enumerate(subjects)]
+    sequence = PROTEIN.decode(random_codes(generator, 12, 20))
+    with Database.from_records(records) as database:
+        for aligned in (False, True):
+            results = search(
+                [profile, ("sequence", sequence)], database, engine="reference", statistics="none",
+                max_alignments=3, sort="score",
+            )  # fmt: skip
+            of_profile, of_sequence = results
+            if aligned:
+                align_hits([of_profile, of_sequence], 1)
+            for hit in of_profile.hits:
+                subject = subjects[int(hit.subject_id[1:])]
+                expected = reference.align_with_further(rows, subject, Scoring(), 3)
+                found = [hit.pair, *(hsp.pair for hsp in hit.hsps[1:])]
+                assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
+                assert [each.rescored() for each in found] == [each[0] for each in expected]
+                assert hit.alignment.score == hit.score == expected[0][0]
+                assert found[0].identities <= found[0].positives
+            assert {hit.pair.rescored() == hit.score for hit in of_sequence.hits} == {True}
+
+
+def test_hits_that_take_much_memory_are_aligned_alone_by_their_rows(monkeypatch):
+    monkeypatch.setattr("swsearch.job.hit_alignments.ALIGNMENT_MEMORY", 10_000)
+    rows = random_rows(np.random.default_rng(5), 30, 0, 9, most_cost=12)
+    profile = Profile("p", "", rows.codes, rows.scores[:, :27], gaps=rows.gaps)
+    codes = random_codes(np.random.default_rng(6), 40, 20)
+    with Database.from_records([("s", PROTEIN.decode(codes))]) as database:
+        (result,) = search([profile], database, engine="reference", statistics="none")
+        align_hits([result], 1)
+    found = result.hits[0].pair
+    assert (found.score, found.query_start, found.subject_start, found.cigar) == reference.align(
+        rows, codes, Scoring()
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import shutil
@@ -14,8 +15,10 @@ import pytest
 
 import swsearch
 from support.report_cases import QUERY, make_result, report
+from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
 from swsearch.run_info import RunInfo
+from swsearch.scoring import Scoring
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -289,6 +292,26 @@ def test_fitted_statistics_and_none(opened: Any, examples: Path, mode: Any) -> N
     driver.execute_script("location.hash = '#query-3'")
     time.sleep(0.2)
     assert "No hits." in one(driver, "#query").text
+
+
+def test_a_profile_is_drawn_where_it_is_looked_at(opened: Any) -> None:
+    """A logo of 2,000 positions scrolls; those in view, and some beside them, are there."""
+    codes = PROTEIN.encode((QUERY * 30)[:2000])
+    result = make_result(("long", "", (QUERY * 30)[:2000]))
+    profile = swsearch.Profile("long", "", codes, Scoring().matrix.scores[codes][:, :27], source="<b>made up</b>")
+    driver = opened(report("html", dataclasses.replace(result, profile=profile)))
+    logo = one(driver, ".logo")
+    positions = lambda: [each.get_property("textContent") for each in all_of(driver, ".logo g g > title")]  # noqa: E731
+    assert positions()[0].startswith("M1: L 0.")
+    assert 60 < len(positions()) < 200
+    driver.execute_script("arguments[0].scrollLeft = 16 * 1500", logo)
+    time.sleep(0.3)
+    assert any(title.startswith(f"{(QUERY * 30)[1500]}1501: ") for title in positions())
+    assert len(positions()) < 200
+    assert "<b>made up</b>" in one(driver, "figure.whole figcaption").text
+    assert "NaN" not in drawn(driver)
+    content, room = driver.execute_script("const d = document.documentElement; return [d.scrollWidth, d.clientWidth]")
+    assert content <= room
 
 
 @pytest.mark.parametrize("width", WIDTHS)

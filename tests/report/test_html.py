@@ -20,6 +20,7 @@ import pytest
 
 import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, report
+from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
 from swsearch.results import Hsp, SearchResult
 from swsearch.run_info import Checksum, Execution, RunInfo, checksums
@@ -221,6 +222,19 @@ def test_a_search_writes_one(examples: Any, tmp_path: Any) -> None:
 def test_other_scoring_systems_have_their_own_middle_lines() -> None:
     gaps = Scoring(gap_open=9)
     assert Page(report("html", make_result(scoring=gaps))).data("index")["positive"]["W"]
+
+
+def test_a_profile_has_its_logo_and_nothing_else_has() -> None:
+    result, matrix = make_result(), Scoring().matrix
+    assert "profile" not in Page(report("html", result)).data("data-0")
+    codes = PROTEIN.encode(QUERY)
+    profile = swsearch.Profile("q1", "", codes, matrix.scores[codes][:, :27], source=f"made of {HOSTILE}")
+    page = Page(report("html", dataclasses.replace(result, profile=profile)))
+    data = page.data("data-0")["profile"]
+    assert all(own in letters for own, (letters, _) in zip(QUERY, data["logo"], strict=True) if own in "WCHFYGPD")
+    assert all(len(letters) == len(bits) and bits == sorted(bits, reverse=True) for letters, bits in data["logo"])
+    assert data["source"].startswith("made of <img")
+    assert "img" not in {name for name, _ in page.elements}
 
 
 def test_columns_are_refused() -> None:

@@ -88,12 +88,14 @@ function show(place) {
     make("p", { class: "note", text: `${plural(data.length, "residue", "residues")}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
     pictures);
   table = data.hits.length ? new HitTable(data, positive, classes) : null;
+  const logo = data.profile && data.length ? logoFigure(data) : null;
   redrawPictures = (printing = false) => {
     const wide = printing ? 340 : pictureWidth(pictures);
     const shown = table ? table.shown : [];
     const figures = [];
     if (table) figures.push(coverageFigure(data, shown, classes, wide, (hit) => table.jumpTo(hit)));
     if (data.distribution) figures.push(distributionFigure(data, data.hits, wide));
+    if (logo) figures.push(logo);
     pictures.replaceChildren(...figures);
   };
   if (table) addTable(data);

@@ -37,6 +37,8 @@ function columnsOf(data) {
     any("z") && { key: "z", name: "Z", say: "Z-score, standard deviations above the mean", down: true,
       text: (hit) => (hit.z === null ? "nan" : hit.z.toFixed(1)), small: false },
     any("evalue") && { key: "evalue", name: "E-value", say: "E-value", down: false, text: (hit) => evalueText(hit.evalue), small: true },
+    data.hits.some((hit) => hit.iteration) && { key: "iteration", name: "Iter.", say: "Iteration that first included the subject",
+      down: false, text: (hit) => hit.iteration, small: false },
     { key: "identity", name: "Ident.", say: "Identities of the best alignment, per cent", down: true,
       text: (hit) => hit.identity.toFixed(1), small: true },
     { key: "coverage", name: "Cover", say: "Query covered, per cent", down: true, text: (hit) => hit.coverage, small: true },

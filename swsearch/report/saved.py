@@ -1,0 +1,137 @@
+"""Profiles and alignments that a search saves, query after query, for another one to go on with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from swsearch.alphabet import PROTEIN
+from swsearch.errors import InputError, OutputError
+from swsearch.job.running import SearchResults
+from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.saving import line_of
+from swsearch.report.a3m import a3m_texts
+from swsearch.report.msa import file_names
+from swsearch.report.stockholm import stockholm_texts
+from swsearch.results import SearchResult
+from swsearch.version import version
+
+STOCKHOLM = (".sto", ".stk", ".stockholm")
+"""Ends of the names of files that hold the alignments of all queries; all else is a folder."""
+
+
+@contextlib.contextmanager
+def saved(
+    results: SearchResults, identifiers: Sequence[str], profiles: str | None, alignments: str | None
+) -> Iterator[None]:
+    """Save the profile of each query, or the alignment that it is made of, while results are taken.
+
+    Files appear under their names when the block ends, and not at all where something fails; those of a folder one by
+    one.
+
+    Parameters
+    ----------
+    results : SearchResults
+        Of a search that has not begun.
+    identifiers : sequence of str
+        Of all queries, in order.
+    profiles : str or None
+        File of profiles, one JSON object per line; ``-`` is stdout.
+    alignments : str or None
+        A file of Stockholm for all queries, by its extension, or a folder, with a file of A3M per query.
+
+    Raises
+    ------
+    OutputError
+        If something cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        if profiles is not None:
+            stream = stack.enter_context(open_output(profiles))
+            results.watch(lambda result: _save_profile(stream, result))
+        if alignments is not None and _is_stockholm(alignments):
+            file = stack.enter_context(open_output(alignments))
+            results.watch(lambda result: _save_stockholm(file, result))
+        elif alignments is not None:
+            results.watch(_Folder(Path(alignments), identifiers).save)
+        yield
+
+
+def check_places(profiles: str | None, alignments: str | None, outputs: Sequence[str | None]) -> None:
+    """Raise if what is to be saved can surely not be written, or if two things go to one place.
+
+    Parameters
+    ----------
+    profiles, alignments : str or None
+        As for `saved`.
+    outputs : sequence of str or None
+        Where reports go; None is stdout.
+
+    Raises
+    ------
+    InputError, OutputError
+        If so.
+    """
+    taken = {_key(path): "--output" for path in outputs}
+    for option, path in (("--save-profile", profiles), ("--save-msa", alignments)):
+        if path is None:
+            continue
+        if not path.strip():
+            raise InputError(f"{option}: the name is empty, expected where to write")
+        if _key(path) in taken:
+            raise InputError(f"got {taken[_key(path)]} and {option} {path}, expected different files")
+        taken[_key(path)] = option
+        if option == "--save-msa" and is_stdout(path):
+            raise InputError(f"{option} {path}: got stdout, expected a folder, or a file that ends in .sto")
+        if option == "--save-profile" or _is_stockholm(path):
+            if not is_stdout(path):
+                check_output(Path(path))
+        elif Path(path).exists() and not Path(path).is_dir():
+            raise OutputError(f"{path}: is a file, expected a folder for alignments, or a name that ends in .sto")
+
+
+def _key(path: str | None) -> str:
+    return "stdout" if is_stdout(path) else str(Path(str(path)).resolve())
+
+
+def _is_stockholm(path: str) -> bool:
+    return Path(path).suffix.lower() in STOCKHOLM and not Path(path).is_dir()
+
+
+def _save_profile(stream: TextIO, result: SearchResult) -> None:
+    if result.next_profile is not None:  # a query without residues has none
+        stream.write(f"{line_of(result.next_profile)}\n")
+
+
+def _save_stockholm(stream: TextIO, result: SearchResult) -> None:
+    if (alignment := _alignment_of(result)) is not None:
+        stream.writelines(stockholm_texts(alignment, PROTEIN, f"swsearch {version()}"))
+
+
+def _alignment_of(result: SearchResult) -> QueryAlignment | None:
+    return None if result.next_profile is None else result.next_profile.alignment
+
+
+class _Folder:
+    """Writes a file of A3M for each query."""
+
+    def __init__(self, folder: Path, identifiers: Sequence[str]) -> None:
+        self._folder, self._names = folder, iter(file_names(identifiers, ".a3m"))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                f"{folder}: cannot be made: {error.strerror or error}, expected a folder for alignments; choose "
+                "another --save-msa"
+            ) from None
+        remove_abandoned(folder)
+
+    def save(self, result: SearchResult) -> None:
+        """Save the alignment of the next query."""
+        name = next(self._names)
+        if (alignment := _alignment_of(result)) is not None:
+            with open_output(str(self._folder / name)) as stream:
+                stream.writelines(a3m_texts(alignment, PROTEIN))

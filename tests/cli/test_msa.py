@@ -1,0 +1,85 @@
+"""``swsearch msa``: a file per query."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.command_line import fails, run
+
+OPTIONS = ("--engine", "cpu", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def data(examples: Path) -> tuple[Path, Path]:
+    """Queries and a database."""
+    return examples / "data" / "queries.fasta", examples / "data" / "swissprot_sample.fasta.gz"
+
+
+def sequences(path: Path) -> dict[str, str]:
+    """The rows of an A3M file, by name."""
+    lines = path.read_text().splitlines()
+    return dict(zip((line[1:].split()[0] for line in lines[::2]), lines[1::2], strict=True))
+
+
+def test_an_alignment_for_each_query(data: tuple[Path, Path], tmp_path: Path) -> None:
+    done = run("msa", *data, "-o", tmp_path / "msas", "--engine", "cpu", "--iterations", "2", "--progress", "none")
+    assert done.returncode == 0 and done.stdout == "", done.stderr
+    assert "swsearch: 5 alignments in" in done.stderr and "5 queries, 10 iterations" in done.stderr
+    files = sorted((tmp_path / "msas").iterdir())
+    assert [path.name for path in files] == [f"{n}.a3m" for n in ("P00918", "P01308", "P04637", "P61626", "P69905")]
+    for path in files:
+        rows = sequences(path)
+        query = next(iter(rows.values()))
+        assert next(iter(rows)) == path.stem and query.isupper() and len(rows) > 5
+        assert {sum(not letter.islower() for letter in row) for row in rows.values()} == {len(query)}
+        assert len(set(rows.values())) == len(rows)
+
+
+def test_one_iteration_is_the_search(data: tuple[Path, Path], tmp_path: Path) -> None:
+    options = ("--iterations", "1", "--evalue", "1e-5", *OPTIONS)
+    assert run("msa", *data, "-o", tmp_path, *options).returncode == 0
+    done = run("search", *data, "--evalue", "1e-5", "--outfmt", "6 sseqid sstart send", *OPTIONS)
+    found = {f"{name}/{begin}-{end}" for name, begin, end in map(str.split, done.stdout.splitlines())}
+    rows = [name for path in tmp_path.iterdir() for name in sequences(path)]
+    assert set(rows) - {path.stem for path in tmp_path.iterdir()} <= found and len(rows) > 50
+
+
+def test_rows_are_chosen(data: tuple[Path, Path], tmp_path: Path) -> None:
+    options = ("--max-seqs", "4", "--max-identity", "90", "--min-coverage", "50", "--iterations", "1", *OPTIONS)
+    assert run("msa", *data, "-o", tmp_path, *options, "--outfmt", "fasta-aligned").returncode == 0
+    counts = [path.read_text().count(">") for path in tmp_path.glob("*.afa")]
+    assert len(counts) == 5 and max(counts) == 4
+
+
+def test_what_is_refused(data: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    fails(run("msa", *data, *OPTIONS), 1, "--output")
+    fails(run("msa", *data, "-o", tmp_path / "file", *OPTIONS), 6, "is a file, expected a folder")
+    fails(run("msa", *data, "-o", tmp_path / "new", "--max-seqs", "0", *OPTIONS), 1, "max_seqs: got 0")
+    fails(run("msa", *data, "-o", tmp_path / "new", "--evalue", "0", *OPTIONS), 1, "evalue: got 0.0")
+    fails(run("msa", data[0], tmp_path / "no.h5", "-o", tmp_path / "new", *OPTIONS), 2, "no.h5")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.peer
+def test_hmmbuild_and_hmmsearch_find_the_family_again(data: tuple[Path, Path], tmp_path: Path) -> None:
+    if not shutil.which("hmmbuild") or not shutil.which("hmmsearch"):
+        pytest.skip("HMMER is not installed")
+    assert run("msa", *data, "-o", tmp_path, "--outfmt", "stockholm", *OPTIONS).returncode == 0
+    subjects = tmp_path / "subjects.fasta"
+    with subjects.open("wb") as file:
+        subprocess.run(["gzip", "-dc", str(data[1])], stdout=file, check=True)
+    for path in tmp_path.glob("*.sto"):
+        names = {line.split()[1].rpartition("/")[0] for line in path.read_text().splitlines() if "#=GS" in line}
+        command = ["hmmbuild", "--amino", "--hand", str(path.with_suffix(".hmm")), str(path)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        table = path.with_suffix(".tbl")
+        command = ["hmmsearch", "--cpu", "1", "-o", "/dev/null", "--tblout", str(table), "-E", "1e-3"]
+        subprocess.run([*command, str(path.with_suffix(".hmm")), str(subjects)], check=True)
+        found = {line.split()[0] for line in table.read_text().splitlines() if not line.startswith("#")}
+        missing = names - found - {""}
+        assert len(missing) <= len(names) // 10, (path.name, missing)

@@ -1,0 +1,88 @@
+"""A folder of alignments: names of files, what is in them, and what goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from Bio import AlignIO
+
+from swsearch.errors import OptionError, OutputError
+from swsearch.profiles.filtering import RowFilter
+from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_NAME, AlignmentFolder, Written, file_names
+from tests.support.report_cases import QUERY, SUBJECT, make_result, report
+
+
+def test_names_of_files_are_safe_and_unique() -> None:
+    given = ["sp|P1|X", "sp|P1|x", "a/b", "..", ".", "", "", "-o", "é b", "x" * 300, "x" * 301, "a_b", "A/B", "con:1"]
+    names = file_names(given, ".a3m")
+    assert names[:9] == [
+        "sp_P1_X.a3m", "sp_P1_x_2.a3m", "a_b.a3m", "_..a3m", "_.a3m", "query.a3m", "query_2.a3m", "_o.a3m", "__b.a3m",
+    ]  # fmt: skip
+    assert names[11:] == ["a_b_2.a3m", "A_B_3.a3m", "con_1.a3m"]
+    assert len({name.lower() for name in names}) == len(names)
+    assert all(len(name) <= LONGEST_NAME + 10 and "/" not in name for name in names)
+    assert file_names(["q_2", "q", "q"], "") == ["q_2", "q", "q_3"]
+    assert file_names(["q"] * 3, "") == ["q", "q_2", "q_3"]
+
+
+RESULT = make_result(subjects=[("s1", "", SUBJECT), ("s2", "", QUERY), ("s3", "", QUERY[:40])])
+
+
+@pytest.mark.parametrize("outfmt", ALIGNMENT_FORMATS)
+def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
+    nothing = make_result(("b", "", QUERY), [])
+    folder = AlignmentFolder(tmp_path / "new" / "folder", ["a", "b", "none"], outfmt, RowFilter())
+    for result in (RESULT, nothing, make_result(("none", "", ""), [])):
+        folder.write(result)
+    extension, _ = ALIGNMENT_FORMATS[outfmt]
+    assert sorted(path.name for path in folder.folder.iterdir()) == [f"a{extension}", f"b{extension}"]
+    assert folder.written == Written(2, 2, 1), "s2 is the query, and is left out"
+    kind = "stockholm" if outfmt == "stockholm" else "fasta"
+    if outfmt != "a3m":
+        read = AlignIO.read(folder.folder / f"b{extension}", kind)
+        assert len(read) == 1 and str(read[0].seq) == QUERY
+    assert (folder.folder / f"b{extension}").read_text() == report(outfmt, nothing).replace(
+        "swsearch 0", "swsearch 0"
+    )
+
+
+def test_rows_are_filtered(tmp_path: Path) -> None:
+    folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter(min_coverage=80))
+    folder.write(RESULT)
+    assert (tmp_path / "a.a3m").read_text().count(">") == 2
+
+
+def test_files_are_replaced_and_what_a_killed_run_left_stays_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.a3m").write_text("old")
+    (tmp_path / "other.a3m").write_text("other")
+    AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter()).write(RESULT)
+    assert (tmp_path / "a.a3m").read_text().startswith(f">q1 the query\n{QUERY}\n")
+    assert (tmp_path / "other.a3m").read_text() == "other"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.a3m").mkdir()
+    folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter())
+    with pytest.raises(OutputError, match=r"a\.a3m: is a directory"):
+        folder.write(RESULT)
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file: is a file, expected a folder for alignments; choose another"):
+        AlignmentFolder(tmp_path / "file", [], "a3m", RowFilter())
+    with pytest.raises(OutputError, match="cannot be made: Not a directory"):
+        AlignmentFolder(tmp_path / "file" / "below", [], "a3m", RowFilter())
+    with pytest.raises(OptionError, match="outfmt: got 'a2m', expected one of a3m, stockholm, fasta-aligned"):
+        AlignmentFolder(tmp_path, [], "a2m", RowFilter())
+
+
+def test_what_was_written_is_said() -> None:
+    said = Written(1, 2, 0).describe(Path("x"))
+    assert said == "1 alignment in x, 2 sequences besides the queries"
+    assert (
+        Written(3, 2000, 1).describe(Path("x"))
+        == "3 alignments in x, 2,000 sequences besides the queries, 1 of queries alone"
+    )
