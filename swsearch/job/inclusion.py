@@ -61,10 +61,10 @@ class Inclusion:
     columns : int
         Least number of these.
     low_complexity : float or None
-        Largest percentage of an alignment's residues, of either side, in windows of low complexity; see
+        Largest percentage of an alignment's windows, of either side, that are of low complexity; see
         `low_complexity`.
     coiled_coil : float or None
-        The same of windows of a coiled coil; see `coiled_coil`.
+        The same of those that look like a coiled coil; see `coiled_coil`.
     ends : float or None
         Ends of alignments that score less than this, on average per column in bits, are cut back; see
         `swsearch.job.trimming.trimmed`.
@@ -140,7 +140,7 @@ def covering(rules: Inclusion, query_length: int, found: AlignmentTable) -> Take
 
 
 def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArray, ends: IntArray) -> FloatArray:
-    """Return the percentage of each part of some sequences that lies in windows of a kind.
+    """Return which percentage of the windows in each part of some sequences is of a kind.
 
     Parameters
     ----------
@@ -157,18 +157,12 @@ def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArra
     -------
     ndarray, shape (m,), float64
     """
-    lengths = ends - begins
-    part = np.repeat(np.arange(len(begins)), lengths)
-    residues = codes[np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(part))]
-    if len(residues) < window:
+    if len(codes) < window:
         return np.zeros(len(begins))
-    n = len(residues) - window + 1
-    begun = np.zeros(len(residues) + 1, dtype=np.int64)
-    begun[1 : n + 1] = np.cumsum(of_windows(residues) & (part[:n] == part[window - 1 :]))
-    begun[n + 1 :] = begun[n]
-    last = np.arange(1, len(residues) + 1)
-    covered = begun[last] > begun[np.maximum(last - window, 0)]
-    found: FloatArray = 100.0 * np.bincount(part, covered, len(begins)) / np.maximum(lengths, 1)
+    before = np.concatenate([[0], np.cumsum(of_windows(codes))])
+    n = np.maximum(ends - begins - window + 1, 0)
+    first = np.minimum(begins, len(before) - 1)  # of parts without windows
+    found: FloatArray = 100.0 * (before[first + n] - before[first]) / np.maximum(n, 1)
     return found
 
 
