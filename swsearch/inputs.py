@@ -299,6 +299,50 @@ def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -
     return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
 
 
+def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
+    """Read a query and a subject, one of each.
+
+    Parameters
+    ----------
+    a, b : path, open file, str, Bio.SeqRecord, (id, sequence), mapping; a also a Profile or a QueryAlignment
+        The query and the subject, as for `read_queries`.
+    scoring : Scoring
+        What aligns them.
+    is_named : bool
+        Whether its gap costs were asked for.
+    allow_dna : bool
+        As for `read_queries`.
+
+    Returns
+    -------
+    query, subject : Query
+    scoring : Scoring
+        With the gap costs that a profile goes with where none were asked for.
+
+    Raises
+    ------
+    InputError
+        As `read_queries` does; if there is not one of each, the subject is a profile, or a profile is to be aligned
+        by a matrix that is not for protein.
+    """
+    alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
+    if isinstance(b, kinds):
+        raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
+    if isinstance(a, kinds) and alphabet is not PROTEIN:
+        raise InputError(
+            f"a: got a {type(a).__name__}, which scores proteins, but matrix {scoring.matrix.name} scores "
+            f"{alphabet.name}; leave out scoring, or give one for protein"
+        )
+    profiles = scoring if alphabet is PROTEIN else None
+    pair = []
+    for name, sequence, given in (("a", a, profiles), ("b", b, None)):
+        found = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=given)
+        if len(found) != 1:
+            raise InputError(f"{name}: got {len(found)} sequences, expected one")
+        pair.append(found[0])
+    return pair[0], pair[1], with_gap_costs_of(pair[:1], scoring, is_named)
+
+
 def check_sequences(given: Any, argument: str) -> None:
     """Raise `swsearch.errors.OptionError` if an argument cannot stand for sequences, as far as its kind says."""
     from swsearch.db import records
