@@ -53,6 +53,7 @@ def test_profiles_stand_among_sequences(profile: Profile) -> None:
     assert found[1].tolist() == expected(profile)
     assert found[0].tolist() == swsearch.score("MKVLAAGIVG", SUBJECTS, engine="cpu")[0].tolist()
     assert found[2].tolist() == expected(Profile.from_alignment(alignment))
+    assert [query.identifier for query in read_queries({"a": "MKV", "b": profile}, scoring=SCORING)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["sh3.asn.gz", "sh3.sto", "sh3.hhm"])
