@@ -15,7 +15,7 @@ from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.options import SearchOptions
 from swsearch.masking import Mask
-from swsearch.scoring import Matrix
+from swsearch.scoring import GAP_COLUMNS, Matrix
 from swsearch.statistics.choice import statistics_in_force
 from swsearch.version import version
 
@@ -103,7 +103,12 @@ def _queries(queries: Sequence[Query]) -> str:
     for query in queries:
         residues += len(query.codes)
         shown = b"" if query.letters is None else query.letters.tobytes()
-        for part in (_text(query.identifier), _text(query.description), query.codes.tobytes(), shown):
+        parts = [_text(query.identifier), _text(query.description), query.codes.tobytes(), shown]
+        if query.profile is not None:  # a sequence's own parts stay what they were
+            gaps = query.profile.gaps
+            costs = () if gaps is None else (getattr(gaps, name).tobytes() for name in GAP_COLUMNS)
+            parts += [b"profile", query.profile.scores.tobytes(), *costs]
+        for part in parts:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
     return f"{len(queries):,} sequences, {residues:,} residues, {digest.hexdigest()}"

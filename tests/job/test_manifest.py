@@ -11,7 +11,8 @@ from swsearch.inputs import Query, read_queries
 from swsearch.job.filters import HitFilters
 from swsearch.job.manifest import differences, digest_of, manifest
 from swsearch.job.options import SearchOptions
-from swsearch.scoring import Matrix, Scoring
+from swsearch.profiles.profile import Profile
+from swsearch.scoring import Matrix, PositionGaps, Scoring
 
 OPTIONS = SearchOptions(Scoring())
 
@@ -54,6 +55,21 @@ def names(was, now):
 
 def queries(*letters):
     return read_queries([(f"q{n}", each) for n, each in enumerate(letters)], PROTEIN)
+
+
+def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
+    """All three are shown as the same letters; only scores and gap costs by position tell them apart."""
+    codes = PROTEIN.encode("MKV")
+    scores = OPTIONS.scoring.matrix.scores[codes][:, :27]
+    profile = Profile("q0", "", codes, scores)
+    changed = scores.copy()
+    changed[1, 4] += 1
+    others = [replace(profile, scores=changed), replace(profile, gaps=PositionGaps.uniform(3, 9, 1))]
+    kinds = [queries("MKV"), *(read_queries([one], scoring=OPTIONS.scoring) for one in (profile, *others))]
+    stated = [manifest(each, database, "none", OPTIONS)["queries"] for each in kinds]
+    assert len(set(stated)) == 4
+    again = read_queries([replace(profile, source="elsewhere")], scoring=OPTIONS.scoring)
+    assert manifest(again, database, "none", OPTIONS)["queries"] == stated[1]
 
 
 def test_every_option_is_known():
