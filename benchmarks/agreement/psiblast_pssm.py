@@ -11,7 +11,7 @@ gives rounded to half bits, and scales by a lambda that is computed from its own
 causes that the table's rows tell apart: where psiblast keeps rows that lie within others (it purges rows that share
 94 % of the columns of either), and where blocks are of another width.
 
-Needs: ncbi-blast+, hmmer. A few minutes.
+Needs: ncbi-blast+, hmmer, pandas. A few minutes.
 Run:   python -m benchmarks.agreement.psiblast_pssm --scope scop40.fasta.xz [--queries FASTA --subjects FASTA]
            [--first 20] [--domains 60] [--out benchmarks/results/psiblast_pssm.txt]
 """
