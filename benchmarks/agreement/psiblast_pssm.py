@@ -8,10 +8,13 @@ each position, the relative entropy of its frequencies in bits.
 
 A difference of one is mostly rounding: psiblast takes the frequencies that BLOSUM62 was made of, which the matrix
 gives rounded to half bits, and scales by a lambda that is computed from its own rounded scores. Larger ones have
-causes that the table's rows tell apart: where psiblast keeps rows that lie within others (it purges rows that share
-94 % of the columns of either), and where blocks are of another width.
+causes that the table's rows tell apart: `as psiblast` does not count sequences in gaps of 10 columns or more and
+takes blocks of any width; `blocks of 25` widens these; searches count all gaps and scale scores. Of near-identical
+rows psiblast keeps others: it compares rows over the columns of either, and here what lies within another row goes.
+psiblast gives no bits to columns that only the query covers, which lowers the correlation of bits: here these have
+the matrix's.
 
-Needs: ncbi-blast+, hmmer. A few minutes.
+Needs: ncbi-blast+, hmmer, pandas. A few minutes.
 Run:   python -m benchmarks.agreement.psiblast_pssm --scope scop40.fasta.xz [--queries FASTA --subjects FASTA]
            [--first 20] [--domains 60] [--out benchmarks/results/psiblast_pssm.txt]
 """
@@ -36,8 +39,8 @@ from swsearch.profiles.construction import Construction, build_profile
 from swsearch.scoring import Scoring
 
 SETTINGS = {
-    "as psiblast": Construction(least_block=1, most_block=1 << 30, scale=1.0),
-    "blocks of 25": Construction(least_block=25, scale=1.0),
+    "as psiblast": Construction(least_block=1, most_block=1 << 30, scale=1.0, longest_gap=9),
+    "blocks of 25": Construction(least_block=25, scale=1.0, longest_gap=9),
     "as searches do": Construction(),
 }
 """How our profiles are made, by the name of the table's row."""

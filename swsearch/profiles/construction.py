@@ -43,6 +43,9 @@ class Construction:
         Scores are so many times those of the matrix's units, where there are other sequences: a profile's scores are
         flatter than a matrix's, and gaps would be too dear for them. Of BLOSUM62 11/1, in SCOPe, 1.15 finds half a
         percentage point more than 1 (benchmarks/tried/construction.py).
+    longest_gap : int or None
+        Columns of the longest gap that is one; a sequence does not count where it has longer ones, of 10 columns or
+        more in psiblast. None is any, which finds as much in SCOPe.
 
     Raises
     ------
@@ -56,6 +59,7 @@ class Construction:
     pseudocounts: float | None = None
     gaps_as_background: bool = True
     scale: float = 1.15
+    longest_gap: int | None = None
 
     def __post_init__(self) -> None:
         if not self.purge_identity > 0:
@@ -64,6 +68,8 @@ class Construction:
             raise OptionError("least_block", self.least_block, f"a number from 1 to most_block, {self.most_block}")
         if self.pseudocounts is not None and not 0 < self.pseudocounts < float("inf"):
             raise OptionError("pseudocounts", self.pseudocounts, "a number above 0, or None")
+        if self.longest_gap is not None and not self.longest_gap >= 0:
+            raise OptionError("longest_gap", self.longest_gap, "a number of columns, or None")
         if not 0 < self.scale <= 10:
             raise OptionError("scale", self.scale, "a number above 0, 10 at most")
 
@@ -105,7 +111,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         raise InputError(
             f"profile {alignment.identifiers[0]}: the query has a gap in column {column + 1}, expected none"
         )
-    cells = cells_of(alignment.columns)
+    cells = cells_of(alignment.columns, len(codes) if settings.longest_gap is None else settings.longest_gap)
     cells = cells[kept_rows(cells, ABSENT, UNKNOWN, settings.purge_identity)]
     observed = observe(cells, settings.least_block, settings.most_block)
     is_aligned = (observed.n_rows > 1) & (observed.frequencies > 0).any(axis=1)

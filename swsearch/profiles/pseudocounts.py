@@ -16,7 +16,7 @@ from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS, lambda_of
 from swsearch.scoring import Matrix
 from swsearch.statistics import functions
 
-_SCALE, _NUMERATOR, _EXPONENT = 500.0, 0.0457, 0.8
+_COUNTS, _NUMERATOR, _EXPONENT = 500.0, 0.0457, 0.8
 """A column has 500 a / (1 - a) pseudo-counts, where a is 0.0457 by its entropy in nats to the power of 0.8."""
 
 _SMOOTHING = 5.5
@@ -88,5 +88,5 @@ def by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArr
     entropy = np.maximum(np.cumsum(terms, axis=1)[:, -1], 1e-10)
     share = _NUMERATOR * functions.exp(-_EXPONENT * functions.log(entropy))
     is_enough = share < 1.0 - 1e-4
-    pseudo = _SCALE * share / (1.0 - np.where(is_enough, share, 0.0))
+    pseudo = _COUNTS * share / (1.0 - np.where(is_enough, share, 0.0))
     return np.where(is_enough, observations, 0.0), np.where(is_enough, pseudo, _ALL_PSEUDO)

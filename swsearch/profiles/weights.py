@@ -22,7 +22,8 @@ from swsearch.profiles.alignment import GAP
 from swsearch.profiles.units import BACKGROUND, N_AMINO_ACIDS
 
 UNKNOWN, INNER_GAP, ABSENT = N_AMINO_ACIDS, N_AMINO_ACIDS + 1, N_AMINO_ACIDS + 2
-"""Cells that are no amino acid: another letter, a gap within a row's aligned part, and a column outside of it."""
+"""Cells that are no amino acid: another letter, a gap within a row's aligned part, and a column outside of it or in a
+long gap."""
 
 _KINDS = ABSENT + 1
 
@@ -57,10 +58,21 @@ class Observed:
     n_rows: IntArray
 
 
-def cells_of(columns: ByteArray) -> ByteArray:
-    """Turn codes and gaps of an alignment, shape (n_rows, n_columns), uint8, into cells of the same shape.
+def cells_of(columns: ByteArray, longest_gap: int) -> ByteArray:
+    """Turn codes and gaps of an alignment into cells.
 
     Amino acids have their codes and U is C; see `UNKNOWN`, `INNER_GAP` and `ABSENT` for the others.
+
+    Parameters
+    ----------
+    columns : ndarray, shape (n_rows, n_columns), uint8
+        Codes, and `GAP`.
+    longest_gap : int
+        Columns of the longest gap that is a gap; a row is absent from longer ones.
+
+    Returns
+    -------
+    ndarray, shape (n_rows, n_columns), uint8
     """
     table = np.full(256, UNKNOWN, dtype=np.uint8)
     table[:N_AMINO_ACIDS] = np.arange(N_AMINO_ACIDS)
@@ -70,6 +82,10 @@ def cells_of(columns: ByteArray) -> ByteArray:
     begins, ends = extents(cells)
     places = np.arange(columns.shape[1])
     cells[(places < begins[:, None]) | (places >= ends[:, None])] = ABSENT
+    gaps = np.flatnonzero(cells == INNER_GAP)  # those of a row one after the other; no gap touches its row's ends
+    if len(gaps) > longest_gap:
+        of_run = np.cumsum(np.diff(gaps, prepend=-2) != 1)
+        cells.ravel()[gaps[np.bincount(of_run)[of_run] > longest_gap]] = ABSENT
     return cells
 
 
@@ -103,13 +119,11 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
     by_column = np.ascontiguousarray(cells.T)
     weights = np.zeros((n_columns, _KINDS))
     observations = np.zeros(n_columns)
-    covered = np.zeros(n_columns + 1, dtype=np.int64)
-    np.add.at(covered, begins, 1)
-    np.add.at(covered, ends, -1)
-    n_present = np.cumsum(covered)[:-1]
-    for begin, end in _stretches(begins, ends, n_present):
-        rows = np.flatnonzero((begins < end) & (ends > begin))
+    is_absent = by_column == ABSENT
+    n_present = n_rows - is_absent.sum(axis=1)
+    for begin, end in _stretches((is_absent[1:] != is_absent[:-1]).sum(axis=1), n_present):
         here = slice(begin, end)
+        rows = np.flatnonzero(~is_absent[here].all(axis=0))
         if len(rows) == 1:
             weights[np.arange(begin, end), by_column[here, 0]] = 1.0
             continue
@@ -129,17 +143,21 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
     )
 
 
-def _stretches(begins: IntArray, ends: IntArray, n_present: IntArray) -> list[tuple[int, int]]:
-    """Divide the columns into stretches that the same rows cover, but for one in `_ROWS_PER_CHANGE` of many."""
+def _stretches(changes: IntArray, n_present: IntArray) -> list[tuple[int, int]]:
+    """Divide the columns into stretches that the same rows cover, but for one in `_ROWS_PER_CHANGE` of many.
+
+    Parameters
+    ----------
+    changes : ndarray, shape (n_columns - 1,), int64
+        Rows that begin or end between each column and the next.
+    n_present : ndarray, shape (n_columns,), int64
+        Rows of each column.
+    """
     n_columns = len(n_present)
-    changes = np.bincount(begins, minlength=n_columns + 1) + np.bincount(ends, minlength=n_columns + 1)
-    bounds = np.flatnonzero(changes[:n_columns]).tolist()
     found: list[tuple[int, int]] = []
     begin, changed = 0, 0
-    for bound in bounds:
-        if bound == begin:
-            continue
-        changed += int(changes[bound])
+    for bound in (np.flatnonzero(changes) + 1).tolist():
+        changed += int(changes[bound - 1])
         if changed * _ROWS_PER_CHANGE > n_present[bound]:
             found.append((begin, bound))
             begin, changed = bound, 0

@@ -151,6 +151,7 @@ def test_what_is_no_protein_is_refused() -> None:
         {"least_block": 9, "most_block": 8},
         {"pseudocounts": 0.0},
         {"scale": 0},
+        {"longest_gap": -1},
     ],
 )
 def test_settings_out_of_range_are_refused(values: dict[str, float]) -> None:

@@ -26,7 +26,7 @@ FIGURE = ("GYVGS", "GFDGF", "GYDGF", "GYQGG")
 def cells(*rows: str) -> np.ndarray:
     """Rows of letters and dashes as cells."""
     codes = np.array([[GAP if letter == "-" else PROTEIN.letters.index(letter) for letter in row] for row in rows])
-    return cells_of(codes.astype(np.uint8))
+    return cells_of(codes.astype(np.uint8), 9)
 
 
 def test_weights_are_those_of_the_paper() -> None:
@@ -63,6 +63,17 @@ def test_cells_tell_gaps_from_ends() -> None:
     assert found[1].tolist() == [ABSENT, c, INNER_GAP, PROTEIN.letters.index("E"), ABSENT]
     assert found[2].tolist() == [c, UNKNOWN, UNKNOWN, ABSENT, ABSENT]
     assert (found[3] == ABSENT).all()
+
+
+def test_rows_are_absent_from_long_gaps() -> None:
+    rows = cells("A" * 30, "CC" + "-" * 9 + "C" * 19, "CCC" + "-" * 10 + "C" * 17, "-" * 12 + "C" * 18)
+    assert (rows[1, 2:11] == INNER_GAP).all()
+    assert (rows[2, 3:13] == ABSENT).all()
+    found = observe(rows, 25, 100)
+    assert found.n_rows.tolist() == [3] * 3 + [2] * 9 + [3] + [4] * 17
+    assert found.gaps[2] > 0
+    assert found.frequencies.sum(axis=1) + found.gaps == pytest.approx(np.ones(30))
+    assert cells_of(np.full((2, 4), GAP, dtype=np.uint8), 1).tolist() == [[ABSENT] * 4] * 2
 
 
 def test_frequencies_gaps_and_unknown_letters_sum_to_one() -> None:
