@@ -15,7 +15,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
-from swsearch.job import ahead, included, iterated, job, rounds
+from swsearch.job import ahead, iterated, job, rounds
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
@@ -143,9 +143,8 @@ def test_iterations_are_searches_one_after_the_other(database, asked):
 def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monkeypatch, rows, threads):
     expected = facts_of(search(database, iterations=3))
     for module in (job, rounds):
-        monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "ROWS_TOGETHER", rows)
+        monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "RETURNED_ROWS", rows)
     monkeypatch.setattr(job, "FIRST_ROWS", (rows, rows))
-    monkeypatch.setattr(included, "HITS_TOGETHER", rows)
     monkeypatch.setattr(iterated, "HITS_TOGETHER", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
