@@ -22,6 +22,7 @@ from swsearch.inputs import (
     check_subjects,
     open_subjects,
     path_of,
+    read_pair,
     read_queries,
     with_gap_costs_of,
 )
@@ -43,7 +44,7 @@ from swsearch.statistics.choice import StatisticsMethod
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
-    from swsearch.profiles.reading import QueryFormat
+    from swsearch.profiles.formats import QueryFormat
     from swsearch.results import SearchResult
 
 
@@ -436,26 +437,6 @@ def score(
             made.close()
 
 
-def _read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
-    """Read what is to be aligned, and return the scoring with the gap costs that a profile goes with."""
-    alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
-    if isinstance(b, kinds):
-        raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
-    if isinstance(a, kinds) and alphabet is not PROTEIN:
-        raise InputError(
-            f"a: got a {type(a).__name__}, which scores proteins, but matrix {scoring.matrix.name} scores "
-            f"{alphabet.name}; leave out scoring, or give one for protein"
-        )
-    profiles = scoring if alphabet is PROTEIN else None
-    pair = []
-    for name, sequence, given in (("a", a, profiles), ("b", b, None)):
-        found = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=given)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
-    return pair[0], pair[1], with_gap_costs_of(pair[:1], scoring, is_named)
-
-
 def align(
     a: SequenceLike | Profile | QueryAlignment,
     b: SequenceLike,
@@ -512,7 +493,7 @@ def align(
     scoring = checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
-    query, subject, scoring = _read_pair(a, b, scoring, is_named, allow_dna)
+    query, subject, scoring = read_pair(a, b, scoring, is_named, allow_dna)
     recurrence = replace(recurrence, scoring=scoring)
     made = create_pair_aligner(
         engine,

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_flag
+from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database, Record
     from swsearch.db.fasta import ByteSource
     from swsearch.db.records import Named
-    from swsearch.profiles.reading import QueryFormat
+    from swsearch.profiles.formats import QueryFormat
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -133,7 +133,7 @@ def read_queries(
     scoring : Scoring, optional
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
-        What a file holds, one of `swsearch.profiles.reading.QUERY_FORMATS`; by default what its content says.
+        What a file holds, one of `swsearch.profiles.formats.QUERY_FORMATS`; by default what its content says.
 
     Returns
     -------
@@ -187,7 +187,10 @@ def _items(
     elif is_handle(queries) or is_fasta_text(queries):
         yield from _read(opened(queries), alphabet, query_format, scoring)
     else:
-        if query_format not in ("auto", "fasta"):
+        if not isinstance(query_format, str) or query_format not in ("auto", "fasta"):
+            from swsearch.profiles.formats import QUERY_FORMATS
+
+            check_choice("query_format", query_format, QUERY_FORMATS)
             raise OptionError("query_format", query_format, "auto for queries that are not in a file")
         if isinstance(queries, str):
             _check_letters(queries, what)
@@ -203,11 +206,13 @@ def _read(
     if scoring is None:
         yield from records_of(FastaReader(source, alphabet))
         return
-    from swsearch.profiles.reading import Peeked, format_of, profiles_of
+    from swsearch.profiles.formats import Peeked, format_of
 
     peeked = Peeked(source)
     format_ = format_of(peeked, query_format)
     if format_ != "fasta":
+        from swsearch.profiles.reading import profiles_of
+
         yield from profiles_of(peeked, format_, scoring)
         return
     try:
@@ -292,6 +297,50 @@ def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -
             "same for all of a search; name them with --gap-open and --gap-extend (in Python scoring=)"
         )
     return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
+
+
+def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
+    """Read a query and a subject, one of each.
+
+    Parameters
+    ----------
+    a, b : path, open file, str, Bio.SeqRecord, (id, sequence), mapping; a also a Profile or a QueryAlignment
+        The query and the subject, as for `read_queries`.
+    scoring : Scoring
+        What aligns them.
+    is_named : bool
+        Whether its gap costs were asked for.
+    allow_dna : bool
+        As for `read_queries`.
+
+    Returns
+    -------
+    query, subject : Query
+    scoring : Scoring
+        With the gap costs that a profile goes with where none were asked for.
+
+    Raises
+    ------
+    InputError
+        As `read_queries` does; if there is not one of each, the subject is a profile, or a profile is to be aligned
+        by a matrix that is not for protein.
+    """
+    alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
+    if isinstance(b, kinds):
+        raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
+    if isinstance(a, kinds) and alphabet is not PROTEIN:
+        raise InputError(
+            f"a: got a {type(a).__name__}, which scores proteins, but matrix {scoring.matrix.name} scores "
+            f"{alphabet.name}; leave out scoring, or give one for protein"
+        )
+    profiles = scoring if alphabet is PROTEIN else None
+    pair = []
+    for name, sequence, given in (("a", a, profiles), ("b", b, None)):
+        found = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=given)
+        if len(found) != 1:
+            raise InputError(f"{name}: got {len(found)} sequences, expected one")
+        pair.append(found[0])
+    return pair[0], pair[1], with_gap_costs_of(pair[:1], scoring, is_named)
 
 
 def check_sequences(given: Any, argument: str) -> None:

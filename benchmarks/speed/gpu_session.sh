@@ -5,13 +5,15 @@
 #   speed   gpu.py and pairs_gpu.py into OUT
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
 #   jobs    jobs.py: whole jobs beside what their kernels need
+#   profiles  gpu_variants.py and profile_parity.py: profiles beside sequences, and whether everything is exact
+#   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|turns OUT [DATA [OLD]]. Two minutes each.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|many|turns OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues, jobs or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?tests, speed, evalues, jobs, profiles, many or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -50,6 +52,27 @@ jobs)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
     python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-2}" \
         --out "$out/jobs_gpu.txt"
+    ;;
+profiles)
+    python3 -m benchmarks.speed.gpu_variants --only profiles --out "$out/gpu_profiles.txt" > "$out/profiles.log" 2>&1
+    python3 -m benchmarks.agreement.profile_parity --out "$out/profile_parity.txt" >> "$out/profiles.log" 2>&1
+    tail -n 18 "$out/gpu_profiles.txt"
+    tail -n 66 "$out/profile_parity.txt"
+    ;;
+many)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    here=$PWD site=${PYTHONPATH%%:*}
+    for turn in ${TURNS:-1 2 3}; do
+        for side in old new; do
+            folder=$here
+            if [ $side = old ]; then folder=$old; fi
+            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$here/benchmarks/speed/jobs.py" "$data/sprot.fasta" \
+                "$data/sp.h5" "$data/queries20.fasta" --runs 1 --only "queries, defaults" --only "queries, published, best" \
+                --out "$out/many-$side-$turn.txt") > /dev/null 2>> "$out/many.log"
+            echo "$side $turn"
+            tail -n 2 "$out/many-$side-$turn.txt"
+        done
+    done
     ;;
 turns)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1

@@ -7,7 +7,7 @@ searcher is timed from the call to arrays of hits and alignments, database and e
 
 Needs: Swiss-Prot as FASTA and its database; twenty queries; pyarrow for parquet, else JSON lines are written.
 Run:   python -m benchmarks.speed.jobs SPROT.fasta DATABASE QUERIES20 [--engine gpu] [--queries 1000] [--runs 3]
-           [--out benchmarks/results/jobs_gpu.txt]
+           [--only PART] [--out benchmarks/results/jobs_gpu.txt]
 """
 
 from __future__ import annotations
@@ -103,8 +103,6 @@ def measure(options: argparse.Namespace, folder: Path) -> list[list[str]]:
     paths = {"many": folder / "many.fasta", "peptides": folder / "peptides.fasta", "twenty": options.twenty}
     write(paths["many"], spread(records, options.queries))
     write(paths["peptides"], peptides(records))
-    scans = {name: scan_seconds(engine, path, database) for name, path in paths.items()}
-    say(", ".join(f"{name}: scan {seconds:.2f} s" for name, seconds in scans.items()))
     many = f"{options.queries:,} queries"
     typed = "parquet" if find_spec("pyarrow") else "jsonl"
     short = ("--evalue", 1000, "--max-hits", 10)
@@ -118,6 +116,9 @@ def measure(options: argparse.Namespace, folder: Path) -> list[list[str]]:
         ("20 queries, best 10", "twenty", ("--max-hits", 10), ("o.tsv",)),
     ]
     rows = []
+    jobs = [job for job in jobs if any(part in job[0] for part in options.only)]
+    scans = {which: scan_seconds(engine, paths[which], database) for which in dict.fromkeys(job[1] for job in jobs)}
+    say(", ".join(f"{name}: scan {seconds:.2f} s" for name, seconds in scans.items()))
     for name, which, asked, outputs in jobs:
         given = [part for output in outputs for part in ("-o", folder / output)]
         timing = command_seconds(Timing(), (paths[which], database, "--engine", engine, *asked, *given), options.runs)
@@ -126,7 +127,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[list[str]]:
             name, f"{scans[which]:.2f}", f"{timing.median:.2f} ({timing.spread()})",
             f"{timing.median / scans[which]:.2f}", "" if lines is None else f"{lines:,}",
         ])  # fmt: skip
-    for length in (250, 1133):
+    for length in (250, 1133) if any(part in "resident searcher" for part in options.only) else ():
         record = min(records, key=lambda each: abs(len(each[1]) - length))
         write(folder / "one.fasta", [record])
         scan = scan_seconds(engine, folder / "one.fasta", database)
@@ -142,9 +143,11 @@ def main() -> None:
     parser.add_argument("database", type=Path)
     parser.add_argument("twenty", type=Path, help="twenty queries")
     parser.add_argument("--engine", default="gpu", help="what searches, default %(default)s")
+    parser.add_argument("--only", action="append", metavar="PART", help="jobs whose name has this; may be repeated")
     parser.add_argument("--queries", type=int, default=1000, help="how many are many, default %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="turns of each command, default %(default)s")
     options = parser.parse_args()
+    options.only = options.only or [""]
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(options, Path(folder))
     records = spread(read(options.fasta), options.queries)

@@ -8,7 +8,7 @@ the program gives in that iteration; one that stops early has found nothing else
 
 `CONTENDERS` is the table of programs. Each has the thresholds of inclusion that it has by default (swsearch and
 psiblast 0.002, jackhmmer 0.001, mmseqs2 0.1), and lists hits far beyond them (--evalue), so that no list ends before
-its errors. Psiblast and jackhmmer tell all iterations in one run; the others are run anew for each.
+its errors. Mmseqs2 is run anew for each iteration, the others tell of all in one run.
 
 Differences are those of the same queries, against the last iterations of two peers. The first error counts queries,
 the second (in brackets) superfamilies, whose members gain and lose together.
@@ -51,10 +51,7 @@ CONTENDERS: dict[str, list[Contender]] = {
         Contender(f"mmseqs-{n}", "mmseqs2 -s 7.5", "mmseqs", f"-s 7.5 --num-iterations {n}")
         for n in range(1, N_ITERATIONS + 1)
     ],
-    "swsearch": [
-        Contender(f"swsearch-{n}", "swsearch", "swsearch", f"--iterations {n} --inclusion-evalue 0.002")
-        for n in range(1, N_ITERATIONS + 1)
-    ],
+    "swsearch": [Contender("swsearch", "swsearch", "swsearch-iterated", f"--iterations {N_ITERATIONS}")],
 }
 """What is run for each program: all iterations at once, or one more in each."""
 

@@ -60,6 +60,12 @@ PROGRAMS = {
         "{python} -m swsearch search {queries} {database}.h5 --engine cpu --threads {threads} --quiet "
         f"--max-hits {LEAST} --evalue {{evalue}} --outfmt '6 qseqid sseqid evalue score'",
     ),
+    "swsearch-iterated": Program(
+        "swsearch", EXACT,
+        "{python} -m swsearch db build {subjects} -o {database}.h5 --quiet",
+        "{python} -m benchmarks.support.by_iteration {queries} {database}.h5 --threads {threads} --evalue {evalue}",
+        ("iteration", "query", "subject", "evalue"),
+    ),
     "ssearch36": Program(
         "ssearch36", EXACT, "",
         "ssearch36 -q -T {threads} -m 8 -E {evalue} {options} {queries} {subjects}",
@@ -128,7 +134,7 @@ class Contender:
 
     def missing(self) -> str:
         """Return the reason why it cannot run here; empty if it can."""
-        if self.program == "swsearch" or shutil.which(self.program):
+        if PROGRAMS[self.program].version == "swsearch" or shutil.which(self.program):
             return ""
         return f"{self.program} is not installed"
 
@@ -271,7 +277,7 @@ def run_all(comparison: Comparison, contenders: Iterable[Contender]) -> tuple[li
 
 def versions_needed(contenders: Iterable[Contender]) -> list[str]:
     """Return the peers whose versions a report names."""
-    here = (contender.program for contender in contenders if not contender.missing())
+    here = (PROGRAMS[contender.program].version for contender in contenders if not contender.missing())
     return [name for name in dict.fromkeys(here) if name != "swsearch"]
 
 

@@ -26,6 +26,10 @@ struct Vector {
 };
 
 template <class T, int kBytes>
+inline Vector<T, kBytes> add(Vector<T, kBytes> a, Vector<T, kBytes> b) {
+  return {a.v + b.v};
+}
+template <class T, int kBytes>
 inline Vector<T, kBytes> sub(Vector<T, kBytes> a, Vector<T, kBytes> b) {
   return {a.v - b.v};
 }

@@ -28,7 +28,9 @@ OwnedBundle::OwnedBundle(std::vector<Query> queries, int bits) : queries_(std::m
       }
       strips_.back().rows += rows;
       strips_.back().n_pieces += 1;
-      pieces_.push_back({query.place, query.at.from(row), rows, row, first, last});
+      Rows at = query.at.from(row);
+      if (query.leaning) at.scores = query.leaning + row * kCodes;
+      pieces_.push_back({query.place, at, query.leaning != nullptr, rows, row, first, last});
     }
     rows_ += query.rows;
   }

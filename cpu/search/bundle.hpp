@@ -10,11 +10,13 @@ namespace swsearch {
 // A bundle and what it points to.
 class OwnedBundle {
  public:
-  // Queries, at least one, none empty: their place, rows and length. Either all have scores by row or none.
+  // Queries, at least one, none empty: their place, rows and length. Either all have scores by row or none. `leaning`
+  // is null, or their scores with lean() in them.
   struct Query {
     int place;
     Rows at;
     int64_t rows;
+    const int8_t* leaning;
   };
   OwnedBundle(std::vector<Query> queries, int bits);
   OwnedBundle(OwnedBundle&&) = default;  // a copy's strips would point into the original

@@ -45,10 +45,17 @@ struct Rows {
   }
 };
 
+// Local mode: all values of a query's row are kept higher by (row % kLean) * extend, so that only every kLean-th row has
+// to take what extending the gaps costs that run down the rows. Rows with scores of their own hold the difference to
+// the row above in them, where it fits: lean() of each score.
+constexpr int kLean = 4;
+constexpr int lean(int64_t row, int32_t extend) { return row % kLean == 0 ? -(kLean - 1) * extend : extend; }
+
 // Rows of one query, whole or in part.
 struct Piece {
   int query;
   Rows at;
+  bool leans;  // whether its scores have lean() in them
   int rows;
   int64_t rows_before;  // of the query, in strips above
   bool first, last;     // of the query's pieces

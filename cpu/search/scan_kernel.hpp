@@ -65,7 +65,7 @@ struct Rectangle {
   T* below;         // as `above`; may be `above` itself
   T* best;          // [64 lanes]
   const T* ends;    // kEnds: [column][64 lanes], the highest value where the lane ends there, else the lowest
-  T first, extend, zero;
+  T first, extend, zero, highest;
 };
 
 template <class T, Cells kCells, By kBy>
@@ -120,10 +120,10 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
       }
       diagonal = up[k];
       H = max(H, kCells == Cells::kLocal ? max(F[k], zero) : F[k]);
+      const V opened = sub(H, insertion_first);
       H = max(H, E);
       if (kCells == Cells::kLocal) best = max(best, H);
       if (kCells == Cells::kEnds) best = max(best, min(H, V::load(ends + k * kBlockLanes)));
-      const V opened = sub(H, insertion_first);
       E = max(sub(E, insertion_extend), opened);
       F[k] = max(sub(F[k], deletion_extend), kBy == By::kRowWithCosts ? sub(H, deletion_first) : opened);
       up[k] = H;
@@ -139,12 +139,78 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   }
 }
 
+// The same in local mode for rows that lean. E and F are kept before their next extension, so that both open a gap by
+// one difference; E runs along a row and is extended in each cell, F only where the rows' values fall back.
+template <class T>
+__attribute__((noinline)) void fill_leaning(const Rectangle<T>& at) {
+  typedef Vector<T, kVectorBytes> V;
+  constexpr int kLanes = V::kLanes;
+  const V extend = V::all(at.extend), open = V::all(static_cast<T>(at.first - at.extend));
+  const V fall = V::all(static_cast<T>(kLean * at.extend)), top = V::all(static_cast<T>((kLean - 1) * at.extend));
+  const int8_t* row_scores = at.at.scores;
+  const int rows = at.rows;
+  Letters<T> letters[kColumns];
+  V F[kColumns], up[kColumns], zero[kLean], best[kLean];
+  SWSEARCH_UNROLL
+  for (int k = 0; k < kColumns; ++k) {
+    letters[k].load(at.residues + k * kBlockLanes);
+    up[k] = add(V::load(at.above + 2 * k * kBlockLanes), top);
+    F[k] = V::load(at.above + (2 * k + 1) * kBlockLanes);
+  }
+  SWSEARCH_UNROLL
+  for (int r = 0; r < kLean; ++r) {
+    zero[r] = V::all(static_cast<T>(at.zero + r * at.extend));
+    best[r] = zero[r];
+  }
+  V corner = add(V::load(at.corner), top);
+  T* state = at.state;
+  for (int i = 0; i < rows; i += kLean) {
+    SWSEARCH_UNROLL
+    for (int r = 0; r < kLean; ++r, state += 2 * kLanes, row_scores += kCodes) {
+      if (i + r >= rows) break;
+      RowScores<T> row;
+      row.load(row_scores);
+      V diagonal = corner, E = V::load(state + kLanes);
+      corner = V::load(state);
+      SWSEARCH_UNROLL
+      for (int k = 0; k < kColumns; ++k) {
+        V H = saturated_sum(diagonal, row.of(letters[k]));
+        diagonal = up[k];
+        E = sub(E, extend);
+        H = max(H, max(F[k], zero[r]));
+        best[r] = max(best[r], H);
+        const V opened = sub(H, open);
+        H = max(H, E);
+        E = max(E, opened);
+        F[k] = max(F[k], opened);
+        if (r == kLean - 1) F[k] = sub(F[k], fall);
+        up[k] = H;
+      }
+      up[kColumns - 1].store(state);
+      E.store(state + kLanes);
+    }
+  }
+  V highest = V::load(at.best);
+  SWSEARCH_UNROLL
+  for (int r = 0; r < kLean; ++r) {
+    const V own = sub(best[r], sub(zero[r], zero[0]));
+    highest = max(highest, V{best[r].v == V::all(at.highest).v ? best[r].v : own.v});
+  }
+  highest.store(at.best);
+  if (at.last) return;
+  SWSEARCH_UNROLL
+  for (int k = 0; k < kColumns; ++k) {
+    sub(up[k], top).store(at.below + 2 * k * kBlockLanes);
+    F[k].store(at.below + (2 * k + 1) * kBlockLanes);
+  }
+}
+
 template <class T, Cells kCells>
 inline void fill(const Rectangle<T>& at) {
   if (at.at.costs) {
     fill<T, kCells, By::kRowWithCosts>(at);
   } else if (at.at.scores) {
-    fill<T, kCells, By::kRow>(at);
+    fill<T, kCells, By::kRow>(at);  // in local mode of those that do not lean
   } else {
     fill<T, kCells, By::kCode>(at);
   }
@@ -259,8 +325,9 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
       const Piece& piece = strip.pieces[n];
       LeftEdge left(costs, values.zero, piece);
       for (int i = 0; i < piece.rows; ++i, row += 2 * kLanes) {
-        const T H = static_cast<T>(left.next());
-        const T opening = piece.at.costs ? static_cast<T>(piece.at.costs[i].insertion_first) : first;
+        const T H = static_cast<T>(left.next() + (piece.leans ? i % kLean * costs.extend : 0));
+        T opening = piece.at.costs ? static_cast<T>(piece.at.costs[i].insertion_first) : first;
+        if (piece.leans) opening = static_cast<T>(costs.first - costs.extend);
         for (int lane = 0; lane < kLanes; ++lane) {
           row[lane] = H;
           row[kLanes + lane] = static_cast<T>(H - opening);
@@ -317,8 +384,10 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
         const Rectangle<T> at = {piece.at, piece.rows, piece.last, table + lane, residues + lane,
                                  rows + group * group_rows, above + lane,
                                  (piece.first ? top_corner : corner) + lane, below + lane, best + lane, ends + lane,
-                                 first, static_cast<T>(costs.extend), zero};
-        if (kMode == Mode::kLocal) {
+                                 first, static_cast<T>(costs.extend), zero, static_cast<T>(values.highest)};
+        if (kMode == Mode::kLocal && piece.leans) {
+          fill_leaning(at);
+        } else if (kMode == Mode::kLocal) {
           fill<T, Cells::kLocal>(at);
         } else if (some_end) {
           fill<T, Cells::kEnds>(at);

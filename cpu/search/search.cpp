@@ -22,6 +22,7 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(50);  // between two looks at whether to stop
 constexpr int kColumnMultiple = 8;                         // of a block: COLUMN_MULTIPLE of swsearch/blocks.py
 constexpr uint8_t kPad = 31;                               // PAD of swsearch/alphabet.py
+constexpr int kPadScore = -128;                            // PAD_SCORE of swsearch/scoring.py
 
 // Memory that grows, aligned for any vector; what it held is lost when it does.
 class AlignedMemory {
@@ -77,8 +78,9 @@ class Job {
     for (int query = 0; query < s_.n_queries; ++query) {
       const int64_t begin = s_.query_offsets[query];
       const Rows all = {s_.codes, s_.row_scores, s_.row_costs};
-      queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin});
+      queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin, nullptr});
     }
+    if (s_.costs.mode == Mode::kLocal && s_.row_scores && !s_.row_costs) make_leaning();
     if (s_.costs.mode == Mode::kLocal) {
       run_local();
     } else {
@@ -88,6 +90,31 @@ class Job {
   }
 
  private:
+  // Add what rows lean by to their scores, if all of these then fit 8 bits.
+  void make_leaning() {
+    const int64_t begin = s_.query_offsets[0], end = s_.query_offsets[s_.n_queries];
+    int lowest = INT8_MAX, highest = INT8_MIN;
+    for (int64_t k = begin * kCodes; k < end * kCodes; ++k) {
+      const int score = s_.row_scores[k];
+      highest = std::max(highest, score);
+      lowest = std::min(lowest, score == kPadScore ? INT8_MAX : score);
+    }
+    const int32_t up = lean(1, s_.costs.extend), down = lean(0, s_.costs.extend);
+    if (highest + up > INT8_MAX || lowest + down < INT8_MIN) return;
+    leaning_.resize(static_cast<size_t>(end - begin) * kCodes);
+    for (OwnedBundle::Query& query : queries_) {
+      int8_t* const out = leaning_.data() + (s_.query_offsets[query.place] - begin) * kCodes;
+      for (int64_t row = 0; row < query.rows; ++row) {
+        const int by = lean(row, s_.costs.extend);
+        for (int64_t k = row * kCodes; k < (row + 1) * kCodes; ++k) {
+          const int score = query.at.scores[k];
+          out[k] = static_cast<int8_t>(score == kPadScore ? score : score + by);
+        }
+      }
+      query.leaning = out;
+    }
+  }
+
   void run_local() {
     const std::vector<OwnedBundle> bundles = make_bundles(queries_, s_.first_bits);
     for (const OwnedBundle& bundle : bundles) add_items(bundle, s_.first_bits, s_.chosen, s_.n_chosen);
@@ -377,6 +404,7 @@ class Job {
 
   const Search& s_;
   std::vector<OwnedBundle::Query> queries_;
+  std::vector<int8_t> leaning_;  // scores
   std::vector<Item> items_;
   std::atomic<size_t> next_{0};
   std::atomic<int64_t> cells_{0};

@@ -17,7 +17,7 @@ from swsearch.errors import OptionError
 from swsearch.output_files import open_output
 from swsearch.recurrence import Recurrence
 
-Pair = tuple[ByteArray, ByteArray]
+TwoSequences = tuple[ByteArray, ByteArray]
 """Codes of a query and a subject, each of shape (n,), uint8."""
 
 UNRELATED = "unrelated"
@@ -84,7 +84,7 @@ def parse_identity(text: str) -> float | None:
     return share
 
 
-def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: int) -> Pair:
+def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: int) -> TwoSequences:
     """Make two sequences; the same arguments give the same pair.
 
     Parameters
@@ -132,7 +132,7 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak << 10  # macOS counts bytes, Linux KiB
 
 
-def measure(aligner: PairAligner, pair: Pair, recurrence: Recurrence, runs: int, score_only: bool) -> Timing:
+def measure(aligner: PairAligner, pair: TwoSequences, recurrence: Recurrence, runs: int, score_only: bool) -> Timing:
     """Align a pair several times."""
     query, subject = pair
 
@@ -148,7 +148,7 @@ def measure(aligner: PairAligner, pair: Pair, recurrence: Recurrence, runs: int,
     return Timing(score, len(query) * len(subject), seconds, peak_memory())
 
 
-def write_pair(folder: Path, pair: Pair, alphabet: Alphabet, label: str) -> list[Path]:
+def write_pair(folder: Path, pair: TwoSequences, alphabet: Alphabet, label: str) -> list[Path]:
     """Write a pair as ``a.fasta`` and ``b.fasta`` into a folder, which is made where it is missing."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
@@ -162,7 +162,7 @@ def write_pair(folder: Path, pair: Pair, alphabet: Alphabet, label: str) -> list
     return paths
 
 
-def print_timing(timing: Timing, pair: Pair, label: str, how: str, engine: str) -> None:
+def print_timing(timing: Timing, pair: TwoSequences, label: str, how: str, engine: str) -> None:
     """Print the measurement on stdout, one line per fact."""
     low, high = min(timing.seconds), max(timing.seconds)
     facts = {

@@ -68,8 +68,12 @@ class PairAligner(ABC):
 
         Parameters
         ----------
-        query, subject, recurrence
-            As for `align`.
+        query : ndarray, shape (n,), uint8, or QueryRows
+            Codes of the scoring's alphabet, or scores by position; may be empty.
+        subject : ndarray, shape (n,), uint8
+            Codes; may be empty.
+        recurrence : Recurrence
+            What is computed.
 
         Returns
         -------

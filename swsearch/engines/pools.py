@@ -121,7 +121,7 @@ def query_of(codes: ByteArray, rows: QueryRows | None, begin: int, end: int) -> 
 
 
 def check_rows(queries: SequencePool, rows: QueryRows | None) -> None:
-    """Raise `ValueError` if there are rows, but not one for each residue of the pool."""
+    """Raise ValueError if there are rows, but not one for each residue of the pool."""
     if rows is not None and len(rows) != len(queries[0]):
         raise ValueError(f"expected {len(queries[0])} rows, one for each residue of the queries; got {len(rows)}")
 

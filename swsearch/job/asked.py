@@ -94,6 +94,9 @@ def _inclusion(given: dict[str, Any]) -> Inclusion:
     rules = given.pop("inclusion", None)
     if rules is not None and not isinstance(rules, Inclusion):
         raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
+    checked = Inclusion(**asked)
+    if rules is None:
+        return checked
     usual = Inclusion()
-    changed = {name: value for name, value in asked.items() if value != getattr(usual, name)}
-    return replace(rules or usual, **changed)
+    changed = {name: value for name in asked if (value := getattr(checked, name)) != getattr(usual, name)}
+    return replace(rules, **changed)

@@ -281,7 +281,7 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
         "of gapless real matches to pseudocounts"
     )
     heading = "".join(f"{letter:>4}" for letter in _NCBI_ORDER)
-    yield f"           {heading}{heading}"
+    yield f"         {heading}{heading}"
     order = [units.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
     scores = profile.scores[:, order]
     percentages = np.zeros(scores.shape, dtype=np.int64)
@@ -292,7 +292,7 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     for k, letter in enumerate(PROTEIN.decode(profile.codes)):
         row = "".join(f"{value:>4}" for value in scores[k].tolist())
         seen = "".join(f"{value:>4}" for value in percentages[k].tolist())
-        yield f"{k + 1:>5} {letter}    {row} {seen}  {information[k]:.2f} 0.00"
+        yield f"{k + 1:>5} {letter}  {row} {seen}  {information[k]:.2f} 0.00"
     yield ""
     yield "                      K         Lambda"
     yield f"PSI Ungapped         0.0000     {profile.lambda_ or 0.0:.4f}"

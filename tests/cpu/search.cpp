@@ -92,28 +92,58 @@ int32_t longest_16(const Scheme& scheme, int64_t rows) {
   return static_cast<int32_t>(good);
 }
 
+// A query's own scores and costs by row; without costs they are the scheme's.
+struct Profile {
+  std::vector<int8_t> scores;
+  std::vector<RowCosts> costs;
+};
+
+// A scheme whose bounds hold for profiles too.
+Scheme covering(Scheme scheme, const std::vector<Profile>& profiles) {
+  int32_t first = scheme.first(), extend = scheme.extend;
+  for (const Profile& profile : profiles) {
+    for (size_t k = 0; k < profile.scores.size(); ++k) {
+      if (k % kCodes == kPad) continue;
+      scheme.lowest = std::min<int>(scheme.lowest, profile.scores[k]);
+      scheme.highest = std::max<int>(scheme.highest, profile.scores[k]);
+    }
+    for (const RowCosts& row : profile.costs) {
+      first = std::max<int32_t>({first, row.deletion_first, row.insertion_first});
+      extend = std::max<int32_t>({extend, row.deletion_extend, row.insertion_extend});
+    }
+  }
+  scheme.open = first - extend;
+  scheme.extend = extend;
+  return scheme;
+}
+
 // --- the plain recurrence ----------------------------------------------------------------------------------------
 
 struct Ends {
   bool query_start, query_end, subject_start, subject_end;  // which are free
 };
 
-int64_t plain_score(const Codes& query, const Codes& subject, const Scheme& scheme, bool local, const Ends& ends) {
+int64_t plain_score(const Codes& query, const Codes& subject, const Scheme& scheme, bool local, const Ends& ends,
+                    const Profile* own = nullptr) {
   const int64_t m = static_cast<int64_t>(query.size()), n = static_cast<int64_t>(subject.size());
   const auto edge = [&](bool is_free, int64_t k) { return static_cast<int32_t>(is_free ? 0 : -scheme.gap(k)); };
   std::vector<int32_t> H(subject.size() + 1), F(subject.size() + 1, kNever);
   for (int64_t j = 0; j <= n; ++j) H[static_cast<size_t>(j)] = edge(local || ends.subject_start, j);
   int32_t best = local ? 0 : kNever;
-  const int32_t first = scheme.first(), extend = scheme.extend;
+  const int16_t first = static_cast<int16_t>(scheme.first()), extend = static_cast<int16_t>(scheme.extend);
+  int32_t left_over = 0;
   const auto look = [&](int32_t score) { best = std::max(best, score); };
   if (!local && ends.query_end) look(H.back());
   for (int64_t i = 1; i <= m; ++i) {
-    const int8_t* const row = scheme.scores.data() + query[static_cast<size_t>(i - 1)] * kCodes;
+    const size_t place = static_cast<size_t>(i - 1);
+    const int8_t* const row = own ? own->scores.data() + place * kCodes : scheme.scores.data() + query[place] * kCodes;
+    const RowCosts costs = own && !own->costs.empty() ? own->costs[place] : RowCosts{first, extend, first, extend};
+    left_over += i == 1 ? costs.deletion_first : costs.deletion_extend;
     int32_t diagonal = H[0], E = kNever;
-    int32_t left = H[0] = edge(local || ends.query_start, i);
+    int32_t left = H[0] = local || ends.query_start ? 0 : -left_over;
     for (size_t j = 1; j <= subject.size(); ++j) {
-      E = std::max(E - extend, left - first);
-      F[j] = std::max(F[j] - extend, H[j] - first);
+      E = std::max(E - costs.insertion_extend, left - costs.insertion_first);
+      F[j] = std::max(F[j] - costs.deletion_extend, H[j] - costs.deletion_first);
       int32_t h = std::max({diagonal + row[subject[j - 1]], E, F[j]});
       if (local) best = std::max(best, h = std::max(h, 0));
       diagonal = H[j];
@@ -212,35 +242,47 @@ const std::vector<Way> kWays = {Way::kChosen, Way::kLanes, Way::kStriped};
 
 // Search with every instruction set and way, and compare.
 void check_search(const std::string& name, const std::vector<Codes>& queries, const Chunk& chunk, const Scheme& scheme,
-                  Mode mode, Task task = {}) {
-  while (task.first_bits < task.last_bits && !may_start_at(task.first_bits, scheme)) task.first_bits *= 2;
+                  Mode mode, Task task = {}, const std::vector<Profile>& profiles = {}) {
+  const Scheme bounds = covering(scheme, profiles);
+  while (task.first_bits < task.last_bits && !may_start_at(task.first_bits, bounds)) task.first_bits *= 2;
+  std::vector<int8_t> row_scores;
+  std::vector<RowCosts> row_costs;
+  for (const Profile& profile : profiles) {
+    row_scores.insert(row_scores.end(), profile.scores.begin(), profile.scores.end());
+    row_costs.insert(row_costs.end(), profile.costs.begin(), profile.costs.end());
+  }
   Codes codes;
   std::vector<int64_t> offsets{0};
   std::vector<int32_t> longest;
   for (const Codes& query : queries) {
     codes.insert(codes.end(), query.begin(), query.end());
     offsets.push_back(static_cast<int64_t>(codes.size()));
-    longest.push_back(task.all_in_32 ? 0 : longest_16(scheme, static_cast<int64_t>(query.size())));
+    longest.push_back(task.all_in_32 ? 0 : longest_16(bounds, static_cast<int64_t>(query.size())));
   }
   std::vector<int64_t> subjects = task.chosen;
   for (size_t k = 0; task.chosen.empty() && k < chunk.subjects.size(); ++k) subjects.push_back(static_cast<int64_t>(k));
   const bool local = mode == Mode::kLocal, loose = mode == Mode::kSemiglobal;
   std::vector<int64_t> expected;
-  for (const Codes& query : queries) {
+  for (size_t k = 0; k < queries.size(); ++k) {
+    const Profile* const own = profiles.empty() ? nullptr : &profiles[k];
     for (const int64_t subject : subjects) {
       const Codes& other = chunk.subjects[static_cast<size_t>(subject)];
-      expected.push_back(plain_score(query, other, scheme, local, {loose, loose, loose, loose}));
+      expected.push_back(plain_score(queries[k], other, scheme, local, {loose, loose, loose, loose}, own));
     }
   }
   const int64_t span = (int64_t{1} << task.last_bits) - 1;
-  const int64_t limit = task.last_bits == 32 ? INT32_MAX : span - scheme.first() - scheme.extend;
+  const int64_t limit = task.last_bits == 32 ? INT32_MAX : span - bounds.first() - bounds.extend;
+  // rows that lean reach a lane's highest value that much earlier
+  const int64_t may_be_beyond = profiles.empty() || task.last_bits == 32 ? limit : limit - (kLean - 1) * bounds.extend;
   for (size_t turn = 0; turn < kWays.size() * instruction_sets.size(); ++turn) {
     const size_t set = turn / kWays.size();
     const Way way = kWays[turn % kWays.size()];
     std::vector<int32_t> scores(expected.size(), -1);
     std::vector<uint8_t> saturated(expected.size(), 0);
-    Search search{{scheme.scores.data(), scheme.first(), scheme.extend, mode},
-                  codes.data(), offsets.data(), static_cast<int>(queries.size()), nullptr, nullptr, longest.data(),
+    Search search{{scheme.scores.data(), scheme.first(), scheme.extend, mode, bounds.first(), bounds.extend},
+                  codes.data(), offsets.data(), static_cast<int>(queries.size()),
+                  row_scores.empty() ? nullptr : row_scores.data(), row_costs.empty() ? nullptr : row_costs.data(),
+                  longest.data(),
                   chunk.residues.data(), chunk.column_offsets.data(),
                   static_cast<int64_t>(chunk.column_offsets.size()) - 1,
                   chunk.lengths.data(), static_cast<int64_t>(chunk.lengths.size()),
@@ -256,6 +298,7 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
       const bool beyond = local && expected[k] >= limit;
       totals[set].saturated += beyond;
       if (beyond ? saturated[k] == 1 : saturated[k] == 0 && scores[k] == expected[k]) continue;
+      if (local && expected[k] >= may_be_beyond && saturated[k] == 1) continue;
       fail(name + (local ? ", local" : loose ? ", semi-global" : ", global") + ", " + std::to_string(task.first_bits) +
                " to " + std::to_string(task.last_bits) + " bits, " + std::to_string(task.threads) + " threads, way " +
                std::to_string(static_cast<int>(way)) + ", flag " +
@@ -401,6 +444,64 @@ void check_random_searches(int count) {
   }
 }
 
+// Rows of scores of a range, with costs by row unless `costliest` is negative.
+Profile random_profile(const Codes& codes, int low, int high, int costliest) {
+  Profile made;
+  for (size_t row = 0; row < codes.size(); ++row) {
+    for (int code = 0; code < kCodes; ++code) {
+      const int score = code == codes[row] && below(3) > 0 ? high : between(low, high);
+      made.scores.push_back(static_cast<int8_t>(code == kPad ? kPadScore : score));
+    }
+    if (costliest < 0) continue;
+    int16_t costs[4];
+    for (int k = 0; k < 4; k += 2) {
+      costs[k + 1] = static_cast<int16_t>(between(0, costliest));
+      costs[k] = static_cast<int16_t>(costs[k + 1] + between(0, costliest));
+    }
+    made.costs.push_back({costs[0], costs[1], costs[2], costs[3]});
+  }
+  return made;
+}
+
+void check_profiles(int count) {
+  for (int turn = 0; turn < count; ++turn) {
+    const int letters = one_of<int>({2, 4, 20, 31}), longest = one_of<int>({5, 40, 40, 150, 300, 700});
+    const int low = one_of<int>({-127, -30, -9, -4, -4}), high = one_of<int>({127, 30, 12, 9, 3, -1});
+    const int costliest = one_of<int>({-1, -1, -1, 3, 12, 200, 10'000});
+    std::vector<Codes> queries, subjects;
+    std::vector<Profile> profiles;
+    const auto [open, extend] = one_of(kGaps);
+    Scheme scheme = usual();
+    scheme.open = open;
+    scheme.extend = extend;
+    const int n_queries = between(1, 4), n_subjects = between(1, one_of<int>({5, 70, 140}));
+    for (int k = 0; k < n_queries; ++k) {
+      queries.push_back(random_codes(between(1, longest), letters));
+      profiles.push_back(random_profile(queries.back(), std::min(low, high), high, costliest));
+    }
+    for (int k = 0; k < n_subjects; ++k) {
+      const bool related = below(3) == 0;
+      subjects.push_back(related ? relative(one_of(queries), 12, letters) : random_codes(below(longest), letters));
+    }
+    int bits = one_of<int>({8, 8, 16, 32});
+    while (bits < 32 && !may_start_at(bits, covering(scheme, profiles))) bits *= 2;
+    const Task task{bits, one_of<int>({bits, 32, 32}), between(1, 3), {}, below(8) == 0};
+    check_search("profiles", queries, Chunk(subjects), scheme, one_of(kModes), task, profiles);
+  }
+  // the usual scores by row, in one and in several strips
+  for (const int rows : {2'047, 2'048, 2'049, 2'300}) {
+    const Codes query = random_codes(rows, 20);
+    Profile profile;
+    const Scheme scheme = usual();
+    for (const uint8_t code : query) {
+      profile.scores.insert(profile.scores.end(), scheme.scores.begin() + code * kCodes,
+                            scheme.scores.begin() + (code + 1) * kCodes);
+    }
+    const Chunk chunk({part(query, 2'000, 2'100), relative(part(query, 1'900, 2'200), 10, 20), random_codes(50, 20)});
+    for (const Mode mode : kModes) check_search("profiles", {query}, chunk, scheme, mode, {}, {profile});
+  }
+}
+
 void check_that_it_stops() {
   const Scheme scheme = usual();
   const Chunk chunk({random_codes(200, 20)});
@@ -445,12 +546,37 @@ bool rescore(const Aligned& found, const Codes& query, const Codes& subject, con
   return p.local || ((i == p.m || (j == p.n && p.query_end)) && (j == p.n || (i == p.m && p.subject_end)));
 }
 
+// How the scores reach a pair: by letters, or by the query's positions, then perhaps with gap costs by position.
+enum class Scores { kByLetter, kByPosition, kWithGaps };
+
 void check_pair(const Codes& query, const Codes& subject, const Scheme& scheme, bool local, const Ends& ends,
-                Settings settings) {
-  Problem problem{query.data(), subject.data(), static_cast<int64_t>(query.size()),
-                  static_cast<int64_t>(subject.size()), scheme.scores.data(), std::max(scheme.highest, 0), scheme.open,
-                  scheme.extend, local, local || ends.query_start, local || ends.query_end,
-                  local || ends.subject_start, local || ends.subject_end, {}, {}};
+                Settings settings, Scores given) {
+  const Problem asked{query.data(), subject.data(), static_cast<int64_t>(query.size()),
+                      static_cast<int64_t>(subject.size()), scheme.scores.data(), std::max(scheme.highest, 0),
+                      scheme.open, scheme.extend, local, local || ends.query_start, local || ends.query_end,
+                      local || ends.subject_start, local || ends.subject_end, {}, {}};
+  Problem problem = asked;
+  std::vector<int8_t> rows, by_letter(query.size() * kCodes);
+  std::vector<int16_t> gaps;
+  if (given != Scores::kByLetter) {
+    for (size_t k = 0; k < query.size(); ++k) {
+      for (int letter = 0; letter < kCodes; ++letter) {
+        rows.push_back(scheme.scores[static_cast<size_t>(query[k] * kCodes + letter)]);
+        by_letter[static_cast<size_t>(letter) * query.size() + k] = rows.back();
+      }
+      for (const int cost : {scheme.open, scheme.extend}) gaps.push_back(static_cast<int16_t>(cost));
+      for (const int cost : {scheme.open, scheme.extend}) gaps.push_back(static_cast<int16_t>(cost));
+    }
+    problem.rows = rows.data();
+    problem.by_letter = by_letter.data();
+    problem.stride = problem.m;
+    // costs that are everywhere those of the scheme need no rows of tables: the problem's own are others, which hold
+    // before the query only
+    if (given == Scores::kWithGaps && problem.subject_start) {
+      problem.gaps = gaps.data();
+      problem.open = scheme.open + 1;
+    }
+  }
   prepare(problem);
   const int64_t expected = plain_score(query, subject, scheme, local, ends);
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
@@ -463,11 +589,11 @@ void check_pair(const Codes& query, const Codes& subject, const Scheme& scheme, 
       found = align(problem, settings, true);
     }
     int64_t score;
-    const bool possible = rescore(found, query, subject, scheme, problem, score);
+    const bool possible = rescore(found, query, subject, scheme, asked, score);
     totals[set].alignments += 1;
     totals[set].operations += static_cast<int64_t>(found.cigar.size());
     if (possible && found.score == expected && score == expected) continue;
-    std::string what = "a pair, " + std::string(local ? "local" : "ends");
+    std::string what = "a pair, scores " + std::to_string(static_cast<int>(given)) + (local ? ", local" : ", ends");
     for (const bool end : {ends.query_start, ends.query_end, ends.subject_start, ends.subject_end}) {
       what += local ? "" : end ? " free" : " fixed";
     }
@@ -492,7 +618,8 @@ void check_pairs(int count) {
     if (settings.tile > 0 && settings.tile < 16 && longest > 100) continue;  // threads for 100,000 tiles of a cell
     const Ends ends{below(2) == 0, below(2) == 0, below(2) == 0, below(2) == 0};
     const Scheme scheme = random_scheme();
-    check_pair(query, subject, scheme, below(3) == 0, ends, settings);
+    const Scores given = one_of<Scores>({Scores::kByLetter, Scores::kByPosition, Scores::kWithGaps});
+    check_pair(query, subject, scheme, below(3) == 0, ends, settings, given);
   }
 }
 
@@ -514,6 +641,7 @@ int main(int argc, char** argv) {
   check_saturation();
   check_that_it_stops();
   check_random_searches(8 * share);
+  check_profiles(4 * share);
   check_pairs(20 * share);
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
     const Totals& all = totals[set];

@@ -12,7 +12,7 @@ import pytest
 import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, SwsearchError
-from swsearch.profiles import alignments_in, hmm, pssm, reading, units
+from swsearch.profiles import alignments_in, formats, hmm, pssm, reading, units
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import Scoring
@@ -34,8 +34,8 @@ def text_of(name: str) -> str:
 
 
 def read(data: str | bytes, format_: str = "auto") -> list[Profile]:
-    source = reading.Peeked(reading_handle(data))
-    return reading.profiles_of(source, reading.format_of(source, format_), SCORING)  # type: ignore[arg-type]
+    source = formats.Peeked(reading_handle(data))
+    return reading.profiles_of(source, formats.format_of(source, format_), SCORING)  # type: ignore[arg-type]
 
 
 def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
@@ -48,8 +48,8 @@ def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize(("name", "expected"), FILES.items())
 def test_formats_are_recognized_by_content_and_read(name: str, expected: str) -> None:
-    source = reading.Peeked(reading_handle(text_of(name)))
-    assert reading.format_of(source) == expected
+    source = formats.Peeked(reading_handle(text_of(name)))
+    assert formats.format_of(source) == expected
     profile = Profile.read(DATA / name)
     assert len(profile) == (58 if name != "sh3.hmm.gz" else len(profile))
     if expected not in ("hmm", "hhm"):
@@ -237,7 +237,7 @@ def test_every_beginning_of_a_file_is_refused_or_read(name: str, part: int) -> N
             assert str(error).startswith("f: "), at
 
 
-@pytest.mark.parametrize("format_", [one for one in reading.QUERY_FORMATS if one not in ("auto", "fasta")])
+@pytest.mark.parametrize("format_", [one for one in formats.QUERY_FORMATS if one not in ("auto", "fasta")])
 def test_garbage_is_refused_in_every_format(format_: str) -> None:
     generator = np.random.default_rng(7)
     for data in (
@@ -286,6 +286,15 @@ def test_ncbis_ascii_is_written_as_it_is_read() -> None:
     again = read("\n".join(pssm.ascii_lines(profile)))[0]
     assert np.array_equal(again.scores[:, :20], profile.scores[:, :20])
     assert np.array_equal(again.codes, profile.codes)
+
+
+def test_ncbis_ascii_has_psiblasts_columns() -> None:
+    """But for percentages and what follows, which were not kept, each line is the one that psiblast wrote."""
+    theirs = text_of("sh3.pssm").split("\n")[:61]
+    ours = list(pssm.ascii_lines(Profile.read(DATA / "sh3.pssm")))[:61]
+    assert ours[:3] == theirs[:3]
+    assert [line[:90] for line in ours] == [line[:90] for line in theirs]
+    assert [len(line) for line in ours] == [len(line) for line in theirs]
 
 
 def test_stdin_and_compressed_files_are_read_like_fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ ScoreBytes = npt.NDArray[np.int8]
 GapCosts = npt.NDArray[np.int16]
 """Gap costs by position, shape (n_rows, 4): those of `swsearch.scoring.GAP_COLUMNS`."""
 
-Found = tuple[bytes, bytes, bytes]
+FoundBytes = tuple[bytes, bytes, bytes]
 """What the extension finds of many pairs: numbers, and lengths and operations of all runs."""
 
 Residues = TypeVar("Residues", int, IntArray)
@@ -154,7 +154,7 @@ class ManyFound:
     Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
     """
 
-    def __init__(self, found: Found, pairs: Sequence[Pair], memory: int) -> None:
+    def __init__(self, found: FoundBytes, pairs: Sequence[Pair], memory: int) -> None:
         self._pairs, self._memory = pairs, memory
         self._numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
         self._lengths = np.frombuffer(found[1], dtype=np.int64)

@@ -1,0 +1,151 @@
+"""Count the chance hits of profiles: those that queries without relatives built, and those of real families.
+
+Two tables of hits per query with an E-value of at most 0.01, 0.1, 1 and 10, of which there should be that many:
+proteins of Swiss-Prot with their residues shuffled, and the other classes of `chance_queries.py`, by iteration, where
+whatever enters a profile is wrong; and profiles among the same subjects backwards, where nothing is related to
+anything. These profiles are of SCOPe's domains, made in SCOPe by one and two iterations with the thresholds of
+defaults, and of shuffled queries, made with a threshold so large that chance hits enter.
+
+Needs: Swiss-Prot, mmseqs2-examples or any proteins as --subjects. Ten minutes on two cores.
+Run:   python -m benchmarks.statistics.chance_profiles --queries uniprot_sprot.fasta --domains scop40.fasta.xz
+           [--subjects DB.fasta.gz] [--first 100] [--families 200] [--seed 1] [--classes shuffled,biased]
+           [--out benchmarks/results/iterated_chance.txt]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import swsearch
+from benchmarks.statistics.chance_queries import CLASSES, draw_classes
+from benchmarks.statistics.sensitivity import chosen
+from benchmarks.statistics.sensitivity_measures import read_scope
+from benchmarks.support.common import Records, arguments, finish, heading, numbered, read, residues, table
+from benchmarks.support.timing import say
+from swsearch.profiles.profile import Profile
+from swsearch.results import SearchResult
+
+LEVELS = (0.01, 0.1, 1.0, 10.0)
+N_ITERATIONS = 3
+MOST = 10**6
+"""More hits than any query has."""
+
+FORCED = 10.0
+"""E-value up to which hits of shuffled queries are included where profiles of chance are wanted."""
+
+SOURCES = ("fitted", "published")
+"""What E-values come from."""
+
+
+def counts_of(results: Iterable[SearchResult]) -> npt.NDArray[np.int64]:
+    """Count the hits of each query at each of `LEVELS`, shape (n_queries, n_levels)."""
+    evalues = (np.array([hit.evalue for hit in result.hits], dtype=np.float64) for result in results)
+    return np.array([[int((each <= level).sum()) for level in LEVELS] for each in evalues])
+
+
+def cells(counts: npt.NDArray[np.int64]) -> list[str]:
+    """Return the last cells of a row: queries, hits per query at each level, the error at 1, and the most at 1."""
+    at_one = counts[:, LEVELS.index(1.0)]
+    error = float(at_one.std(ddof=1)) / math.sqrt(len(at_one)) if len(at_one) > 1 else math.nan
+    means = (f"{mean:.3g}" for mean in counts.mean(axis=0))
+    return [f"{len(counts):,}", *means, f"{error:.2g}", str(at_one.max())]
+
+
+@contextmanager
+def both_ways(subjects: Records) -> Iterator[tuple[swsearch.Database, swsearch.Database]]:
+    """Make a database of subjects, and one of them backwards."""
+    backwards = [(name, letters[::-1]) for name, letters in subjects]
+    with (
+        swsearch.Database.from_records(numbered(subjects, "s")) as database,
+        swsearch.Database.from_records(numbered(backwards, "s")) as unrelated,
+    ):
+        yield database, unrelated
+
+
+def by_iteration(queries: Records, database: swsearch.Database) -> Iterator[list[str]]:
+    """Search queries that have no relatives, and count what each iteration finds."""
+    for iteration in range(1, N_ITERATIONS + 1):
+        found = list(swsearch.search(queries, database, iterations=iteration, evalue=max(LEVELS), max_hits=MOST))
+        grown = sum(result.profile is not None and len(result.profile.alignment or ()) > 1 for result in found)
+        yield [str(iteration), str(grown), *cells(counts_of(found))]
+
+
+def profiles_of(
+    queries: Records, related: swsearch.Database, iterations: int, **options: Any
+) -> Sequence[tuple[str, str] | Profile]:
+    """Return queries as they are after so many iterations: themselves, or their profiles."""
+    if not iterations:
+        return queries
+    found = swsearch.search(queries, related, iterations=iterations, keep_next=True, max_hits=1, **options)
+    return [result.next_profile or query for result, query in zip(found, queries, strict=True)]
+
+
+def elsewhere(
+    queries: Records, related: swsearch.Database, unrelated: swsearch.Database, **options: Any
+) -> Iterator[list[str]]:
+    """Make profiles in one database, and count what they find in another, where nothing is related to anything."""
+    for iterations in range(N_ITERATIONS):
+        asked = profiles_of(queries, related, iterations, **options)
+        rows = [len(each.alignment or ()) for each in asked if isinstance(each, Profile)]
+        for source in SOURCES:
+            found = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST, statistics=source)
+            yield [str(iterations), f"{np.mean(rows):.1f}" if rows else "1", source, *cells(counts_of(found))]
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.set_defaults(first=100)
+    parser.add_argument("--domains", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
+    parser.add_argument("--families", type=int, default=200, help="of SCOPe's domains, default %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn, default %(default)s")
+    parser.add_argument("--classes", default="shuffled,reversed,short,biased", help="default %(default)s")
+    options = parser.parse_args()
+    subjects = [each for each in read(options.subjects) if each[1]]
+    drawn = draw_classes(read(options.queries), options.first, 1, options.seed)
+    domains, _ = read_scope(options.domains)
+    families = [domains[place] for place in chosen(len(domains), options.families).tolist()]
+    of_chance, others = [], []
+    with both_ways(subjects) as (database, unrelated):
+        for kind in options.classes.split(","):
+            for row in by_iteration(drawn[kind], database):
+                of_chance.append([kind, *row])
+                say(" ".join(of_chance[-1]))
+        for row in elsewhere(drawn["shuffled"], database, unrelated, inclusion_evalue=FORCED):
+            others.append([f"shuffled, included up to {FORCED:g}", *row])
+            say(" ".join(others[-1]))
+    with both_ways(domains) as (database, unrelated):
+        for row in elsewhere(families, database, unrelated):
+            others.append(["domains", *row])
+            say(" ".join(others[-1]))
+    levels = [f"E <= {level:g}" for level in LEVELS]
+    lines = [
+        *heading(__file__, ["numpy"]),
+        f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; "
+        f"{options.queries.name}: {options.first:,} queries of each class, seed {options.seed}; "
+        f"{options.domains.name}: {len(domains):,} domains, {len(families):,} of them as queries",
+        "",
+        *(f"{kind}: {CLASSES[kind]}." for kind in options.classes.split(",")),
+        "",
+        "Hits per query by chance, by iteration, fitted statistics; the queries whose profile something else was in;",
+        "the standard error of the mean at 1, and the most that one query had of E <= 1:",
+        "",
+        *table(["queries", "iteration", "grown", "searches", *levels, "error at 1", "most"], of_chance),
+        "",
+        "Profiles after so many iterations among subjects (rows of their alignments on average), searched among the",
+        f"same subjects backwards; those of shuffled queries made with --inclusion-evalue {FORCED:g}, so that they",
+        "are made of what is not related:",
+        "",
+        *table(["queries", "iterations", "rows", "statistics", "searches", *levels, "error at 1", "most"], others),
+    ]
+    finish(lines, options.out)
+
+
+if __name__ == "__main__":
+    main()

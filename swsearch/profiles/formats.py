@@ -1,0 +1,119 @@
+"""Which format a file of queries has, by its beginning: what FASTA needs, without the readers of all others."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+from swsearch.db.fasta import ByteSource
+from swsearch.errors import SequenceError, check_choice
+
+QueryFormat = Literal[
+    "auto", "fasta", "a3m", "fasta-aligned", "stockholm", "clustal", "pssm", "asn", "hmm", "hhm", "json"
+]
+"""What a file of queries is; ``auto`` is what its content says."""
+
+QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
+
+HEAD_BYTES = 1 << 16
+"""Bytes of a file that its format is recognized by."""
+
+MOST_TEXT_BYTES = 1 << 32
+"""Largest file that is no FASTA: its text is in memory whole."""
+
+_READ_BYTES = 1 << 20
+
+_BEGINNINGS = (
+    ("stockholm", rb"# STOCKHOLM"),
+    ("clustal", rb"(CLUSTAL|MUSCLE|PROBCONS|MSAPROBS|Kalign|Biopython)[ \t(]"),
+    ("hmm", rb"HMMER[0-9]"),
+    ("hhm", rb"HHsearch "),
+    ("asn", rb"PssmWithParameters\s*::="),
+    ("pssm", rb"Last position-specific scoring matrix"),
+    ("json", rb'\{\s*"swsearch"'),
+    ("a3m", rb"#[^\n]*\n([ \t\r]*\n|#[^\n]*\n)*>"),
+)
+"""Formats, and what their files begin with, after blanks."""
+
+_NOT_READ = (
+    (rb"0\x80", "a PSSM in binary ASN.1; write it as text, as psiblast -out_pssm does"),
+    (rb"<\?xml[^>]*>\s*(<!DOCTYPE[^>]*>\s*)?<Pssm", "a PSSM in XML; write it as ASN.1 text, as psiblast does"),
+)
+
+
+class Peeked:
+    """A source of bytes whose beginning was looked at, and is read again.
+
+    Parameters
+    ----------
+    source : ByteSource
+        At its beginning.
+    """
+
+    def __init__(self, source: ByteSource) -> None:
+        self.name = source.name
+        self._source = source
+        buffer = bytearray(HEAD_BYTES)
+        n = source.read_into(memoryview(buffer))
+        self.head = bytes(buffer[:n])
+        self._rest = memoryview(self.head)
+        self._ended = n < HEAD_BYTES
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
+        n = min(len(self._rest), len(view))
+        view[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        if n < len(view) and not self._ended:
+            n += self._source.read_into(view[n:])
+        return n
+
+    def whole(self) -> bytes:
+        """Return all bytes.
+
+        Raises
+        ------
+        SequenceError
+            If they are more than `MOST_TEXT_BYTES`, or are no text.
+        """
+        found = bytearray()
+        while True:
+            buffer = bytearray(_READ_BYTES)
+            n = self.read_into(memoryview(buffer))
+            found += buffer[:n]
+            if n < _READ_BYTES or b"\0" in buffer:  # Text says where
+                return bytes(found)
+            if len(found) > MOST_TEXT_BYTES:
+                size = f"more than {MOST_TEXT_BYTES >> 30} GiB"
+                raise SequenceError(self.name, f"{size}, expected profiles or an alignment; give a part of it")
+
+
+def format_of(source: Peeked, asked: QueryFormat = "auto") -> QueryFormat:
+    """Return the format of a file: the one that is asked for, or what its beginning says.
+
+    FASTA is whatever is nothing else. A file that begins with ``>`` is A3M where its name says so, for A3M without
+    gaps cannot be told from FASTA.
+
+    Raises
+    ------
+    OptionError
+        If the format that is asked for is not known.
+    SequenceError
+        If it is a PSSM in a form that is not read.
+    """
+    check_choice("query_format", asked, QUERY_FORMATS)
+    if asked != "auto":
+        return asked
+    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+    head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    for pattern, what in _NOT_READ:
+        if re.match(pattern, head):
+            raise SequenceError(source.name, f"looks like {what}")
+    for name, pattern in _BEGINNINGS:
+        if re.match(pattern, head):
+            return name  # type: ignore[return-value]
+    return "a3m" if head.startswith(b">") and _says_a3m(source.name) else "fasta"
+
+
+def _says_a3m(name: str) -> bool:
+    return re.search(r"\.a3m(\.(gz|xz|bz2|zst))?$", name) is not None
