@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal, Unpack
 
-from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
