@@ -10,6 +10,7 @@ from swsearch.errors import OptionError, check_choice, real_number, whole_number
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.masking import Mask, check_mask
+from swsearch.profiles.units import lambda_of
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import swsearch
+from support.cases import flat_matrix
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
@@ -317,6 +318,11 @@ def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
 def test_what_cannot_be_asked_for(database, asked, said):
     with pytest.raises(OptionError, match=said):
         swsearch.search(QUERIES, database, **asked)
+
+
+def test_a_matrix_that_can_make_no_profile_is_told_of_before_the_search(database):
+    with pytest.raises(InputError, match="have no lambda"):
+        swsearch.search(QUERIES, database, iterations=2, scoring=Scoring(flat_matrix(1, 1)))
 
 
 def test_a_checkpoint_cannot_keep_iterations(database, tmp_path):
