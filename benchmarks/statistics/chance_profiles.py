@@ -71,32 +71,31 @@ def both_ways(subjects: Records) -> Iterator[tuple[swsearch.Database, swsearch.D
 
 def by_iteration(queries: Records, database: swsearch.Database) -> Iterator[list[str]]:
     """Search queries that have no relatives, and count what each iteration finds."""
+    asked: Any = queries
     for iteration in range(1, N_ITERATIONS + 1):
-        found = list(swsearch.search(queries, database, iterations=iteration, evalue=max(LEVELS), max_hits=MOST))
-        grown = sum(result.profile is not None and len(result.profile.alignment or ()) > 1 for result in found)
+        found = list(swsearch.search(asked, database, evalue=max(LEVELS), max_hits=MOST, keep_next=True))
+        grown = sum(n > 1 for n in rows_of(asked))
         yield [str(iteration), str(grown), *cells(counts_of(found))]
+        asked = [result.next_profile for result in found]
 
 
-def profiles_of(
-    queries: Records, related: swsearch.Database, iterations: int, **options: Any
-) -> Sequence[tuple[str, str] | Profile]:
-    """Return queries as they are after so many iterations: themselves, or their profiles."""
-    if not iterations:
-        return queries
-    found = swsearch.search(queries, related, iterations=iterations, keep_next=True, max_hits=1, **options)
-    return [result.next_profile or query for result, query in zip(found, queries, strict=True)]
+def rows_of(queries: Sequence[tuple[str, str] | Profile]) -> list[int]:
+    """Return from how many sequences each query was made, itself among them."""
+    return [len(each.alignment or ()) if isinstance(each, Profile) else 1 for each in queries]
 
 
 def elsewhere(
     queries: Records, related: swsearch.Database, unrelated: swsearch.Database, **options: Any
 ) -> Iterator[list[str]]:
     """Make profiles in one database, and count what they find in another, where nothing is related to anything."""
+    asked: Any = queries
     for iterations in range(N_ITERATIONS):
-        asked = profiles_of(queries, related, iterations, **options)
-        rows = [len(each.alignment or ()) for each in asked if isinstance(each, Profile)]
+        if iterations:
+            found = swsearch.search(asked, related, keep_next=True, max_hits=1, **options)
+            asked = [result.next_profile for result in found]
         for source in SOURCES:
-            found = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST, statistics=source)
-            yield [str(iterations), f"{np.mean(rows):.1f}" if rows else "1", source, *cells(counts_of(found))]
+            hits = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST, statistics=source)
+            yield [str(iterations), f"{np.mean(rows_of(asked)):.1f}", source, *cells(counts_of(hits))]
 
 
 def main() -> None:
