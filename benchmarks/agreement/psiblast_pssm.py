@@ -2,9 +2,9 @@
 
 Each query is searched twice by jackhmmer and once by psiblast, and what they align with it (`-A`, and the pairwise
 alignments) becomes an alignment in the query's columns. psiblast makes its matrix of that (`-in_msa`,
-`-out_ascii_pssm`), `build_profile` makes ours: as psiblast does, with blocks of any width, and as searches do.
-Compared are the scores of the 20 amino acids, and the information of each position, the relative entropy of its
-frequencies in bits.
+`-out_ascii_pssm`), `build_profile` makes ours: as psiblast does, with blocks of any width, with wide ones, and as
+searches do, with scores 1.15 times as large. Compared are the scores of the 20 amino acids, and the information of
+each position, the relative entropy of its frequencies in bits.
 
 A difference of one is mostly rounding: psiblast takes the frequencies that BLOSUM62 was made of, which the matrix
 gives rounded to half bits, and scales by a lambda that is computed from its own rounded scores. Larger ones have
@@ -36,8 +36,8 @@ from swsearch.profiles.construction import Construction, build_profile
 from swsearch.scoring import Scoring
 
 SETTINGS = {
-    "as psiblast": Construction(least_block=1, most_block=1 << 30, gaps_as_background=True, pseudocounts=None),
-    "blocks of 25": Construction(least_block=25, most_block=1 << 30, gaps_as_background=True, pseudocounts=None),
+    "as psiblast": Construction(least_block=1, most_block=1 << 30, scale=1.0),
+    "blocks of 25": Construction(least_block=25, scale=1.0),
     "as searches do": Construction(),
 }
 """How our profiles are made, by the name of the table's row."""

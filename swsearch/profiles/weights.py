@@ -197,7 +197,7 @@ def weights_of(block: npt.NDArray[np.uint8]) -> tuple[FloatArray, float]:
 
 
 def independent(kinds: IntArray) -> float:
-    """Return how many random sequences show as many kinds of amino acids as columns do on average, at least 1."""
+    """Return how many random sequences show as many kinds of residues as columns, shape (n,), do on average."""
     mean = int(kinds.sum()) / len(kinds)
     expected = _expected_kinds()
     above = int(np.searchsorted(expected, mean, side="right"))

@@ -124,9 +124,16 @@ def test_scores_have_the_matrixs_lambda() -> None:
     """The mean of exp(lambda score) over random residues is 1 in each column, but for rounding."""
     from swsearch.profiles.units import BACKGROUND, lambda_of
 
-    made = build_profile(family(np.random.default_rng(5), 100, 200), SCORING)
+    made = build_profile(family(np.random.default_rng(5), 100, 200), SCORING, Construction(scale=1.0))
     means = np.exp(lambda_of(SCORING.matrix) * made.scores[:, :20].astype(float)) @ BACKGROUND
     assert means.mean() == pytest.approx(1.0, abs=0.01)
+
+
+def test_scale_leaves_columns_of_the_query_alone() -> None:
+    rows = aligned("ACDEFWHIKL", "--DE-GHV--", "--NE-GRI--", "--SQ-WKM--")
+    one, twice = (build_profile(rows, SCORING, Construction(scale=scale)).scores.astype(int) for scale in (1, 2))
+    assert np.abs(twice[2:8, :20] - 2 * one[2:8, :20]).max() <= 1
+    assert np.array_equal(twice[[0, 1, 8, 9]], one[[0, 1, 8, 9]])
 
 
 def test_what_is_no_protein_is_refused() -> None:
@@ -137,7 +144,14 @@ def test_what_is_no_protein_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"purge_identity": 0}, {"least_block": 0}, {"least_block": 9, "most_block": 8}, {"pseudocounts": 0.0}]
+    "values",
+    [
+        {"purge_identity": 0},
+        {"least_block": 0},
+        {"least_block": 9, "most_block": 8},
+        {"pseudocounts": 0.0},
+        {"scale": 0},
+    ],
 )
 def test_settings_out_of_range_are_refused(values: dict[str, float]) -> None:
     with pytest.raises(OptionError, match="expected"):
