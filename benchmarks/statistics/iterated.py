@@ -52,6 +52,14 @@ CONTENDERS: dict[str, list[Contender]] = {
         for n in range(1, N_ITERATIONS + 1)
     ],
     "swsearch": [Contender("swsearch", "swsearch", "swsearch-iterated", f"--iterations {N_ITERATIONS}")],
+    "swsearch --preset sensitive": [
+        Contender(
+            "swsearch-sensitive",
+            "swsearch --preset sensitive",
+            "swsearch-iterated",
+            f"--iterations {N_ITERATIONS} --preset sensitive",
+        )
+    ],
 }
 """What is run for each program: all iterations at once, or one more in each."""
 
