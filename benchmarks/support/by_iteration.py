@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import swsearch
+from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE
 
 MOST = 10**6
 """More hits than any query has."""
@@ -26,7 +27,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--evalue", type=float, default=100.0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--inclusion-evalue", type=float, default=0.002)
+    parser.add_argument("--inclusion-evalue", type=float, default=DEFAULT_INCLUSION_EVALUE)
     parser.add_argument("--preset", default="default")
     options = parser.parse_args()
     asked: Any = options.queries
