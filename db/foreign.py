@@ -27,9 +27,9 @@ _DIAMOND = b"\x6d\x18\xee\x15\xa4\xf8\x4a\x02"
 """The number that a DIAMOND database begins with."""
 
 _TEXT = (
-    (b"HMMER", "an HMMER profile; swsearch compares sequences, and hmmemit -c writes a profile's consensus as FASTA"),
-    (b"# STOCKHOLM", "a Stockholm alignment; esl-reformat fasta writes its sequences as FASTA"),
-    (b"CLUSTAL", "a Clustal alignment; give its sequences as FASTA, without gaps"),
+    (b"HMMER", "an HMMER profile, which may be a query of search; hmmemit -c writes its consensus as FASTA"),
+    (b"# STOCKHOLM", "a Stockholm alignment, which may be a query; esl-reformat fasta writes its sequences as FASTA"),
+    (b"CLUSTAL", "a Clustal alignment, which may be a query of search; give its sequences as FASTA, without gaps"),
     (b"LOCUS ", "a GenBank or GenPept file; Biopython's SeqIO.convert turns it ('genbank') into FASTA"),
     (b"ID   ", "a UniProt or EMBL file; Biopython's SeqIO.convert turns it ('swiss', 'embl') into FASTA"),
     (b"##gff", "a GFF annotation; get the sequences as FASTA"),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import IO, TYPE_CHECKING, Any, Literal, Unpack
 
-from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
-from swsearch.errors import InputError, OptionError, SwsearchWarning, check_choice, check_flag
+from swsearch.errors import InputError, OptionError, check_choice, check_flag
 from swsearch.inputs import (
     QueriesLike,
     Query,
@@ -27,10 +25,10 @@ from swsearch.inputs import (
     read_queries,
     with_gap_costs_of,
 )
-from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
+from swsearch.job.asked import SearchKeywords, checked_scoring, options_of, protein_scoring
 from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
 from swsearch.job.job import score_everything
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
+from swsearch.job.options import DEFAULT_MAX_HITS, SortKey
 from swsearch.job.resident import ResidentSearch
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
@@ -71,91 +69,11 @@ def _check_callable(progress: object) -> None:
         raise OptionError("progress", progress, "something that can be called with a number of cells")
 
 
-def _protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
-    """Return the scoring of a search."""
-    chosen = _checked_scoring(scoring, preset)
-    if chosen.matrix.alphabet is not PROTEIN:
-        raise InputError(
-            f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
-            "databases hold proteins; swsearch.align aligns DNA"
-        )
-    return chosen
-
-
-def _checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
-    """Return what scores: what is given, else the preset's, which is BLOSUM62, 11, 1 where nothing is given."""
-    if scoring is None:
-        return Scoring.of_preset("default" if preset is None else preset)
-    if not isinstance(scoring, Scoring):
-        raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
-    if preset is not None:
-        raise OptionError("preset", preset, "no preset beside scoring, which says all that a preset would")
-    return scoring
-
-
 def _folder(checkpoint: object) -> Path:
     """Return the folder that an argument names."""
     from swsearch.job.checkpoint import checkpoint_folder
 
     return checkpoint_folder(checkpoint)
-
-
-class SearchKeywords(TypedDict, total=False):
-    """What `search` and `Searcher` may be asked for; see `search`."""
-
-    scoring: Scoring | None
-    preset: Preset | None
-    mode: Mode
-    max_hits: int
-    evalue: float | None
-    dbsize: int | None
-    statistics: StatisticsMethod
-    min_score: int | None
-    min_identity: float | None
-    min_query_coverage: float | None
-    min_subject_coverage: float | None
-    include_ids: Iterable[str] | str | Path | None
-    exclude_ids: Iterable[str] | str | Path | None
-    max_alignments: int
-    query_mask: Mask
-    subject_mask: Mask | Literal["database"]
-    sort: SortKey
-    distribution: bool
-    allow_dna: bool
-    iterations: int
-    inclusion_evalue: float
-    inclusion_coverage: float
-    max_included: int
-    inclusion: Inclusion | None
-    keep_next: bool
-
-
-def _options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
-    """Check what is asked for."""
-    given: dict[str, Any] = dict(asked)
-    named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
-    named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
-    filters = HitFilters(**named)
-    for doubt in filters.doubts():
-        warnings.warn(doubt, SwsearchWarning, stacklevel=4)
-    scoring = _protein_scoring(given.pop("scoring", None), given.pop("preset", None))
-    method = given.pop("statistics", "auto")
-    check_flag("distribution", given.get("distribution", False))
-    check_flag("keep_next", given.get("keep_next", False))
-    given["inclusion"] = _inclusion(given)
-    return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
-
-
-def _inclusion(given: dict[str, Any]) -> Inclusion:
-    """Take from what is asked for the rules of what makes profiles."""
-    names = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
-    asked = {names[name]: given.pop(name) for name in names if name in given}
-    rules = given.pop("inclusion", None)
-    if rules is not None and not isinstance(rules, Inclusion):
-        raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
-    usual = Inclusion()
-    changed = {name: value for name, value in asked.items() if value != getattr(usual, name)}
-    return replace(rules or usual, **changed)
 
 
 def _read_queries(
@@ -308,7 +226,7 @@ def search(
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
     """
-    options = _options_of(
+    options = options_of(
         scoring=scoring,
         preset=preset,
         mode=mode,
@@ -400,7 +318,7 @@ class Searcher:
         unknown = [name for name in options if name not in SearchKeywords.__annotations__]
         if unknown:
             raise TypeError(f"Searcher() got an unexpected keyword argument {unknown[0]!r}")
-        self._options = _options_of(**options)
+        self._options = options_of(**options)
         self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
         check_subjects(subjects)
         threads = checked("threads", threads)
@@ -498,7 +416,7 @@ def score(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    recurrence = Recurrence(_protein_scoring(scoring, preset), mode)
+    recurrence = Recurrence(protein_scoring(scoring, preset), mode)
     _check_callable(progress)
     check_subjects(subjects)
     is_named = scoring is not None or preset is not None
@@ -571,7 +489,7 @@ def align(
         If the pair does not fit the memory allowed.
     """
     is_named = scoring is not None or preset is not None
-    scoring = _checked_scoring(scoring, preset)
+    scoring = checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     query, subject, scoring = read_pair(a, b, scoring, is_named, allow_dna)

@@ -155,7 +155,8 @@ def read_queries(
     check_flag("allow_dna", allow_dna)
     path = path_of(queries)
     found: list[Query] = []
-    for number, item in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
+    for number, given in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
+        item = _renamed(given)
         if isinstance(item, Record):
             found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
         elif isinstance(item, (Profile, QueryAlignment)):
@@ -222,6 +223,13 @@ def _read(
             raise
         remedy = "; or, if this is an alignment, name it: --query-format fasta-aligned or a3m"
         raise SequenceError(error.source, error.problem + remedy, error.record, error.line) from None
+
+
+def _renamed(given: Any) -> Any:
+    """Return the profile of a pair of a name and a profile, by that name; all else as it is."""
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], Profile):
+        return replace(given[1], identifier=given[0])
+    return given
 
 
 def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | None) -> Query:

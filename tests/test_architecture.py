@@ -27,6 +27,7 @@ EXCEPTIONS = {
     "swsearch.api.search": PUBLIC,
     "swsearch.api.score": PUBLIC,
     "swsearch.api.align": PUBLIC,
+    "swsearch.cli.msa.msa_command": COMMAND,
     "swsearch.cli.search.search_command": COMMAND,
     "swsearch.cli.align.align_command": COMMAND,
     "swsearch.cli.bench_align.bench_align": COMMAND,

@@ -145,14 +145,18 @@ def measured(place: Place, queries: list[Path], runs: int) -> list[list[str]]:
     for name in names:
         one, other = timings[name], timings.get(AGAINST, timings[name])
         ratios = [mine / its for mine, its in zip(one.wall, other.wall, strict=True)]
+        busy = [mine / its for mine, its in zip(one.busy, other.busy, strict=True)]
         rows.append([
             name, f"{one.median:.2f}", one.spread(), f"{statistics.median(one.busy):.2f}",
             f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} - {max(ratios):.2f}",
+            f"{statistics.median(busy):.2f}",
         ])  # fmt: skip
     return rows
 
 
-HEADS = ["", "median s", "extremes", "processor s", f"times {AGAINST}'s", "extremes"]
+HEADS = [
+    "", "median s", "extremes", "processor s", f"times {AGAINST}'s", "extremes", f"times {AGAINST}'s processor s",
+]  # fmt: skip
 
 
 def main() -> None:

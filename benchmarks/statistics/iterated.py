@@ -6,9 +6,10 @@ confirmation, the default). Each query is searched, with its iterations, among a
 `sensitivity_measures.py` says what counts as right and wrong. Every iteration's hits are ranked by the E-values that
 the program gives in that iteration; one that stops early has found nothing else since.
 
-`CONTENDERS` is the table of programs. Each has the thresholds of inclusion that it has by default (swsearch and
-psiblast 0.002, jackhmmer 0.001, mmseqs2 0.1), and lists hits far beyond them (--evalue), so that no list ends before
-its errors. Mmseqs2 is run anew for each iteration, the others tell of all in one run.
+`CONTENDERS` is the table of programs. The others have the thresholds of inclusion that they have by default (psiblast
+0.002, jackhmmer 0.001, mmseqs2 0.1), swsearch psiblast's and a larger one, and with the larger one the matrix and gap
+costs of --preset sensitive; all list hits far beyond them (--evalue), so that no list ends before its errors. Mmseqs2
+is run anew for each iteration, the others tell of all in one run.
 
 Differences are those of the same queries, against the last iterations of two peers. The first error counts queries,
 the second (in brackets) superfamilies, whose members gain and lose together.
@@ -24,7 +25,9 @@ queries of FOLDER/HALF-N/queries.fasta among the subjects beside it.
 from __future__ import annotations
 
 import argparse
+import lzma
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +54,22 @@ CONTENDERS: dict[str, list[Contender]] = {
         Contender(f"mmseqs-{n}", "mmseqs2 -s 7.5", "mmseqs", f"-s 7.5 --num-iterations {n}")
         for n in range(1, N_ITERATIONS + 1)
     ],
-    "swsearch": [Contender("swsearch", "swsearch", "swsearch-iterated", f"--iterations {N_ITERATIONS}")],
+    **{
+        name: [Contender(key, name, "swsearch-iterated", f"--iterations {N_ITERATIONS} {options}")]
+        for key, name, options in (
+            ("swsearch-002", "swsearch, inclusion 0.002", "--inclusion-evalue 0.002"),
+            ("swsearch-005", "swsearch, inclusion 0.005", "--inclusion-evalue 0.005"),
+            ("swsearch-sensitive", "swsearch sensitive, 0.005", "--inclusion-evalue 0.005 --preset sensitive"),
+        )
+    },
 }
 """What is run for each program: all iterations at once, or one more in each."""
 
 AGAINST = ("psiblast", "jackhmmer")
 """Whose last iteration the others are compared with."""
+
+MANY, PAIRS_SHOWN = 5, 8
+"""Wrong hits of E <= 1 from which a query has many; pairs of folds that are named."""
 
 HALVES = ("choice", "confirmation")
 
@@ -133,6 +146,26 @@ def measured(every: Sequence[Found], queries: npt.NDArray[np.int64], labels: Lab
     return rows
 
 
+def wrong_by_fold(every: Sequence[Found], labels: Labels, folds: Sequence[str]) -> list[str]:
+    """Say for each program whose the wrong hits of E <= 1 in its last iteration are, in lines."""
+    lines = []
+    for one in every:
+        hits = judged(one.hits[one.hits["iteration"] == one.n_iterations], labels)
+        wrong = hits[hits["wrong"] & (hits["evalue"] <= 1.0)]
+        of_query = wrong.groupby("query").size()
+        many = of_query[of_query > MANY]
+        pairs = Counter(
+            " and ".join(sorted((folds[query], folds[subject])))
+            for query, subject in zip(wrong["query"], wrong["subject"], strict=True)
+        )
+        common = ", ".join(f"{pair} {n}" for pair, n in pairs.most_common(PAIRS_SHOWN))
+        lines.append(
+            f"{one.name}: {len(wrong):,}, {many.sum() / max(len(wrong), 1):.0%} of them of {len(many)} queries with "
+            f"more than {MANY}; {common}"
+        )
+    return lines
+
+
 def heads(every: Sequence[Found]) -> list[str]:
     """Return the heads of the columns."""
     peers = [name for name in AGAINST if any(one.name == name for one in every)]
@@ -182,8 +215,18 @@ def main() -> None:
         "have fewer):",
         "",
         *table(heads(every), measured(every, queries, labels)),
+        "",
+        "Wrong hits of E <= 1 in the last iteration, and the folds that most of them are of:",
+        "",
+        *wrong_by_fold(every, labels, folds_of(options.subjects)),
     ]  # fmt: skip
     finish(lines, options.out)
+
+
+def folds_of(path: Path) -> list[str]:
+    """Return the name of each domain's fold, such as ``c.2``."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as stream:
+        return [".".join(line.split()[1].split(".")[:2]) for line in stream if line.startswith(">")]
 
 
 def run_programs(comparison: Comparison, names: Sequence[str]) -> tuple[list[Found], list[Run], list[str]]:

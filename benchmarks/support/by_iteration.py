@@ -4,7 +4,7 @@ Each iteration's search leaves the profiles of the next one (``keep_next``), as 
 iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
 
 Run:   python -m benchmarks.support.by_iteration queries.fasta subjects.h5 [--iterations 3] [--evalue 100]
-           [--threads 2] [--inclusion-evalue 0.002]
+           [--threads 2] [--inclusion-evalue 0.002] [--preset sensitive]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import swsearch
+from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE
 
 MOST = 10**6
 """More hits than any query has."""
@@ -26,14 +27,15 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--evalue", type=float, default=100.0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--inclusion-evalue", type=float, default=0.002)
+    parser.add_argument("--inclusion-evalue", type=float, default=DEFAULT_INCLUSION_EVALUE)
+    parser.add_argument("--preset", default="default")
     options = parser.parse_args()
     asked: Any = options.queries
     for iteration in range(1, options.iterations + 1):
         found = list(
             swsearch.search(
                 asked, options.database, evalue=options.evalue, max_hits=MOST, threads=options.threads,
-                inclusion_evalue=options.inclusion_evalue, keep_next=True,
+                inclusion_evalue=options.inclusion_evalue, preset=options.preset, keep_next=True,
             )
         )  # fmt: skip
         for result in found:

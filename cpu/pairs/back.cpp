@@ -58,8 +58,9 @@ void Grid::through_tile(Region& region, Path& path) {
   directions_.resize(direction_bytes(T_, T_));
   tile.directions = directions_.data();
   const PairKernels& all = *s_.kernels;
-  const auto& kernels = p_.turned ? (p_.local ? all.turned_local : all.turned) : (p_.local ? all.trace_local : all.trace);
-  kernels[lanes_](tile, workspaces_[0].get(row, column));
+  const auto& as_given = p_.local ? all.trace_local : all.trace;
+  const auto& turned = p_.local ? all.turned_local : all.turned;
+  (p_.turned ? turned : as_given)[lanes_](tile, workspaces_[0].get(row, column));
   while (row > 0 && column > 0 && !path.done) {
     const uint8_t direction = directions_[direction_at(tile.rows, row, column)];
     if (path.state == 'M') {

@@ -113,7 +113,8 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
     if (kTrace) {
       // ties: a pair before F before E, extending before opening; a local alignment begins where H is 0. Where the
       // tile is turned, E is what leaves residues of the query over, and comes before F
-      uint8_t source = kTurned ? (h == pair ? kPair : h == e ? kGapE : kGapF) : h == pair ? kPair : h == f ? kGapF : kGapE;
+      uint8_t source = kTurned ? (h == e ? kGapE : kGapF) : (h == f ? kGapF : kGapE);
+      source = h == pair ? kPair : source;
       if (kLocal) source = h == zero ? kStop : source;
       directions[k] = static_cast<uint8_t>(source | (f == F1[k] ? kExtendsF : 0) | (e == E[k] ? kExtendsE : 0));
     } else if (kLocal) {

@@ -45,6 +45,7 @@ from swsearch.cli.options import (
 )
 from swsearch.cli.search import _fit_notes, _read, _say_beforehand, _scoring, _summary
 from swsearch.cli.warm_up import warm_up_gpu
+from swsearch.errors import OptionError
 
 ROWS = "Sequences of an alignment: the query first, then the best"
 
@@ -183,6 +184,8 @@ def msa_command(
 
     begun = time.monotonic()
     origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC))
+    if output.strip() in ("", "-"):
+        raise OptionError("output", output, "a folder for a file of each query")
     rows = RowFilter(min_coverage, min_identity, max_identity, max_seqs)
     options = SearchOptions(
         _scoring(preset, matrix, gap_open, gap_extend), max_hits=max_hits, evalue=evalue, dbsize=dbsize,

@@ -19,7 +19,7 @@ from swsearch.job.ahead import check_wanted, for_each
 from swsearch.job.hit_alignments import align_pairs
 from swsearch.job.hits import HitMaker
 from swsearch.job.inclusion import passing
-from swsearch.job.known import next_iteration, subjects_of
+from swsearch.job.known import next_iteration
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import Ranked
 from swsearch.job.rated import Rater
@@ -33,10 +33,7 @@ from swsearch.scoring import QueryRows
 from swsearch.statistics.fitted import CERTAIN, PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
-HITS_TOGETHER = 16_000
-"""Hits that are aligned together, those of whole queries."""
-
-MOST_PARTS = 100
+MOST_REPEATS = 100
 """Parts of one subject that enter at most: titin has some hundred domains of one family."""
 
 
@@ -54,11 +51,6 @@ class Growth:
 
     alignment: QueryAlignment
     is_cut: bool
-
-    @property
-    def subjects(self) -> IntArray:
-        """Places of the included subjects in the database, ascending, each once."""
-        return subjects_of(self.alignment)
 
 
 @dataclass(frozen=True)
@@ -174,7 +166,7 @@ class Includer:
             _Flanks.beside(self._least(query, selection, hits), query.rows(self.options.scoring), hits, parts)
             for query, selection, hits, parts in zip(queries, selections, lists, found, strict=True)
         ]
-        for _ in range(MOST_PARTS):
+        for _ in range(MOST_REPEATS):
             check_wanted()
             if not any(len(each) for each in flanks):
                 return

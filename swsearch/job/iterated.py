@@ -10,7 +10,6 @@ A query's results follow from the query alone, whatever it is scored with and wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
@@ -26,11 +25,11 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, check_wanted, for_each
 from swsearch.job.hits import HitMaker
-from swsearch.job.included import HITS_TOGETHER, Growth, Includer, stored_codes
-from swsearch.job.job import ENOUGH_THREADS, SearchJob, groups_of, parts_of
+from swsearch.job.included import Growth, Includer, stored_codes
+from swsearch.job.job import ENOUGH_THREADS, HITS_TOGETHER, SearchJob, groups_of, parts_of
 from swsearch.job.known import first_found, localized, next_iteration, subjects_of
 from swsearch.job.least import LeastScores
-from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.loaded import LoadedDatabase, fits_the_host
 from swsearch.job.options import SearchOptions
 from swsearch.job.rated import Rater
 from swsearch.job.rounds import Rounds
@@ -39,17 +38,14 @@ from swsearch.job.selection import Selection
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
-from swsearch.results import SearchResult, Step
+from swsearch.results import IterationStep, SearchResult
 
 if TYPE_CHECKING:
-    from swsearch.db import Database
-
-SHARE_OF_MEMORY = 4
-"""The CPU keeps a database between iterations that takes no more than this part of the host's memory."""
+    pass
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class QueryTurn:
     """A query in one of its iterations.
 
     Parameters
@@ -62,7 +58,7 @@ class Turn:
         The query alone, or with what stays of a profile that was given, whatever this database adds.
     last : int
         Number of its last iteration.
-    steps : tuple of Step
+    steps : tuple of IterationStep
         What the iterations before this one found.
     """
 
@@ -70,7 +66,7 @@ class Turn:
     query: Query
     base: QueryAlignment
     last: int
-    steps: tuple[Step, ...] = ()
+    steps: tuple[IterationStep, ...] = ()
 
     def __len__(self) -> int:
         return len(self.query.codes)
@@ -87,7 +83,7 @@ class Ended:
 
     Parameters
     ----------
-    turn : Turn
+    turn : QueryTurn
         The last.
     selection : Selection
         What may be reported, not yet rated.
@@ -99,7 +95,7 @@ class Ended:
         What the next iteration would search with, where that was asked for.
     """
 
-    turn: Turn
+    turn: QueryTurn
     selection: Selection
     growth: Growth
     converged: bool
@@ -151,7 +147,7 @@ class IteratedJob(SearchJob):
 
     def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield results, some at a time, in query order; see `SearchJob.batches`."""
-        rounds: Rounds[Turn] = Rounds(self._begun(), self.most_queries)
+        rounds: Rounds[QueryTurn] = Rounds(self._begun(), self.most_queries)
         stages: list[Ahead[Any]] = []
         loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
         with closing(loaded):
@@ -167,14 +163,14 @@ class IteratedJob(SearchJob):
                 for stage in stages:  # the first one first: those after it wait for it
                     stage.close()
 
-    def _begun(self) -> Iterator[list[Turn]]:
+    def _begun(self) -> Iterator[list[QueryTurn]]:
         """Yield groups of queries before their first iterations."""
         place = 0
         for group in groups_of(self.queries, self.most_queries):
             yield [self.first_turn(place + k, query) for k, query in enumerate(group)]
             place += len(group)
 
-    def first_turn(self, place: int, query: Query) -> Turn:
+    def first_turn(self, place: int, query: Query) -> QueryTurn:
         """Return a query before its first iteration here."""
         profile = query.profile
         codes = stored_codes(query.codes, query.letters)
@@ -186,33 +182,33 @@ class IteratedJob(SearchJob):
             stays[0] = True
             base = profile.alignment.take(np.flatnonzero(stays))
         last = next_iteration(profile) + self.options.iterations - 1
-        return Turn(place, replace(query, profile=profile), base, last)
+        return QueryTurn(place, replace(query, profile=profile), base, last)
 
     # stages
 
-    def _readied(self, rounds: Rounds[Turn]) -> Generator[tuple[list[Turn], Prepared]]:
+    def _readied(self, rounds: Rounds[QueryTurn]) -> Generator[tuple[list[QueryTurn], Prepared]]:
         """Make queries ready to be scored, of whatever iteration."""
         while turns := rounds.take():
             yield turns, self.scorer.prepare([turn.query for turn in turns])
 
     def _found(
-        self, readied: Iterable[tuple[list[Turn], Prepared]], loaded: LoadedDatabase
-    ) -> Generator[tuple[list[Turn], Callable[[], list[Selection]]]]:
+        self, readied: Iterable[tuple[list[QueryTurn], Prepared]], loaded: LoadedDatabase
+    ) -> Generator[tuple[list[QueryTurn], Callable[[], list[Selection]]]]:
         """Score queries; what the last chunk holds is looked at while the next ones are scored."""
         for turns, prepared in readied:
             found = self.scorer.found(prepared, loaded, self.plan.in_flight, self.progress)
             yield turns, partial(self.scorer.collected, prepared, found)
 
     def _included(
-        self, scored: Iterable[tuple[list[Turn], Callable[[], list[Selection]]]]
-    ) -> Generator[tuple[list[Turn], list[Selection], list[Selection]]]:
+        self, scored: Iterable[tuple[list[QueryTurn], Callable[[], list[Selection]]]]
+    ) -> Generator[tuple[list[QueryTurn], list[Selection], list[Selection]]]:
         """Choose what makes profiles among candidates."""
         for turns, collect in scored:
             selections = collect()
             yield turns, selections, self.includer.rated([turn.query for turn in turns], selections)
 
     def _grown(
-        self, included: Iterable[tuple[list[Turn], list[Selection], list[Selection]]], rounds: Rounds[Turn]
+        self, included: Iterable[tuple[list[QueryTurn], list[Selection], list[Selection]]], rounds: Rounds[QueryTurn]
     ) -> Generator[list[Ended]]:
         """Make profiles, which search next, and pass on queries that were searched with for the last time."""
         with ExitStack() as stack:
@@ -231,16 +227,16 @@ class IteratedJob(SearchJob):
 
     def grow(
         self,
-        turns: Sequence[Turn],
+        turns: Sequence[QueryTurn],
         selections: Sequence[Selection],
         chosen: Sequence[Selection],
         aligner: PairAligner | None = None,
-    ) -> tuple[list[Turn], list[Ended]]:
+    ) -> tuple[list[QueryTurn], list[Ended]]:
         """Return queries with their next profiles, and those that have ended.
 
         Parameters
         ----------
-        turns : sequence of Turn
+        turns : sequence of QueryTurn
             Queries that were scored.
         selections, chosen : sequence of Selection
             What may be reported of each, not rated, and what makes its next profile.
@@ -249,7 +245,7 @@ class IteratedJob(SearchJob):
         """
         queries, bases = [turn.query for turn in turns], [turn.base for turn in turns]
         grown = self.includer.grown(queries, bases, chosen, aligner)
-        made: list[Turn | Ended | None] = [None] * len(turns)
+        made: list[QueryTurn | Ended | None] = [None] * len(turns)
 
         def make(place: int) -> None:
             check_wanted()
@@ -259,14 +255,14 @@ class IteratedJob(SearchJob):
         ended = [each for each in made if isinstance(each, Ended)]
         for each in ended:
             self._forgo(each.turn)
-        return [each for each in made if isinstance(each, Turn)], ended
+        return [each for each in made if isinstance(each, QueryTurn)], ended
 
-    def _next(self, turn: Turn, selection: Selection, growth: Growth) -> Turn | Ended:
+    def _next(self, turn: QueryTurn, selection: Selection, growth: Growth) -> QueryTurn | Ended:
         """Return a query's next turn, or that it has none."""
         profile = turn.query.profile
         before = turn.base if profile is None or profile.alignment is None else profile.alignment
-        subjects, known = growth.subjects, subjects_of(before)
-        step = Step(turn.iteration, len(subjects), int(np.isin(subjects, known, invert=True).sum()))
+        subjects, known = subjects_of(growth.alignment), subjects_of(before)
+        step = IterationStep(turn.iteration, len(subjects), int(np.isin(subjects, known, invert=True).sum()))
         turn = replace(turn, steps=(*turn.steps, step))
         converged = np.array_equal(subjects, known)
         if not converged and turn.iteration < turn.last:
@@ -276,7 +272,7 @@ class IteratedJob(SearchJob):
             following = (profile or self._of_sequence(turn)) if converged else self._built(turn, growth)
         return Ended(turn, selection, growth, converged, following)
 
-    def _built(self, turn: Turn, growth: Growth) -> Profile:
+    def _built(self, turn: QueryTurn, growth: Growth) -> Profile:
         """Make the profile that a query searches with next."""
         made = build_profile(growth.alignment, self.options.scoring)
         query = turn.query
@@ -288,7 +284,7 @@ class IteratedJob(SearchJob):
             iteration=turn.iteration,
         )
 
-    def _of_sequence(self, turn: Turn) -> Profile:
+    def _of_sequence(self, turn: QueryTurn) -> Profile:
         """Return a sequence that found nothing as a profile, which finds the same."""
         scores = self.options.scoring.matrix.scores[turn.base.query][:, :PROFILE_LETTERS]
         query = turn.query
@@ -296,13 +292,13 @@ class IteratedJob(SearchJob):
             query.identifier, query.description, turn.base.query, scores.astype(np.int8), alignment=turn.base
         )
 
-    def _forgo(self, turn: Turn) -> None:
+    def _forgo(self, turn: QueryTurn) -> None:
         """Tell of the cells that a query's other iterations would have had."""
         if self.forgone is not None:
             self.forgone((turn.last - turn.iteration) * len(turn) * self.database.n_residues)
 
     def _reported(
-        self, grown: Iterable[list[Ended]], rounds: Rounds[Turn], aligned: bool
+        self, grown: Iterable[list[Ended]], rounds: Rounds[QueryTurn], aligned: bool
     ) -> Generator[list[SearchResult]]:
         """Make results of queries that have ended, and hold them back until those before them are there."""
         held: dict[int, SearchResult] = {}
@@ -358,9 +354,3 @@ def _with_iterations(result: SearchResult, ended: Ended, options: SearchOptions)
         steps=turn.steps,
         next_profile=ended.next_profile,
     )
-
-
-def fits_the_host(database: Database) -> bool:
-    """Say whether a database may stay in the host's memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return bool(database.residue_bytes <= memory // SHARE_OF_MEMORY)

@@ -21,7 +21,7 @@ def next_iteration(profile: Profile | None) -> int:
 
 
 def subjects_of(alignment: QueryAlignment) -> IntArray:
-    """Return the places in the database of what an alignment holds, ascending, each once."""
+    """Return the places in the database of what an alignment holds, ascending, each once; shape (n,), int64."""
     return np.unique(alignment.subjects[alignment.subjects >= 0])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +16,9 @@ from swsearch.processors import has_room_for_threads
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+
+SHARE_OF_MEMORY = 4
+"""A database is kept in the host's memory where it takes no more than this part of it."""
 
 
 class LoadedDatabase:
@@ -66,6 +70,12 @@ class LoadedDatabase:
         for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
             self._engine.release(loaded)
         self._kept, self._merged = [], None
+
+
+def fits_the_host(database: Database) -> bool:
+    """Say whether a database may stay in the host's memory between searches."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return bool(database.residue_bytes <= memory // SHARE_OF_MEMORY)
 
 
 def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:

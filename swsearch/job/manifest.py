@@ -15,12 +15,13 @@ from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.options import SearchOptions
 from swsearch.masking import Mask
-from swsearch.scoring import Matrix
+from swsearch.scoring import GAP_COLUMNS, Matrix
 from swsearch.statistics.choice import statistics_in_force
 from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.profiles.profile import Profile
 
 FORMAT = 1
 """Version of a checkpoint's files."""
@@ -71,6 +72,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
         "subject_mask": mask,
         "sort": options.sort,
         "distribution": options.distribution,
+        **_iterations(options),
     }
 
 
@@ -103,15 +105,31 @@ def _queries(queries: Sequence[Query]) -> str:
     for query in queries:
         residues += len(query.codes)
         shown = b"" if query.letters is None else query.letters.tobytes()
-        for part in (_text(query.identifier), _text(query.description), query.codes.tobytes(), shown):
+        own = [] if query.profile is None else [_profile(query.profile)]
+        for part in (_text(query.identifier), _text(query.description), query.codes.tobytes(), shown, *own):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
     return f"{len(queries):,} sequences, {residues:,} residues, {digest.hexdigest()}"
 
 
+def _profile(profile: Profile) -> bytes:
+    """Return what a profile scores with, and what reports show of it."""
+    gaps = [] if profile.gaps is None else [getattr(profile.gaps, name).tobytes() for name in GAP_COLUMNS]
+    shown = f"{profile.iteration} {profile.source}"
+    known = b"" if profile.alignment is None else profile.alignment.columns.tobytes()
+    return b"".join([profile.scores.tobytes(), *gaps, _text(shown), known])
+
+
 def _digest_of_matrix(matrix: Matrix) -> str:
     letters = f"{matrix.alphabet.name} {matrix.alphabet.letters} {matrix.published}"
     return hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
+
+
+def _iterations(options: SearchOptions) -> Stated:
+    if options.iterations == 1:
+        return {}
+    rules = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
+    return {"iterations": options.iterations, "inclusion": rules}
 
 
 def _filters(filters: HitFilters) -> Stated:

@@ -10,6 +10,7 @@ from swsearch.errors import OptionError, check_choice, real_number, whole_number
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.masking import Mask, check_mask
+from swsearch.profiles.units import lambda_of
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
@@ -103,16 +104,19 @@ class SearchOptions:
             )
         check_choice("sort", self.sort, get_args(SortKey))
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+        self._check_iterations()
+
+    def _check_iterations(self) -> None:
+        """Check that hits can make profiles, where they are to: this takes E-values, and a matrix that has units."""
         iterations = whole_number("iterations", self.iterations, 1, MOST_ITERATIONS)
         object.__setattr__(self, "iterations", iterations)
-        if self.makes_profiles and self.threshold is None:
+        if not self.makes_profiles:
+            return
+        if self.threshold is None:
             asked = f"--iterations {iterations}" if iterations > 1 else "a profile of the hits"
-            raise OptionError(
-                "statistics",
-                self.statistics_method,
-                "fitted or published",
-                f"{asked} takes E-values to choose hits by",
-            )
+            why = f"{asked} takes E-values to choose hits by"
+            raise OptionError("statistics", self.statistics_method, "fitted or published", why)
+        lambda_of(self.scoring.matrix)
 
     def _check_numbers(self) -> None:
         """Check what is counted and measured; numbers of numpy become Python's, which reports can hold."""

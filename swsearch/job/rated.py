@@ -172,8 +172,8 @@ class Rater:
     def _doubt(self, rating: _Rating, published: FloatArray) -> str:
         """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
         doubted = np.flatnonzero(published <= SURE)
-        if not len(doubted):
-            return ""
+        if not len(doubted) or rating.query.profile is not None:
+            return ""  # a profile rewards composition more than the matrix that published constants are of
         first = int(doubted[np.argmin(published[doubted])])
         candidates = rating.selection.candidates
         name = self.database.identifier(int(candidates.subjects[first]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
 from swsearch.job.job import GROUP_ROWS, SearchJob, groups_of
-from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.loaded import LoadedDatabase, fits_the_host
 from swsearch.job.options import SearchOptions
 from swsearch.job.scored import Prepared
 from swsearch.job.selection import Selection
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 QUERIES_TOGETHER = 256
 """Queries that are scored together at most."""
-
-SHARE_OF_MEMORY = 4
-"""A database is kept in the host's memory where it takes no more than this part of it."""
 
 
 @dataclass(frozen=True)
@@ -227,12 +223,8 @@ class ResidentSearch:
         groups = [[rows - each * (self._most - 1)] + [each] * (self._most - 1)]
         self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.length_runs, groups))
         self._planned = rows
-        if not self._plan.keep and self._engine.name == "cpu" and self._fits_the_host():
+        if not self._plan.keep and self._engine.name == "cpu" and fits_the_host(self._database):
             self._plan = replace(self._plan, keep=True)
-
-    def _fits_the_host(self) -> bool:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return bool(self._database.residue_bytes <= memory // SHARE_OF_MEMORY)
 
     def _unload(self) -> None:
         if self._loaded is not None:

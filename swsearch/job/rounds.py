@@ -12,7 +12,7 @@ GROUPS_AT_ONCE = 3
 """Groups of queries that are begun and whose results are not yet taken: one is scored, one rated, and one makes its
 profiles. More would only take more memory."""
 
-ROWS_TOGETHER = 50_000
+RETURNED_ROWS = 50_000
 """Query residues of different groups that come back and are scored together; as `swsearch.job.job.GROUP_ROWS`."""
 
 
@@ -27,10 +27,10 @@ class Placed(Protocol):
         """Return the number of its residues."""
 
 
-Turn = TypeVar("Turn", bound=Placed)
+AnyPlaced = TypeVar("AnyPlaced", bound=Placed)
 
 
-class Rounds(Generic[Turn]):
+class Rounds(Generic[AnyPlaced]):
     """Hands out queries, those that came back first, and begins new groups while few are under way.
 
     Any thread may call; only `take` waits.
@@ -43,15 +43,15 @@ class Rounds(Generic[Turn]):
         Queries that are handed out together at most.
     """
 
-    def __init__(self, groups: Iterator[list[Turn]], most: int | None = None) -> None:
+    def __init__(self, groups: Iterator[list[AnyPlaced]], most: int | None = None) -> None:
         self._groups, self._most = groups, most
         self._changed = threading.Condition()
-        self._waiting: list[Turn] = []
+        self._waiting: list[AnyPlaced] = []
         self._ends: list[int] = []
         self._under_way = self._begun = 0
         self._is_closed = self._has_all = False
 
-    def take(self) -> list[Turn]:
+    def take(self) -> list[AnyPlaced]:
         """Wait for queries that can be searched with now; none after the last."""
         while True:
             with self._changed:
@@ -72,7 +72,7 @@ class Rounds(Generic[Turn]):
                 self._ends.append(self._begun)
                 return group
 
-    def give_back(self, turns: Sequence[Turn], n_ended: int) -> None:
+    def give_back(self, turns: Sequence[AnyPlaced], n_ended: int) -> None:
         """Take queries back for another iteration, and note that others have ended."""
         with self._changed:
             self._waiting += turns
@@ -95,12 +95,12 @@ class Rounds(Generic[Turn]):
         may_begin = not self._has_all and len(self._ends) < GROUPS_AT_ONCE
         return bool(self._is_closed or self._waiting or may_begin or (self._has_all and not self._under_way))
 
-    def _returned(self) -> list[Turn]:
+    def _returned(self) -> list[AnyPlaced]:
         """Return those that came back, the first ones first, as many as are scored together."""
         self._waiting.sort(key=lambda turn: turn.place)
         rows = n = 0
         for turn in self._waiting:
-            if n and (rows + len(turn) > ROWS_TOGETHER or n == self._most):
+            if n and (rows + len(turn) > RETURNED_ROWS or n == self._most):
                 break
             rows, n = rows + len(turn), n + 1
         taken, self._waiting = self._waiting[:n], self._waiting[n:]

@@ -61,7 +61,7 @@ class RowFilter:
             object.__setattr__(self, "max_seqs", whole_number("max_seqs", self.max_seqs, 1, MOST_SEQUENCES))
 
     def kept(self, alignment: QueryAlignment) -> IntArray:
-        """Return the places of the rows that are kept, ascending; the first is the query."""
+        """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
         columns = alignment.columns
         residues = np.count_nonzero(columns != GAP, axis=1)
         same = np.count_nonzero((columns == alignment.query) & (columns != GAP), axis=1)

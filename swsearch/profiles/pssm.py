@@ -289,8 +289,9 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     if profile.frequencies is not None:
         percentages = (100 * profile.frequencies[:, order]).astype(np.int64)
         information = units.information(profile.frequencies, profile.background)
+    width = 4 if not scores.size or scores.min() > -100 else 5  # a blank stays between two numbers
     for k, letter in enumerate(PROTEIN.decode(profile.codes)):
-        row = "".join(f"{value:>4}" for value in scores[k].tolist())
+        row = "".join(f"{value:>{width}}" for value in scores[k].tolist())
         seen = "".join(f"{value:>4}" for value in percentages[k].tolist())
         yield f"{k + 1:>5} {letter}  {row} {seen}  {information[k]:.2f} 0.00"
     yield ""

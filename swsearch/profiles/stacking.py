@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pools import SequencePool
 from swsearch.profiles.alignment import GAP, QueryAlignment, spread
+
+PAIRS_TOGETHER = 1 << 20
+"""Pairs of residues whose places are worked out in one go: 16 MB, so that rows of all hits of a database fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,14 +130,23 @@ def laid_out(
     subject_at += np.repeat(offsets[:-1][of_subject] + alignments.subject_start, counts)
 
     columns = np.full((len(alignments), n_columns), GAP, dtype=np.uint8)
-    pairs = in_query & in_subject
-    cells = spread((row * n_columns + query_at)[pairs], lengths[pairs])
-    columns.reshape(-1)[cells] = codes[spread(subject_at[pairs], lengths[pairs])]
+    pairs = np.flatnonzero(in_query & in_subject)
+    cells, places, paired = (row * n_columns + query_at)[pairs], subject_at[pairs], lengths[pairs]
+    for some in _together(paired):
+        columns.reshape(-1)[spread(cells[some], paired[some])] = codes[spread(places[some], paired[some])]
 
     only = ~in_query
     ends = np.cumsum(lengths[only])
     insertions = np.stack([row[only], query_at[only], ends - lengths[only], ends], axis=1)
     return columns, insertions, codes[spread(subject_at[only], lengths[only])]
+
+
+def _together(lengths: IntArray) -> Iterator[slice]:
+    """Yield runs of about `PAIRS_TOGETHER` columns, of the lengths of all, shape (n,)."""
+    ends = np.cumsum(lengths)
+    limits = np.arange(PAIRS_TOGETHER, int(ends[-1]) if len(ends) else 0, PAIRS_TOGETHER)
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(ends, limits), [len(lengths)]])).tolist()
+    return (slice(*bound) for bound in pairwise(bounds))
 
 
 def _running(lengths: IntArray, first: IntArray, counts: IntArray) -> IntArray:

@@ -31,7 +31,8 @@ class JsonLinesWriter(Writer):
     ``further_alignments`` of a hit holds those after the best, which is the hit's own, with the same keys. Where a
     search had iterations, ``iterations`` says which was the last, whether the query converged, and how many subjects
     each included in the next profile, and how many of them were new; ``subject.iteration`` is the first that included
-    it. Headers are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
+    it. Headers are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by
+    escapes.
     """
 
     def begin(self, run: RunInfo) -> None:

@@ -34,7 +34,7 @@ ALIGNMENT_FORMATS: dict[str, tuple[str, Texts]] = {
 
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z._+=@-]")
 
-LONGEST_NAME = 120
+LONGEST_FILE_NAME = 120
 """Characters of a name without its end: with a number, and hidden while it is written, file systems take it."""
 
 
@@ -45,7 +45,7 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     ----------
     identifiers : sequence of str
         Whatever headers hold. All but letters of ASCII, digits and ``._+=@-`` become ``_``; a name is cut at
-        `LONGEST_NAME`, and does not begin with ``.`` or ``-``.
+        `LONGEST_FILE_NAME`, and does not begin with ``.`` or ``-``.
     extension : str
         End of the names.
 
@@ -58,7 +58,7 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     names = []
     numbers: dict[str, int] = {}
     for identifier in identifiers:
-        base = _NOT_IN_NAMES.sub("_", identifier)[:LONGEST_NAME] or "query"
+        base = _NOT_IN_NAMES.sub("_", identifier)[:LONGEST_FILE_NAME] or "query"
         if base[0] in ".-":
             base = f"_{base[1:]}"
         name, key = base, base.lower()
@@ -124,10 +124,8 @@ class AlignmentFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            said = "is a file" if folder.is_file() else f"cannot be made: {error.strerror or error}"
-            raise OutputError(
-                f"{folder}: {said}, expected a folder for alignments; choose another --output"
-            ) from None
+            said = "is no folder" if folder.exists() else f"cannot be made: {error.strerror or error}"
+            raise OutputError(f"{folder}: {said}, expected one for alignments; choose another --output") from None
         check_output(folder / f"x{extension}")
         remove_abandoned(folder)
 

@@ -87,7 +87,7 @@ class Portion:
 
     @property
     def iterations(self) -> IntArray:
-        """The iteration that found each hit first, shape (n_hits,), int64; the search's only one without iterations."""
+        """The iteration that first included each hit, shape (n_hits,), int64; the number of the only one, if so."""
         first = self.result.first_found
         return np.full(self.n_hits, self.result.iteration) if first is None else first[self._rows]
 

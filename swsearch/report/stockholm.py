@@ -15,7 +15,7 @@ from swsearch.report.row_names import descriptions_of, evalues_of, letters_of, r
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import RunInfo
 
-CELLS_TOGETHER = 1 << 22
+LETTERS_TOGETHER = 1 << 22
 """Letters whose rows are made in one go, unless a single row has more."""
 
 
@@ -46,7 +46,7 @@ def stockholm_texts(alignment: QueryAlignment, alphabet: Alphabet, program: str)
     head = ["# STOCKHOLM 1.0", f"#=GF ID {names[0]}"]
     if texts[0]:
         head.append(f"#=GF DE {texts[0]}")
-    head += [f"#=GF AU {headers.one_line(program)}", f"#=GF SQ {len(names)}", ""]
+    head += [f"#=GF AU {headers.one_line(program)}", f"#=GF SQ {len(names)}"]
     for name, text, evalue in zip(names, texts, evalues_of(alignment), strict=True):
         if text:
             head.append(f"#=GS {name} DE {text}")
@@ -55,7 +55,7 @@ def stockholm_texts(alignment: QueryAlignment, alphabet: Alphabet, program: str)
     yield "\n".join(head) + "\n\n"
     width = max(len("#=GC RF"), *map(len, names)) + 1
     at, total = _layout(alignment)
-    together = max(1, CELLS_TOGETHER // max(1, total))
+    together = max(1, LETTERS_TOGETHER // max(1, total))
     for begin in range(0, len(names), together):
         rows = _rows(alignment, slice(begin, min(begin + together, len(names))), at, total, alphabet)
         yield "".join(

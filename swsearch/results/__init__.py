@@ -3,7 +3,7 @@
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList
 from swsearch.results.query_alignment import alignment_of
-from swsearch.results.result import SearchResult, Step
+from swsearch.results.result import IterationStep, SearchResult
 from swsearch.results.table import Headers, HitTable, HspTable, Numbers, SubjectCodes
 
 __all__ = [
@@ -13,9 +13,9 @@ __all__ = [
     "HitTable",
     "Hsp",
     "HspTable",
+    "IterationStep",
     "Numbers",
     "SearchResult",
-    "Step",
     "SubjectCodes",
     "alignment_of",
 ]

@@ -30,7 +30,7 @@ _FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
 
 
 @dataclass(frozen=True)
-class Step:
+class IterationStep:
     """What an iteration found for the profile of the next one.
 
     Parameters
@@ -91,7 +91,7 @@ class SearchResult:
     first_found : ndarray, shape (n_hits,), int64, or None
         The iteration whose hits first included each one's subject in a profile; the last one, where none did. None
         where the search had no iterations.
-    steps : tuple of Step
+    steps : tuple of IterationStep
         What each iteration found for the next profile.
     next_profile : Profile or None
         What goes on where this stopped, if the search was asked to keep it: made of these hits, or what found them
@@ -118,7 +118,7 @@ class SearchResult:
     iteration: int = 1
     converged: bool = False
     first_found: IntArray | None = field(default=None, repr=False, compare=False)
-    steps: tuple[Step, ...] = field(default=(), repr=False)
+    steps: tuple[IterationStep, ...] = field(default=(), repr=False)
     next_profile: Profile | None = field(default=None, repr=False, compare=False)
 
     @property

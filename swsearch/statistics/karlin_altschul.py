@@ -319,11 +319,12 @@ class LeastByLength:
         return _first(lambda score: bool(self._good(score, evalue, query, lengths).any()))
 
     def _query(self, length: int) -> _QuerySide:
-        if length not in self._queries:
+        side = self._queries.get(length)
+        if side is None:
             if len(self._queries) >= _QUERY_SIDES:
                 self._queries.clear()
-            self._queries[length] = _QuerySide(self._statistics, length)
-        return self._queries[length]
+            side = self._queries[length] = _QuerySide(self._statistics, length)
+        return side  # not looked up again: another thread may have cleared them
 
     def _good(
         self, score: int, evalue: float, query: _QuerySide, lengths: slice = slice(None)
@@ -341,19 +342,24 @@ class LeastByLength:
 
 
 class _QuerySide:
-    """What E-values take from the query alone, by score; computed for many scores at a time."""
+    """What E-values take from the query alone, by score; computed for many scores at a time.
+
+    Threads of a search share it: what is computed is put in place in one go, or another one would find part of it.
+    """
 
     def __init__(self, statistics: KarlinAltschul, length: int) -> None:
         self._statistics, self._length = statistics, np.float64(length)
-        self._chances, self._rooms, self._probabilities = (np.zeros(0) for _ in range(3))
+        self._table = (np.zeros(0), np.zeros(0), np.zeros(0))
 
     def at(self, score: int | npt.NDArray[np.integer], highest: int) -> tuple[FloatArray, Room]:
         """Return the chance of scores at a place, and the room that the query leaves; ``highest`` is that of them."""
-        if highest >= len(self._chances):
+        chances, rooms, probabilities = self._table
+        if highest >= len(chances):
             scores = np.arange(max(256, 2 * highest), dtype=np.float64)
-            self._chances = self._statistics.chance(scores)
-            self._rooms, self._probabilities = self._statistics.finite_size(scores, self._length)
-        return self._chances[score], (self._rooms[score], self._probabilities[score])
+            chances = self._statistics.chance(scores)
+            rooms, probabilities = self._statistics.finite_size(scores, self._length)
+            self._table = (chances, rooms, probabilities)
+        return chances[score], (rooms[score], probabilities[score])
 
 
 def _first(is_enough: Callable[[int], bool]) -> int:

@@ -32,6 +32,7 @@ COMMANDS = dict(leaves(typer.main.get_command(main.app)))
 
 FILES = {
     ("search",): ["q.fasta", "d.h5"],
+    ("msa",): ["q.fasta", "d.h5", "-o", "alignments"],
     ("align",): [SEQUENCE, SEQUENCE],
     ("doctor",): [],
     ("db", "build"): ["q.fasta", "-o", "new.h5"],

@@ -218,32 +218,6 @@ def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch)
         assert got == hits_of(cpu, cpu.prepare(each, recurrence), held, thresholds)
 
 
-def test_turns_on_one_chunk_follow_each_other_on_the_device(gpu):
-    # what a turn launches last has no room beside the next one's blocks; of another chunk only the end is filled
-    scoring, recurrence = Scoring(), Recurrence(Scoring(), "local")
-    chunks = [make_chunk(draw(54 + k, [20] * 70)) for k in range(2)]
-    groups = [gpu.prepare([scoring.rows(query)], recurrence) for query in draw(56, [15, 25])]
-    gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), np.full(140, 20, dtype=np.int32), [[15, 25]]))
-    one, other = (gpu.load(chunk) for chunk in chunks)
-
-    def waits_for(group, loaded):
-        before = {slot: len(slot.memory.stream.waited) for slot in gpu._slots}
-        gpu.find(group, loaded, Thresholds([None], [9]))
-        ends = {slot.memory.ended: slot for slot in gpu._slots}
-        return [
-            ends[event] for slot in gpu._slots for event in slot.memory.stream.waited[before[slot] :] if event in ends
-        ]
-
-    first, second = gpu._slots
-    assert waits_for(groups[0], one) == []
-    assert waits_for(groups[1], one) == [first]
-    assert waits_for(groups[0], one) == [second]
-    assert waits_for(groups[0], other) == []
-    assert waits_for(groups[1], other) == [second]
-    gpu.release(other)
-    assert gpu._last is None
-
-
 def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(cpu, monkeypatch):
     # with six slots it is the areas that decide
     scoring, chunk = Scoring(), make_chunk(draw(52, [10] * 70))

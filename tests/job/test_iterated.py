@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import swsearch
+from support.cases import flat_matrix
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
-from swsearch.job import ahead, included, iterated, job, rounds
+from swsearch.job import ahead, iterated, job, rounds
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
@@ -143,9 +144,8 @@ def test_iterations_are_searches_one_after_the_other(database, asked):
 def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monkeypatch, rows, threads):
     expected = facts_of(search(database, iterations=3))
     for module in (job, rounds):
-        monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "ROWS_TOGETHER", rows)
+        monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "RETURNED_ROWS", rows)
     monkeypatch.setattr(job, "FIRST_ROWS", (rows, rows))
-    monkeypatch.setattr(included, "HITS_TOGETHER", rows)
     monkeypatch.setattr(iterated, "HITS_TOGETHER", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
@@ -318,6 +318,11 @@ def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
 def test_what_cannot_be_asked_for(database, asked, said):
     with pytest.raises(OptionError, match=said):
         swsearch.search(QUERIES, database, **asked)
+
+
+def test_a_matrix_that_can_make_no_profile_is_told_of_before_the_search(database):
+    with pytest.raises(InputError, match="have no lambda"):
+        swsearch.search(QUERIES, database, iterations=2, scoring=Scoring(flat_matrix(1, 1)))
 
 
 def test_a_checkpoint_cannot_keep_iterations(database, tmp_path):

@@ -9,9 +9,11 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query, read_queries
 from swsearch.job.filters import HitFilters
+from swsearch.job.inclusion import Inclusion
 from swsearch.job.manifest import differences, digest_of, manifest
 from swsearch.job.options import SearchOptions
-from swsearch.scoring import Matrix, Scoring
+from swsearch.profiles.profile import Profile
+from swsearch.scoring import Matrix, PositionGaps, Scoring
 
 OPTIONS = SearchOptions(Scoring())
 
@@ -29,6 +31,9 @@ CHANGED = {
     "allow_dna": (True, []),  # what may be read; what is read stands under queries and database
     "subject_mask": ("none", []),  # in force is what the job found out
     "filters": (HitFilters(min_score=5), ["min_score"]),
+    "iterations": (3, ["iterations", "inclusion"]),
+    "inclusion": (Inclusion(evalue=1.0), []),  # without iterations it changes nothing
+    "keep_next": (True, []),
 }
 """Another value of each option, and the names that differ."""
 
@@ -54,6 +59,21 @@ def names(was, now):
 
 def queries(*letters):
     return read_queries([(f"q{n}", each) for n, each in enumerate(letters)], PROTEIN)
+
+
+def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
+    """All three are shown as the same letters; only scores and gap costs by position tell them apart."""
+    codes = PROTEIN.encode("MKV")
+    scores = OPTIONS.scoring.matrix.scores[codes][:, :27]
+    profile = Profile("q0", "", codes, scores)
+    changed = scores.copy()
+    changed[1, 4] += 1
+    others = [replace(profile, scores=changed), replace(profile, gaps=PositionGaps.uniform(3, 9, 1))]
+    kinds = [queries("MKV"), *(read_queries([one], scoring=OPTIONS.scoring) for one in (profile, *others))]
+    stated = [manifest(each, database, "none", OPTIONS)["queries"] for each in kinds]
+    assert len(set(stated)) == 4
+    again = read_queries([replace(profile, source="elsewhere")], scoring=OPTIONS.scoring)
+    assert manifest(again, database, "none", OPTIONS)["queries"] == stated[1]
 
 
 def test_every_option_is_known():
@@ -85,6 +105,17 @@ def test_inputs_are_named(database):
     assert names(was, manifest(queries("MKV", "WW"), database, "tantan", OPTIONS)) == ["subject_mask"]
     with Database.from_records(["MKVWW", "MKLWV"]) as other:
         assert names(was, manifest(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
+
+
+def test_a_profile_is_known_by_its_scores(database):
+    codes = PROTEIN.encode("MKVL")
+    scores = OPTIONS.scoring.matrix.scores[codes][:, :27].astype(np.int8)
+    profiles = [Profile("q", "", codes, scores), Profile("q", "", codes, scores + 1), None]
+    stated = {
+        manifest([Query("q", "", codes, profile=profile)], database, "none", OPTIONS)["queries"]
+        for profile in profiles
+    }
+    assert len(stated) == len(profiles)
 
 
 def test_a_matrix_is_known_by_its_scores(database):

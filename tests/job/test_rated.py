@@ -9,6 +9,7 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.job import rated
 from swsearch.job.options import SearchOptions
+from swsearch.profiles.profile import Profile
 from swsearch.scoring import MODES, Scoring
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -130,6 +131,9 @@ def test_what_composition_explains_is_doubted(query, database):
     assert "E <= 1e-06 by published statistics and more than 0.01 by fitted ones, such as 'charged" in doubted.doubt
     assert "on average: most of it is composition" in doubted.doubt
     assert doubted.doubt == search(query, database, max_hits=1).doubt
+    codes = PROTEIN.encode(query)
+    scores = Scoring().matrix.scores[codes][:, :27].astype(np.int8)
+    assert search(Profile("q", "", codes, scores), database).doubt == ""  # constants are those of a matrix
     for options in (
         {"statistics": "published"},
         {"statistics": "none"},

@@ -80,7 +80,7 @@ def test_a_query_longer_than_was_planned(database, monkeypatch):
 @pytest.mark.parametrize("keep", [True, False])
 def test_calls_from_several_threads_get_their_own_results(database, queries, keep, monkeypatch):
     monkeypatch.setattr(CpuEngine, "plan", lambda self, work: ChunkPlan(1 << 12, keep=keep, in_flight=2))
-    monkeypatch.setattr(resident.ResidentSearch, "_fits_the_host", lambda self: keep)
+    monkeypatch.setattr(resident, "fits_the_host", lambda database: keep)
     wanted = {name: expected(database, [(name, letters)]) for name, letters in queries}
     with swsearch.Searcher(database, engine="cpu") as searcher, ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda query: text_of(searcher.search([query])), queries)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import read_queries
-from swsearch.profiles.alignments_in import read_stockholm
+from swsearch.profiles.alignments_in import read_stockholm, rows_of
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import Scoring
@@ -51,6 +53,7 @@ def test_profiles_stand_among_sequences(profile: Profile) -> None:
     assert found[1].tolist() == expected(profile)
     assert found[0].tolist() == swsearch.score("MKVLAAGIVG", SUBJECTS, engine="cpu")[0].tolist()
     assert found[2].tolist() == expected(Profile.from_alignment(alignment))
+    assert [query.identifier for query in read_queries({"a": "MKV", "b": profile}, scoring=SCORING)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["sh3.asn.gz", "sh3.sto", "sh3.hhm"])
@@ -118,3 +121,27 @@ def test_the_command_line_takes_them(tmp_path: Path) -> None:
     assert [line.split("\t") for line in done.stdout.splitlines()] == [["d3m0ra_", score] for score in wanted]
     assert "d3m0ra_: made of the query and" in done.stderr
     fails(run("search", DATA / "sh3.sto", *options, "--query-format", "hhm"), 1, "line 1: expected 'HHsearch'")
+
+
+@pytest.mark.peer
+def test_psiblast_scores_its_own_matrix_the_same(tmp_path: Path) -> None:
+    """Where its search found the alignment that is the best one, which it did for all of the family."""
+    psiblast = shutil.which("psiblast")
+    if psiblast is None:
+        pytest.skip("psiblast is not installed")
+    (alignment,) = read_stockholm(Text.of("f", (DATA / "sh3.sto").read_bytes()))
+    subjects = tmp_path / "s.fasta"
+    rows = [row.replace("-", "").upper() for row in rows_of(alignment)]
+    subjects.write_text("".join(f">s{k}\n{letters}\n" for k, letters in enumerate(rows)))
+    (tmp_path / "p.asn").write_bytes(gzip.decompress((DATA / "sh3.asn.gz").read_bytes()))
+    options = ["-comp_based_stats", "0", "-seg", "no", "-outfmt", "6 sseqid score qstart qend sstart send"]
+    command = [psiblast, "-in_pssm", tmp_path / "p.asn", "-subject", subjects, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    theirs = {line.split()[0]: [int(word) for word in line.split()[1:]] for line in done.stdout.splitlines() if line}
+    (result,) = swsearch.search(tmp_path / "p.asn", subjects, engine="cpu", statistics="none")
+    ours = {}
+    for hit in result.hits:
+        (query_start, query_end), (start, end) = hit.query_range, hit.subject_range
+        ours[hit.subject_id] = [hit.score, query_start + 1, query_end, start + 1, end]
+    assert len(theirs) >= 8
+    assert {name: ours[name] for name in theirs} == theirs

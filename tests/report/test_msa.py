@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from Bio import AlignIO
 
+from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError, OutputError
 from swsearch.profiles.filtering import RowFilter
-from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_NAME, AlignmentFolder, Written, file_names
+from swsearch.profiles.reading import read_alignments
+from swsearch.report.msa import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
+from tests.support.query_alignments import a3m_rows, alignment_from, column_rows
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report
 
 
@@ -21,7 +27,7 @@ def test_names_of_files_are_safe_and_unique() -> None:
     ]  # fmt: skip
     assert names[11:] == ["a_b_2.a3m", "A_B_3.a3m", "con_1.a3m"]
     assert len({name.lower() for name in names}) == len(names)
-    assert all(len(name) <= LONGEST_NAME + 10 and "/" not in name for name in names)
+    assert all(len(name) <= LONGEST_FILE_NAME + 10 and "/" not in name for name in names)
     assert file_names(["q_2", "q", "q"], "") == ["q_2", "q", "q_3"]
     assert file_names(["q"] * 3, "") == ["q", "q_2", "q_3"]
 
@@ -47,6 +53,23 @@ def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("outfmt", ALIGNMENT_FORMATS)
+def test_what_is_written_is_read_as_a_query(outfmt: str, tmp_path: Path) -> None:
+    extension, texts = ALIGNMENT_FORMATS[outfmt]
+    rows = "MKTAYIAK", "MkkKT--IAK", "cM-TAYIAKww", "aa-K----WW", "MKppTAY---"
+    alignment = replace(alignment_from(*rows), starts=np.array([0, 4, 0, 1, 2]))
+    alignment = replace(alignment, ends=alignment.starts + [sum(letter != "-" for letter in row) for row in rows])
+    path = tmp_path / f"q{extension}"
+    path.write_text("".join(texts(alignment, PROTEIN)))
+    (read,) = read_alignments(path, outfmt)  # type: ignore[arg-type]
+    if outfmt == "fasta-aligned":
+        assert a3m_rows(read) == column_rows(alignment)
+        return
+    assert a3m_rows(read) == list(rows)
+    assert list(read.identifiers) == list(alignment.identifiers)
+    assert (read.starts.tolist(), read.ends.tolist()) == (alignment.starts.tolist(), alignment.ends.tolist())
+
+
 def test_rows_are_filtered(tmp_path: Path) -> None:
     folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter(min_coverage=80))
     folder.write(RESULT)
@@ -62,6 +85,18 @@ def test_files_are_replaced_and_what_a_killed_run_left_stays_whole(tmp_path: Pat
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_what_fails_on_the_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Iterator[str]:
+        yield ">q1\nMKT"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(ALIGNMENT_FORMATS, "a3m", (".a3m", broken))
+    folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter())
+    with pytest.raises(OutputError, match=r"a\.a3m: cannot be written: No space left on device; nothing was left"):
+        folder.write(RESULT)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.a3m").mkdir()
     folder = AlignmentFolder(tmp_path, ["a"], "a3m", RowFilter())
@@ -71,7 +106,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="file: is a file, expected a folder for alignments; choose another"):
+    with pytest.raises(OutputError, match="file: is no folder, expected one for alignments; choose another"):
         AlignmentFolder(tmp_path / "file", [], "a3m", RowFilter())
     with pytest.raises(OutputError, match="cannot be made: Not a directory"):
         AlignmentFolder(tmp_path / "file" / "below", [], "a3m", RowFilter())

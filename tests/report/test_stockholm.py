@@ -25,7 +25,7 @@ def text_of(*rows: str) -> str:
 
 @pytest.mark.parametrize("together", [1, 1 << 22])
 def test_inserted_residues_have_columns(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stockholm, "CELLS_TOGETHER", together)
+    monkeypatch.setattr(stockholm, "LETTERS_TOGETHER", together)
     texts = "MKTAY", "MkkKT--", "-----", "cM-TAYww", "aaaM-K---"[:4] + "K---", "MpKTAYw"
     read = AlignIO.read(io.StringIO(text_of(*texts)), "stockholm")
     rows = [str(record.seq) for record in read]

@@ -51,7 +51,7 @@ def test_every_column() -> None:
         "sallseqid": "s1", "sallacc": "s1", "sseqid": "s1", "sacc": "s1", "saccver": "s1",
         "qlen": str(len(QUERY)), "slen": str(len(SUBJECT)), "stitle": "s1 a subject", "salltitles": "s1 a subject",
         "subject_index": "0", "score": "293", "bitscore": "117", "evalue": "7.36e-38",
-        "zscore": "nan", "evalue_published": "nan",
+        "zscore": "nan", "evalue_published": "nan", "iteration": "1",
         "qstart": "1", "qend": "67", "sstart": "3", "send": "70", "qseq": top, "sseq": bottom,
         "length": str(len(top)), "pident": "92.754", "nident": str(pair.identities),
         "mismatch": str(len(top) - pair.identities - pair.gaps), "positive": str(pair.positives),

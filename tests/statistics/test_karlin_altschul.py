@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from swsearch.report.numbers import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import (
+    KarlinAltschul,
     LeastByLength,
     statistics_for,
     supported_gap_costs,
@@ -58,6 +59,24 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
     assert (statistics.evalues(below, query_length, lengths, residues)[tested] > evalue).all()
     for first, last in ((0, 5), (1, 2), (3, 3)):
         assert table.lowest(evalue, query_length, lengths[first], lengths[last]) == least[first : last + 1].min()
+
+
+def test_a_table_is_whole_whenever_another_thread_looks(monkeypatch):
+    # a search's stages share it: whoever asks while it grows finds what there was before, or all of it
+    statistics = statistics_for(Scoring(), "local")
+    table, answers = LeastByLength(statistics, np.array([50, 300]), 10**8), []
+    room = KarlinAltschul.finite_size
+
+    def watched(self, y, length):
+        if np.size(y) > 2 and not answers:
+            answers.append([])
+            answers[0] = table.of(10.0, 120).tolist()  # as another thread would, in the middle
+        return room(self, y, length)
+
+    monkeypatch.setattr(KarlinAltschul, "finite_size", watched)
+    found = table.of(10.0, 120).tolist()
+    monkeypatch.undo()
+    assert answers == [found] == [LeastByLength(statistics, np.array([50, 300]), 10**8).of(10.0, 120).tolist()]
 
 
 @pytest.mark.parametrize("highest", [0, 300, 2_047, 2_048, 90_000])

@@ -77,12 +77,8 @@ class Event:
 class Stream:
     """Launches run when they are made."""
 
-    def __init__(self):
-        self.waited = []
-
     def wait_for_event(self, event):
         assert isinstance(event, Event)
-        self.waited.append(event)
 
     def synchronize(self):
         pass

@@ -97,7 +97,6 @@ class GpuEngine(Engine):
         self._slots: list[Slot] = []
         self._regions: list[Region] = []
         self._uploaded: UploadedParts | None = None
-        self._last: Turn | None = None
         self._loaded: list[GpuChunk] = []
         self._closed = False
         with self._device.active("setting up"):
@@ -175,7 +174,6 @@ class GpuEngine(Engine):
             for chunk in self._loaded:
                 chunk.ready = None
         self._slots, self._regions, self._uploaded, self._loaded = [], [], None, []
-        self._last = None
         if self._arena is not None:
             with self._device.active("freeing memory"):
                 self._arena.free()
@@ -296,8 +294,6 @@ class GpuEngine(Engine):
     def release(self, loaded: LoadedChunk) -> None:
         """See `Engine.release`."""
         self._loaded = [other for other in self._loaded if other is not loaded.handle]
-        if self._last is not None and self._last.chunk is loaded.handle:
-            self._last = None
         with self._device.active("releasing a chunk"):
             loaded.handle.ready = None  # events end while their context is current
         if not self._loaded:
@@ -360,11 +356,8 @@ class GpuEngine(Engine):
 
     def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
         assert self._uploaded is not None
-        # chunks run side by side; with one chunk, turns follow each other, the next one queued on the device
-        before = self._last if self._last is not None and self._last.chunk is chunk else None
         with self._device.active("scoring"):
-            self._last = slot.start(self._uploaded.get(part), chunk, thresholds, before)
-        return self._last
+            return slot.start(self._uploaded.get(part), chunk, thresholds)
 
     def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Turn) -> list[Candidates]:
         with self._device.active("scoring"):

@@ -46,27 +46,17 @@ class Turn:
         The subjects.
     thresholds : Thresholds, optional
         With thresholds, hits are listed.
-    before : Turn, optional
-        One of another slot that the device is to end first. A block of the inter-task kernel has a multiprocessor's
-        registers for itself until its launch ends: what the turn before launches last would wait for all of this one.
 
     Attributes
     ----------
     uploaded : UploadedPart
         The queries.
-    chunk : GpuChunk
-        The subjects.
     """
 
     def __init__(
-        self,
-        memory: SlotMemory,
-        uploaded: UploadedPart,
-        chunk: GpuChunk,
-        thresholds: Thresholds | None,
-        before: Turn | None = None,
+        self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None
     ) -> None:
-        self._memory, self.uploaded, self.chunk = memory, uploaded, chunk
+        self._memory, self.uploaded = memory, uploaded
         memory.take_all(len(uploaded.part.profiles), chunk.n_subjects)
         self._launch = Launch(memory, uploaded, chunk)
         self._needed: NeededScores | None = None
@@ -76,8 +66,6 @@ class Turn:
         memory.kernels.require(needed)
         memory.shared.usage.launched.update(kernel.source for kernel in needed)
         memory.stream.wait_for_event(chunk.ready)
-        if before is not None and not before.is_settled:
-            memory.stream.wait_for_event(before._memory.ended)
         memory.begun.record(memory.stream)
         memory.clear()
         self._launch.run()
@@ -187,12 +175,10 @@ class Slot:
         self.memory = memory
         self._turn: Turn | None = None
 
-    def start(
-        self, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None, before: Turn | None = None
-    ) -> Turn:
-        """Settle the last turn, then launch everything for a part and a chunk; parameters as those of `Turn`."""
+    def start(self, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
+        """Settle the last turn, then launch everything for a part and a chunk; with thresholds, hits are listed."""
         self.settle()
-        self._turn = Turn(self.memory, uploaded, chunk, thresholds, before)
+        self._turn = Turn(self.memory, uploaded, chunk, thresholds)
         return self._turn
 
     @property

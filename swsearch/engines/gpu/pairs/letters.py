@@ -17,7 +17,7 @@ from swsearch.scoring import QueryRows, Scoring
 LETTER_COUNTS = (4, 8, 32)
 """Different letters of a subject that a lookup holds: in one register per row, in two, or in shared memory."""
 
-ROW_BYTES = N_CODES
+PROFILE_ROW_BYTES = N_CODES
 """Bytes of a row of a profile in its table."""
 
 LINE_BYTES = 128

@@ -16,7 +16,7 @@ import numpy as np
 from swsearch.alphabet import ByteArray
 from swsearch.engines.gpu.pairs.found import STOP, FoundAlignment, Way, decode_runs
 from swsearch.engines.gpu.pairs.handles import PairHandles
-from swsearch.engines.gpu.pairs.letters import ROW_BYTES, Letters
+from swsearch.engines.gpu.pairs.letters import PROFILE_ROW_BYTES, Letters
 from swsearch.engines.gpu.pairs.plan import (
     CELL_BYTES,
     DIRECT_BYTES,
@@ -219,7 +219,7 @@ class LongPair:
             rows=rectangle.rows,
             columns=self._columns + 2 * rectangle.first_column,
             n=rectangle.n,
-            table=self._table + (ROW_BYTES * rectangle.first_row if self._letters.by_row else 0),
+            table=self._table + (PROFILE_ROW_BYTES * rectangle.first_row if self._letters.by_row else 0),
             first_row=rectangle.first_row,
             first_column=rectangle.first_column,
             top=rectangle.top,
