@@ -90,7 +90,7 @@ def cells_of(columns: ByteArray, longest_gap: int) -> ByteArray:
 
 
 def extents(cells: ByteArray) -> tuple[IntArray, IntArray]:
-    """Return where the aligned part of each row begins and ends, half-open; (0, 0) of a row without residues."""
+    """Return where the aligned part of each row begins and ends, shape (n_rows,), half-open; 0 of rows without."""
     is_residue = cells < INNER_GAP
     if not cells.size:
         return np.zeros(len(cells), dtype=np.int64), np.zeros(len(cells), dtype=np.int64)
