@@ -63,7 +63,7 @@ PROGRAMS = {
     "swsearch-iterated": Program(
         "swsearch", EXACT,
         "{python} -m swsearch db build {subjects} -o {database}.h5 --quiet",
-        "{python} -m benchmarks.support.by_iteration {queries} {database}.h5 --threads {threads} --evalue {evalue}",
+        "{python} -m benchmarks.statistics.by_iteration {queries} {database}.h5 --threads {threads} --evalue {evalue}",
         ("iteration", "query", "subject", "evalue"),
     ),
     "ssearch36": Program(

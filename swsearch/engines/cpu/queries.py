@@ -96,7 +96,7 @@ class Queries:
     def arguments(
         self,
     ) -> tuple[ByteArray, IntArray, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int16]]:
-        """What the extension takes, in its order."""
+        """Codes, offsets, longest_16, scores and costs in the order of the extension, of the shapes stated above."""
         return self.codes, self.offsets, self.longest_16, self.scores, self.costs
 
 

@@ -3,7 +3,8 @@
 Each iteration's search leaves the profiles of the next one (``keep_next``), as ``--save-profile`` does, so that three
 iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
 
-Run:   python -m benchmarks.support.by_iteration queries.fasta subjects.h5 [--iterations 3] [--evalue 100]
+Needs: a database that swsearch built.
+Run:   python -m benchmarks.statistics.by_iteration queries.fasta subjects.h5 [--iterations 3] [--evalue 100]
            [--threads 2] [--inclusion-evalue 0.002] [--preset sensitive]
 """
 
