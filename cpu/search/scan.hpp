@@ -39,12 +39,12 @@ struct RowCosts {
 };
 
 // Where a query's rows begin.
-struct Rows {
+struct QueryRows {
   const uint8_t* codes;
   const int8_t* scores;   // null, or kCodes of each row, in place of those that costs have for its code
   const RowCosts* costs;  // null, or in place of those that are the same for all; only with scores
 
-  Rows from(int64_t row) const {
+  QueryRows from(int64_t row) const {
     return {codes + row, scores ? scores + row * kCodes : nullptr, costs ? costs + row : nullptr};
   }
 };
@@ -58,7 +58,7 @@ constexpr int lean(int64_t row, int32_t extend) { return row % kLean == 0 ? -(kL
 // Rows of one query, whole or in part.
 struct Piece {
   int query;
-  Rows at;
+  QueryRows at;
   bool leans;  // whether lean() is in its scores
   int rows;
   int64_t rows_before;  // of the query, in strips above
@@ -117,7 +117,7 @@ struct StripedMemory {
 
 // Score one query, not empty and without costs by row, against one subject; what it returns means nothing when `stop`
 // is set.
-using StripedKernel = LaneScore (*)(const Costs&, const Rows& query, int rows, const uint8_t* subject, int columns,
+using StripedKernel = LaneScore (*)(const Costs&, const QueryRows& query, int rows, const uint8_t* subject, int columns,
                                     const StripedMemory&, const std::atomic<bool>& stop);
 
 // What an instruction set has for searches.

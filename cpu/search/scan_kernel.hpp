@@ -58,7 +58,7 @@ enum class Cells { kLocal, kPlain, kEnds };    // kEnds: with the best H of the 
 // State of one group's rows, and the edges of the rectangle of `rows` x kColumns cells.
 template <class T>
 struct Rectangle {
-  Rows at;
+  QueryRows at;
   int rows;
   bool last;                // whether no row of the query follows
   const T* table;           // by code: [letter][column][64 lanes]

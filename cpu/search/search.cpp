@@ -77,7 +77,7 @@ class Job {
   SearchCounts run() {
     for (int query = 0; query < s_.n_queries; ++query) {
       const int64_t begin = s_.query_offsets[query];
-      const Rows all = {s_.codes, s_.row_scores, s_.row_costs};
+      const QueryRows all = {s_.codes, s_.row_scores, s_.row_costs};
       queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin, nullptr});
     }
     if (s_.costs.mode == Mode::kLocal && s_.row_scores && !s_.row_costs) make_leaning();
