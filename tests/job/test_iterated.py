@@ -17,7 +17,7 @@ from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
 from swsearch.job import ahead, iterated, job, rounds
-from swsearch.job.inclusion import Inclusion
+from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.profiles.alignment import GAP
@@ -105,8 +105,8 @@ def test_a_family_is_found_from_the_end_to_the_end(database):
     assert [step.iteration for step in found.steps] == list(range(1, found.iteration + 1))
     assert found.steps[-1].included > found.steps[0].included or found.converged
     assert found.steps[0].included == found.steps[0].new
-    members = {hit.subject_id for hit in found.hits if hit.evalue <= 0.002}
-    assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= 0.002}
+    members = {hit.subject_id for hit in found.hits if hit.evalue <= DEFAULT_INCLUSION_EVALUE}
+    assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= DEFAULT_INCLUSION_EVALUE}
     alignment = found.profile.alignment
     assert alignment.identifiers[0] == "f0-8"
     assert set(alignment.identifiers[1:]) <= members
