@@ -63,7 +63,8 @@ PROGRAMS = {
     "swsearch-iterated": Program(
         "swsearch", EXACT,
         "{python} -m swsearch db build {subjects} -o {database}.h5 --quiet",
-        "{python} -m benchmarks.statistics.by_iteration {queries} {database}.h5 --threads {threads} --evalue {evalue}",
+        "{python} -c 'from benchmarks.support.by_iteration import main; main()' {queries} {database}.h5 "
+        "--threads {threads} --evalue {evalue}",
         ("iteration", "query", "subject", "evalue"),
     ),
     "ssearch36": Program(

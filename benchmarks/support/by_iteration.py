@@ -2,10 +2,6 @@
 
 Each iteration's search leaves the profiles of the next one (``keep_next``), as ``--save-profile`` does, so that three
 iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
-
-Needs: a database that swsearch built.
-Run:   python -m benchmarks.statistics.by_iteration queries.fasta subjects.h5 [--iterations 3] [--evalue 100]
-           [--threads 2] [--inclusion-evalue 0.002] [--preset sensitive]
 """
 
 from __future__ import annotations
@@ -43,7 +39,3 @@ def main() -> None:
             for hit in result.hits:
                 print(iteration, result.query_id, hit.subject_id, f"{hit.evalue:.6g}", sep="\t")
         asked = [result.next_profile for result in found]
-
-
-if __name__ == "__main__":
-    main()
