@@ -87,7 +87,7 @@ def msa_command(
         typer.Option(help="Format of the alignments: .a3m, .sto or .afa.", rich_help_panel=OUTPUT),
     ] = AlignmentFormatName.a3m,
     iterations: IterationsOption = 3,
-    inclusion_evalue: InclusionEvalueOption = 0.005,
+    inclusion_evalue: InclusionEvalueOption = 0.002,
     inclusion_coverage: InclusionCoverageOption = 0.0,
     max_included: MaxIncludedOption = 5000,
     evalue: Annotated[

@@ -182,7 +182,7 @@ def search_command(
     ] = SubjectMaskName.database,
     allow_dna: AllowDnaOption = False,
     iterations: IterationsOption = 1,
-    inclusion_evalue: InclusionEvalueOption = 0.005,
+    inclusion_evalue: InclusionEvalueOption = 0.002,
     inclusion_coverage: InclusionCoverageOption = 0.0,
     max_included: MaxIncludedOption = 5000,
     save_profile: SaveProfileOption = None,
