@@ -113,7 +113,7 @@ def measure_rates() -> Rates:
 def count_loop(instructions: str) -> Loop | None:
     """Count the inner loop of an instruction set; None where the extension has no symbols."""
     library = extension.load().__file__
-    symbol = re.compile(rf"\S*8swsearch{len(instructions)}{instructions}4fillIaLNS0_5CellsE0E\S*")
+    symbol = re.compile(rf"\S*8swsearch{len(instructions)}{instructions}4fillIaLNS0_5CellsE0ELNS0_2ByE0E\S*")
     found = symbol.search(command("objdump", "-t", library))
     if found is None:
         return None

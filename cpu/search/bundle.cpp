@@ -28,7 +28,7 @@ OwnedBundle::OwnedBundle(std::vector<Query> queries, int bits) : queries_(std::m
       }
       strips_.back().rows += rows;
       strips_.back().n_pieces += 1;
-      Rows at = query.at.from(row);
+      QueryRows at = query.at.from(row);
       if (query.leaning) at.scores = query.leaning + row * kCodes;
       pieces_.push_back({query.place, at, query.leaning != nullptr, rows, row, first, last});
     }

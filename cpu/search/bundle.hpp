@@ -14,7 +14,7 @@ class OwnedBundle {
   // is null, or their scores with lean() in them.
   struct Query {
     int place;
-    Rows at;
+    QueryRows at;
     int64_t rows;
     const int8_t* leaning;
   };

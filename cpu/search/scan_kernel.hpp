@@ -3,9 +3,13 @@
 // Work:    lane = subject; a block's 64 subjects are computed in groups of one vector. kColumns columns at a time, all
 //          rows of a strip one after the other: F and H of the row above stay in registers, E and H of the column
 //          before are read and written once every kColumns cells.
-// Scores:  of kColumns columns with every letter of the strip, looked up beforehand by byte permutes; a cell then adds
-//          from memory. (A permute per cell, from a row of the query's profile, takes one instruction more with VBMI
-//          and three with AVX2.)
+// Scores:  by letter, where the matrix has them: of kColumns columns with every letter of the strip, looked up beforehand
+//          by byte permutes; a cell then adds from memory. By row, where a query has its own: the columns' codes stay in
+//          registers and are looked up in the row cell by cell, which takes one permute with VBMI, two with AVX-512BW,
+//          and two and a union with AVX2 and SSE4.1. fill_leaning takes it back in part.
+// Gaps:    E opens from H before E itself goes into it, so that it does not wait for it: a gap right after one in the
+//          other sequence costs the same in the other order, and H is the same. The chain from column to column is two
+//          instructions. Where costs differ by row, F opens from the whole H.
 // Values:  in local mode lanes of 8 and 16 bits count from `zero`, which is as far above the lane's lowest value as a
 //          gap's first two residues cost: below it only one sum saturates, and all else is plain arithmetic, which
 //          x86 processors do twice as often per cycle.
@@ -49,22 +53,22 @@ class RowScores {
 };
 
 enum class By { kCode, kRow, kRowWithCosts };  // what scores, and perhaps costs, are looked up by
-enum class Cells { kLocal, kPlain, kEnds };  // kEnds: with the best H of the columns where a lane's subject ends
+enum class Cells { kLocal, kPlain, kEnds };    // kEnds: with the best H of the columns where a lane's subject ends
 
 // State of one group's rows, and the edges of the rectangle of `rows` x kColumns cells.
 template <class T>
 struct Rectangle {
-  Rows at;
+  QueryRows at;
   int rows;
   bool last;                // whether no row of the query follows
   const T* table;           // by code: [letter][column][64 lanes]
   const uint8_t* residues;  // by row: [column][64 lanes]
-  T* state;         // [row][H, E][lanes of a vector]
-  const T* above;   // [column][H, F][64 lanes]
-  const T* corner;  // H before `above`, [64 lanes]
-  T* below;         // as `above`; may be `above` itself
-  T* best;          // [64 lanes]
-  const T* ends;    // kEnds: [column][64 lanes], the highest value where the lane ends there, else the lowest
+  T* state;                 // [row][H, E][lanes of a vector]
+  const T* above;           // [column][H, F][64 lanes]
+  const T* corner;          // H before `above`, [64 lanes]
+  T* below;                 // as `above`; may be `above` itself
+  T* best;                  // [64 lanes]
+  const T* ends;            // kEnds: [column][64 lanes], the highest value where the lane ends there, else the lowest
   T first, extend, zero, highest;
 };
 
@@ -96,9 +100,13 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   V corner = V::load(at.corner), best = V::load(at.best);
   T* state = at.state;
   for (int i = 0; i < rows; ++i, state += 2 * kLanes) {
-    const T* const scores = kBy == By::kCode ? table + static_cast<size_t>(codes[i]) * (kColumns * kBlockLanes) : nullptr;
+    const T* scores = nullptr;
     RowScores<T> row;
-    if (kBy != By::kCode) row.load(row_scores + static_cast<size_t>(i) * kCodes);
+    if (kBy == By::kCode) {
+      scores = table + static_cast<size_t>(codes[i]) * (kColumns * kBlockLanes);
+    } else {
+      row.load(row_scores + static_cast<size_t>(i) * kCodes);
+    }
     V insertion_first = first, insertion_extend = extend, deletion_first = first, deletion_extend = extend;
     if (kBy == By::kRowWithCosts) {
       const RowCosts& own = row_costs[i];
@@ -139,16 +147,16 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   }
 }
 
-// The same in local mode for rows that lean. E and F are kept before their next extension, so that both open a gap by
-// one difference; E runs along a row and is extended in each cell, F only where the rows' values fall back.
+// The same in local mode for rows that lean (scan.hpp): 2.25 differences a cell. E and F are kept before their next
+// extension, so that both open a gap by one difference; E runs along a row and is extended in each cell, F only where
+// the rows' values fall back. A score close below the lane's highest value may be flagged as saturated, too.
 template <class T>
 __attribute__((noinline)) void fill_leaning(const Rectangle<T>& at) {
   typedef Vector<T, kVectorBytes> V;
   constexpr int kLanes = V::kLanes;
+  const V top = V::all(static_cast<T>((kLean - 1) * at.extend));
   const V extend = V::all(at.extend), open = V::all(static_cast<T>(at.first - at.extend));
-  const V fall = V::all(static_cast<T>(kLean * at.extend)), top = V::all(static_cast<T>((kLean - 1) * at.extend));
-  const int8_t* row_scores = at.at.scores;
-  const int rows = at.rows;
+  const V fall = V::all(static_cast<T>(kLean * at.extend));
   Letters<T> letters[kColumns];
   V F[kColumns], up[kColumns], zero[kLean], best[kLean];
   SWSEARCH_UNROLL
@@ -158,18 +166,17 @@ __attribute__((noinline)) void fill_leaning(const Rectangle<T>& at) {
     F[k] = V::load(at.above + (2 * k + 1) * kBlockLanes);
   }
   SWSEARCH_UNROLL
-  for (int r = 0; r < kLean; ++r) {
-    zero[r] = V::all(static_cast<T>(at.zero + r * at.extend));
-    best[r] = zero[r];
-  }
+  for (int r = 0; r < kLean; ++r) best[r] = zero[r] = V::all(static_cast<T>(at.zero + r * at.extend));
   V corner = add(V::load(at.corner), top);
+  const int rows = at.rows;
+  const int8_t* scores = at.at.scores;
   T* state = at.state;
   for (int i = 0; i < rows; i += kLean) {
     SWSEARCH_UNROLL
-    for (int r = 0; r < kLean; ++r, state += 2 * kLanes, row_scores += kCodes) {
-      if (i + r >= rows) break;
+    for (int r = 0; r < kLean; ++r, state += 2 * kLanes, scores += kCodes) {
+      if (i + r >= rows) SWSEARCH_LEAVE_UNROLLED;
       RowScores<T> row;
-      row.load(row_scores);
+      row.load(scores);
       V diagonal = corner, E = V::load(state + kLanes);
       corner = V::load(state);
       SWSEARCH_UNROLL

@@ -77,7 +77,7 @@ class Job {
   SearchCounts run() {
     for (int query = 0; query < s_.n_queries; ++query) {
       const int64_t begin = s_.query_offsets[query];
-      const Rows all = {s_.codes, s_.row_scores, s_.row_costs};
+      const QueryRows all = {s_.codes, s_.row_scores, s_.row_costs};
       queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin, nullptr});
     }
     if (s_.costs.mode == Mode::kLocal && s_.row_scores && !s_.row_costs) make_leaning();
@@ -90,7 +90,8 @@ class Job {
   }
 
  private:
-  // Add what rows lean by to their scores, if all of these then fit 8 bits.
+  // Add what rows lean by to their scores, if all of these then fit 8 bits, and padding, whose score stays, still gains
+  // nothing.
   void make_leaning() {
     const int64_t begin = s_.query_offsets[0], end = s_.query_offsets[s_.n_queries];
     int lowest = INT8_MAX, highest = INT8_MIN;
@@ -100,7 +101,7 @@ class Job {
       lowest = std::min(lowest, score == kPadScore ? INT8_MAX : score);
     }
     const int32_t up = lean(1, s_.costs.extend), down = lean(0, s_.costs.extend);
-    if (highest + up > INT8_MAX || lowest + down < INT8_MIN) return;
+    if (highest + up > INT8_MAX || lowest + down < INT8_MIN || kPadScore - down >= 0) return;
     leaning_.resize(static_cast<size_t>(end - begin) * kCodes);
     for (OwnedBundle::Query& query : queries_) {
       int8_t* const out = leaning_.data() + (s_.query_offsets[query.place] - begin) * kCodes;

@@ -70,7 +70,7 @@ void copy_profile(const int8_t* scores, int rows, int segment, size_t lanes, con
 }
 
 template <class T, Mode kMode>
-LaneScore stripe(const Costs& costs, const Rows& query, int rows, const uint8_t* subject, int columns,
+LaneScore stripe(const Costs& costs, const QueryRows& query, int rows, const uint8_t* subject, int columns,
                  const StripedMemory& memory, const std::atomic<bool>& stop) {
   typedef Vector<T, kVectorBytes> V;
   constexpr int kLanes = V::kLanes;

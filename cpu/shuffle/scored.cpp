@@ -183,7 +183,7 @@ class Copies {
     search.costs = s_.costs;
     search.query_offsets = query_offsets;
     search.n_queries = 1;
-    const Rows rows = Rows{s_.queries, s_.row_scores, s_.row_costs}.from(s_.query_offsets[item.query]);
+    const QueryRows rows = QueryRows{s_.queries, s_.row_scores, s_.row_costs}.from(s_.query_offsets[item.query]);
     search.codes = rows.codes;
     search.row_scores = rows.scores;
     search.row_costs = rows.costs;

@@ -124,7 +124,9 @@ class HitMaker:
             return np.full(len(lengths), np.nan)
         scores = np.concatenate([each.ranked.scores for each in chosen])
         rows = np.repeat([len(query.codes) for query in queries], [len(each.ranked) for each in chosen])
-        return self.least.published.evalues(scores, rows, lengths, self.least.effective_residues)
+        found = self.least.published.evalues(scores, rows, lengths, self.least.effective_residues)
+        found[np.repeat([_is_scaled(query) for query in queries], [len(each.ranked) for each in chosen])] = np.nan
+        return found
 
     def _numbers(
         self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray, published: FloatArray
@@ -146,7 +148,8 @@ class HitMaker:
         """Return what statistics say of a query's scores with subjects of some lengths, both of shape (n,)."""
         least = self.least
         residues = least.effective_residues
-        return numbers_of(statistics, least.published, scores, len(query.codes), lengths, residues)
+        published = None if _is_scaled(query) else least.published
+        return numbers_of(statistics, published, scores, len(query.codes), lengths, residues)
 
     def arrays(
         self, query: Query, statistics: Statistics | PairNulls | None, scores: IntArray, lengths: IntArray
@@ -186,6 +189,11 @@ class HitMaker:
         good = self.options.filters.passing(table, len(query.codes), np.diff(subjects.offsets))
         rows = np.flatnonzero(good)[:most]
         return rows + first, table.take(rows), subjects.take(rows)
+
+
+def _is_scaled(query: Query) -> bool:
+    """Say whether published constants, which are of a matrix, do not hold for a query's scores."""
+    return query.profile is not None and query.profile.scale != 1
 
 
 class _FurtherOf:

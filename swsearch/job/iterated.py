@@ -36,7 +36,7 @@ from swsearch.job.rounds import Rounds
 from swsearch.job.scored import Prepared, Scorer
 from swsearch.job.selection import Selection
 from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.construction import build_profile
+from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.results import IterationStep, SearchResult
 
@@ -274,7 +274,7 @@ class IteratedJob(SearchJob):
 
     def _built(self, turn: QueryTurn, growth: Growth) -> Profile:
         """Make the profile that a query searches with next."""
-        made = build_profile(growth.alignment, self.options.scoring)
+        made = build_profile(growth.alignment, self.options.scoring, UNSCALED if self.options.statistics else USUAL)
         query = turn.query
         return replace(
             made,

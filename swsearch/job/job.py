@@ -25,7 +25,7 @@ from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
-from swsearch.job.options import SearchOptions
+from swsearch.job.options import SearchOptions, check_scales
 from swsearch.job.rated import Rater
 from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
@@ -91,7 +91,8 @@ class SearchJob:
     Raises
     ------
     InputError
-        If the filters name a subject that the database lacks, or leave no subject, or the database lacks the mask.
+        If the filters name a subject that the database lacks, or leave no subject, the database lacks the mask, or a
+        profile's scores are not those that published statistics are of.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class SearchJob:
         origin: Origin | None = None,
     ) -> None:
         self.queries = [query.masked(options.query_mask) for query in queries]
+        check_scales(queries, options)
         self.database, self.engine, self.options = database, engine, options
         self.progress, self._origin = progress, origin or Origin()
         mask = database_mask(database, options.subject_mask)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from swsearch.errors import OptionError, check_choice, real_number, whole_number
+from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.masking import Mask, check_mask
@@ -167,3 +169,18 @@ class SearchOptions:
         if self.filters.needs_alignments:
             return sys.maxsize
         return max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.is_fitted else self.max_hits
+
+
+def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
+    """Raise `OptionError` if published statistics are asked for, and a profile has scores in other units than these."""
+    if options.statistics is None:
+        return
+    for query in queries:
+        if query.profile is None or query.profile.scale == 1:
+            continue
+        raise OptionError(
+            "statistics",
+            "published",
+            f"fitted: the scores of profile {query.identifier} are {query.profile.scale:g} times the matrix's units, "
+            "which published constants are not of",
+        )

@@ -77,6 +77,9 @@ class Construction:
 USUAL = Construction()
 """How a search makes its profiles."""
 
+UNSCALED = Construction(scale=1.0)
+"""How it makes them for published statistics, whose constants are of scores in the matrix's own units."""
+
 
 def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Construction = USUAL) -> Profile:
     """Make a profile of an alignment.
@@ -139,6 +142,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         alignment=alignment,
         iteration=int(alignment.iterations.max()),
         lambda_=lambda_of(matrix),
+        scale=settings.scale if is_aligned.any() else 1.0,
     )
 
 

@@ -53,6 +53,9 @@ class Profile:
     lambda_ : float or None
         Nats per unit of the scores, by which a search knows whether they are in the units of its matrix; None where
         that is not known, and taken for granted.
+    scale : float
+        By how much the scores are larger than in such units; see `swsearch.profiles.construction.Construction`.
+        Published statistics hold for 1 alone.
 
     Raises
     ------
@@ -73,6 +76,7 @@ class Profile:
     alignment: QueryAlignment | None = field(default=None, repr=False)
     iteration: int = 0
     lambda_: float | None = None
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         n, scores = len(self.codes), np.asarray(self.scores)

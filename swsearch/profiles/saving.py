@@ -84,6 +84,7 @@ def line_of(profile: Profile) -> str:
             "source": profile.source,
             "iteration": int(profile.iteration),
             "lambda": profile.lambda_,
+            "scale": profile.scale,
             "gap_open": profile.gap_open,
             "gap_extend": profile.gap_extend,
             "sequence": PROTEIN.decode(profile.codes),
@@ -208,7 +209,7 @@ def _read_line(text: Text, at: int, line: str) -> Profile:
         given.fail("scores", "whole numbers from -127 to 127")
     costs = given.part("gaps")
     alignment = given.part("alignment")
-    lambda_ = given.finite("lambda", ())
+    lambda_, scale = given.finite("lambda", ()), given.finite("scale", ())
     return Profile(
         given.string("identifier"),
         given.string("description"),
@@ -223,6 +224,7 @@ def _read_line(text: Text, at: int, line: str) -> Profile:
         None if alignment is None else _alignment(alignment, codes),
         given.whole("iteration", 10**9) or 0,
         None if lambda_ is None else float(lambda_),
+        1.0 if scale is None else float(scale),
     )
 
 

@@ -141,7 +141,7 @@ int scored_alike(const int8_t* scores) {
     for (const int threads : {1, 2, 7}) {
       std::vector<int32_t> found(350 * 2 * kCopies, -1);
       ScoredCopies asked{{scores, 11, 1, mode},
-                         codes.data(), queries.data(), kQueries, longest.data(),
+                         codes.data(), queries.data(), kQueries, nullptr, nullptr, longest.data(),
                          codes.data(), offsets.data(), kSequences,
                          pairs.data(), 700, 3, kCopies, 20,
                          8, 32, threads, Way::kChosen, &search_kernels(available_instructions().front()),

@@ -21,6 +21,7 @@ from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.profiles.alignment import GAP
+from swsearch.profiles.construction import USUAL
 from swsearch.scoring import Scoring
 
 AMINO_ACIDS = PROTEIN.letters[:20]
@@ -328,3 +329,18 @@ def test_a_matrix_that_can_make_no_profile_is_told_of_before_the_search(database
 def test_a_checkpoint_cannot_keep_iterations(database, tmp_path):
     with pytest.raises(InputError, match="cannot keep a search with iterations"):
         list(swsearch.search(QUERIES, database, iterations=2, checkpoint=tmp_path / "kept", engine="cpu"))
+
+
+def test_published_statistics_are_of_profiles_in_the_matrixs_units():
+    """Profiles made for fitted statistics have larger scores, for which the constants would be far too small."""
+    query = RECORDS[0]
+    with swsearch.Database.from_records(RECORDS) as database:
+        fitted = next(swsearch.search(query, database, iterations=2, keep_next=True, engine="cpu"))
+        assert fitted.next_profile.scale == USUAL.scale != 1
+        assert all(hit.evalue_published is None for hit in fitted.hits)
+        with pytest.raises(OptionError, match="times the matrix's units"):
+            next(swsearch.search(fitted.next_profile, database, statistics="published", engine="cpu"))
+        asked = {"statistics": "published", "engine": "cpu"}
+        published = next(swsearch.search(query, database, iterations=2, keep_next=True, **asked))
+        assert published.next_profile.scale == 1
+        assert len(next(swsearch.search(published.next_profile, database, **asked)).hits)

@@ -72,7 +72,7 @@ def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
     kinds = [queries("MKV"), *(read_queries([one], scoring=OPTIONS.scoring) for one in (profile, *others))]
     stated = [manifest(each, database, "none", OPTIONS)["queries"] for each in kinds]
     assert len(set(stated)) == 4
-    again = read_queries([replace(profile, source="elsewhere")], scoring=OPTIONS.scoring)
+    again = read_queries([replace(profile)], scoring=OPTIONS.scoring)
     assert manifest(again, database, "none", OPTIONS)["queries"] == stated[1]
 
 

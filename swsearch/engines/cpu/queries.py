@@ -67,7 +67,7 @@ class Queries:
 
     @classmethod
     def of(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> Queries:
-        """Put queries, given as codes or as scores by position, one after the other."""
+        """Put queries, given as codes, shape (length,), uint8, or as scores by position, one after the other."""
         specific = [own for query in queries if (own := specific_rows(query)) is not None and len(own)]
         covering = recurrence.covering(specific)
         lengths = [len(query) for query in queries]
@@ -96,7 +96,7 @@ class Queries:
     def arguments(
         self,
     ) -> tuple[ByteArray, IntArray, npt.NDArray[np.int32], npt.NDArray[np.int8], npt.NDArray[np.int16]]:
-        """What the extension takes, in its order."""
+        """Codes, shape (total length,), and what else the extension takes, in its order."""
         return self.codes, self.offsets, self.longest_16, self.scores, self.costs
 
 
