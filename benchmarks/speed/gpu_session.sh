@@ -6,14 +6,15 @@
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
 #   jobs    jobs.py: whole jobs beside what their kernels need
 #   profiles  gpu_variants.py and profile_parity.py: profiles beside sequences, and whether everything is exact
+#   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|many|turns OUT [DATA [OLD]]. Two minutes each.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues, jobs, profiles, many or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?tests, speed, evalues, jobs, profiles, iterations, many or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -73,6 +74,21 @@ many)
             tail -n 2 "$out/many-$side-$turn.txt"
         done
     done
+    ;;
+iterations)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-1}" \
+        --only "iterations" --only "queries, defaults" --only "queries, published, best" --out "$out/iterations_gpu.txt"
+    head -c 20000000 "$data/sprot.fasta" | sed '$d' > "$data/part.fasta"
+    for engine in gpu cpu; do  # the same bytes
+        for asked in "--statistics fitted" "--statistics published" "--max-alignments 3" "--preset sensitive"; do
+            # shellcheck disable=SC2086  # options are several words
+            python3 -m swsearch search "$data/queries20.fasta" "$data/part.fasta" --iterations 3 --engine $engine $asked \
+                --allow-dna --quiet -o "$out/$engine-${asked//[^a-z3]/}.tsv" || exit 1
+        done
+    done
+    (cd "$out" && for one in gpu-*.tsv; do cmp "$one" "cpu-${one#gpu-}" && echo "$one: the same bytes, $(wc -l < "$one") lines"; done)
+    rm -f "$out"/[gc]pu-*.tsv
     ;;
 turns)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
