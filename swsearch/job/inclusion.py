@@ -178,13 +178,33 @@ def low_complexity(residues: ByteArray) -> Taken:
     SEG's measure of compositional complexity (Wootton and Federhen, Comput. Chem. 17:149, 1993), without its search
     for the best part of a window.
     """
-    n, window = len(residues) - ENTROPY_WINDOW + 1, ENTROPY_WINDOW
+    window = ENTROPY_WINDOW
+    low: Taken = _squares(residues) > window * window * 2.0**-LEAST_ENTROPY  # no other window's entropy is so small
+    some = np.flatnonzero(low)
+    letters = residues[some[:, None] + np.arange(window)]
     terms = np.array([0.0, *(-k / window * np.log2(k / window) for k in range(1, window + 1))])
-    entropies = np.zeros(n)
-    for letter in np.unique(residues).tolist():
-        entropies += terms[_windows_of(residues == letter, window)]
-    low: Taken = entropies < LEAST_ENTROPY
+    entropies = np.zeros(len(some))
+    for letter in np.unique(letters).tolist():
+        entropies += terms[(letters == letter).sum(axis=1)]
+    low[some] = entropies < LEAST_ENTROPY
     return low
+
+
+def _squares(residues: ByteArray) -> IntArray:
+    """Return the sum of the squares of how often each letter is in a window of `ENTROPY_WINDOW`; shape as of these.
+
+    The logarithm of the sum of squared frequencies, negative, is at most the entropy (Renyi).
+    """
+    n, window = len(residues), ENTROPY_WINDOW
+    before, after = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
+    for distance in range(1, window):
+        same = residues[distance:] == residues[:-distance]
+        before[distance:] += same
+        after[:-distance] += same
+    # a window to the right: what comes in is alike to some, and what goes out was
+    first = np.bincount(residues[:window])
+    changes = before[window:].astype(np.int64) - after[: n - window]
+    return np.concatenate([[0], 2 * np.cumsum(changes)]) + int((first * first).sum())
 
 
 def coiled_coil(residues: ByteArray) -> Taken:
@@ -193,25 +213,23 @@ def coiled_coil(residues: ByteArray) -> Taken:
     Four heptads with `CORE` residues at the positions a and d and hardly elsewhere, where most are `CHARGED`; of the
     seven registers any will do.
     """
-    window = HEPTADS_WINDOW
-    core, charged = (np.isin(residues, PROTEIN.encode(letters)) for letters in (CORE, CHARGED))
-    n = len(residues) - window + 1
-    all_core, all_charged = _windows_of(core, window), _windows_of(charged, window)
+    n = len(residues) - HEPTADS_WINDOW + 1
+    kinds = np.zeros(256, dtype=np.uint8)
+    counts = []
+    for letters in (CORE, CHARGED):
+        kinds[:] = 0
+        kinds[PROTEIN.encode(letters)] = 1
+        marked = kinds[residues]
+        of_place = [sum(marked[k + 7 * heptad :][:n] for heptad in range(4)) for k in range(7)]
+        counts.append((of_place, np.sum(of_place, axis=0, dtype=np.uint8)))
+    (core, all_core), (charged, all_charged) = counts
     found = np.zeros(n, dtype=np.bool_)
     for register in range(7):
-        places = [k for k in range(window) if (k + register) % 7 in (0, 3)]
-        inner_core = np.sum([core[k : k + n] for k in places], axis=0)
-        inner_charged = np.sum([charged[k : k + n] for k in places], axis=0)
+        a, d = (7 - register) % 7, (10 - register) % 7
+        inner_core, inner_charged = core[a] + core[d], charged[a] + charged[d]
         found |= (
             (inner_core >= CORE_INSIDE)
             & (all_core - inner_core <= CORE_OUTSIDE)
             & (all_charged - inner_charged >= CHARGED_OUTSIDE)
         )
     return found
-
-
-def _windows_of(marked: Taken, window: int) -> IntArray:
-    """Count what is marked, shape (n,), in every window; shape (n - window + 1,)."""
-    before = np.concatenate([[0], np.cumsum(marked)])
-    counts: IntArray = before[window:] - before[:-window]
-    return counts

@@ -172,7 +172,7 @@ class SearchOptions:
 
 
 def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
-    """Raise `OptionError` if published statistics are asked for, and a profile has scores in other units than these."""
+    """Raise `OptionError` if published statistics are asked for, and a profile has other scores than they are of."""
     if options.statistics is None:
         return
     for query in queries:

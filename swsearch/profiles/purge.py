@@ -8,6 +8,8 @@ is kept, and what lies within it goes, so that the order of the sequences does n
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -127,6 +129,13 @@ def _leaders(words: npt.NDArray[np.uint64]) -> IntArray:
     return np.stack([keys // len(words), keys % len(words)], axis=1)
 
 
+@lru_cache(maxsize=64)
+def _pairs_of(size: int) -> tuple[IntArray, IntArray]:
+    """Return the places of all pairs of so many, the first one and the other, each of shape (n_pairs,)."""
+    one, other = np.triu_indices(size, 1)
+    return one.astype(np.int64), other.astype(np.int64)
+
+
 def _pairs(words: npt.NDArray[np.uint64], lengths: IntArray, identity: float) -> IntArray:
     """Pair rows that share as many words as rows so alike must, shape (n_pairs, 2), first row first."""
     n = len(words)
@@ -135,7 +144,7 @@ def _pairs(words: npt.NDArray[np.uint64], lengths: IntArray, identity: float) ->
         order, begins, sizes = _groups(column)
         for size in np.unique(sizes).tolist():
             members = order[begins[sizes == size][:, None] + np.arange(size)]
-            one, other = np.triu_indices(size, 1)
+            one, other = _pairs_of(size)
             found.append((members[:, one] * n + members[:, other]).ravel())
     keys, shared = np.unique(np.concatenate(found), return_counts=True)
     has = (words < np.uint64(1 << (5 * WORD))).sum(axis=1)

@@ -261,5 +261,5 @@ def test_no_value_of_an_option_does_harm(swsearch, path, value):
         if ended[0] in (0, 7):  # no GPU here
             assert "Traceback" not in ended[2]
             assert not (value in HOSTILE and option.metavar in ("N", "PERCENT", "SIZE", "RESIDUES")), name
-        elif ended[0] != 6 or name not in ("--output", "--write", "--checkpoint"):
+        elif ended[0] != 6 or name not in ("--output", "--write", "--checkpoint", "--save-msa", "--save-profile"):
             refusal(ended)
