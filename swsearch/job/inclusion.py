@@ -220,7 +220,7 @@ def coiled_coil(residues: ByteArray) -> Taken:
         kinds[:] = 0
         kinds[PROTEIN.encode(letters)] = 1
         marked = kinds[residues]
-        of_place = [sum(marked[k + 7 * heptad :][:n] for heptad in range(4)) for k in range(7)]
+        of_place = [np.sum([marked[k + 7 * m :][:n] for m in range(4)], axis=0, dtype=np.uint8) for k in range(7)]
         counts.append((of_place, np.sum(of_place, axis=0, dtype=np.uint8)))
     (core, all_core), (charged, all_charged) = counts
     found = np.zeros(n, dtype=np.bool_)

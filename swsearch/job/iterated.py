@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +39,6 @@ from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.results import IterationStep, SearchResult
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)

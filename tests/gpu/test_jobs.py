@@ -107,6 +107,27 @@ def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database,
     assert got == results_of(group, database, cpu, evalue=1e6)
 
 
+@pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
+@pytest.mark.parametrize("group_rows", [60, 10**6], ids=["groups", "one group"])
+def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_rows):
+    """Profiles of one group are brought while sequences of the next are scored."""
+    generator = np.random.default_rng(51)
+    families = [draw(seed, [60])[0] for seed in (52, 53, 54)]
+    members = []
+    for founder in families:
+        for rate in (0, 0.1, 0.2, 0.3, 0.4, 0.5):
+            changed = generator.random(60) < rate
+            members.append(np.where(changed, generator.integers(0, 20, 60), founder).astype(np.uint8))
+    subjects = letters_of([*members, *draw(55, generator.integers(20, 90, 40))])
+    asked = [subjects[0], subjects[6], "WWWWWCCCCCWWWWW", subjects[12], subjects[2]]
+    monkeypatch.setattr(job, "GROUP_ROWS", group_rows)
+    Small(monkeypatch, CHUNK, resident)
+    with Database.from_records(subjects) as made, fake_engine(monkeypatch) as gpu:
+        expected = results_of(asked, made, cpu, iterations=3)
+        assert results_of(asked, made, gpu, iterations=3) == expected
+    assert len(expected[0]) > 3
+
+
 def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, monkeypatch):
     monkeypatch.setattr(job, "GROUP_ROWS", 1)
     Small(monkeypatch, 1 << 20, True)
