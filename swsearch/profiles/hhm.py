@@ -11,6 +11,7 @@ import numpy as np
 from swsearch.blocks import FloatArray
 from swsearch.profiles import units
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.pseudocounts import by_diversity
 from swsearch.profiles.texts import MOST_COLUMNS, Text
 from swsearch.scoring import Scoring
 
@@ -81,7 +82,7 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     if not (observed.sum(axis=1) > 0).all():
         text.fail("a state that emits nothing, expected a probability above 0", begin, name)
     observed /= observed.sum(axis=1, keepdims=True)
-    frequencies = units.with_pseudocounts(observed, np.maximum(diversity, 1.0), scoring.matrix)
+    frequencies = by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
     scores = units.scores_of_frequencies(frequencies, background, scoring.matrix)
     identifier, _, description = name.partition(" ")
     profile = Profile(

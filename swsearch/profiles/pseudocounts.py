@@ -68,15 +68,50 @@ def with_pseudocounts(
     ndarray, shape (n, 20), float64
         Frequencies; each row sums to 1, and none is 0.
     """
-    expected = np.zeros_like(observed)
-    for letter in range(N_AMINO_ACIDS):  # not a matrix product, whose last bit is each machine's own
-        expected += observed[:, letter, None] * opposite[letter]
+    expected = _opposite(observed, opposite)
     if counts is None:
         seen, pseudo = by_entropy(observed, observations)
     else:
         seen, pseudo = observations, np.full(len(observations), float(counts))
     mixed: FloatArray = seen[:, None] * observed + pseudo[:, None] * expected
     mixed /= np.cumsum(mixed, axis=1)[:, -1:]
+    return mixed
+
+
+def _opposite(observed: FloatArray, opposite: FloatArray) -> FloatArray:
+    """Return what a matrix expects opposite the letters of columns, shape (n, 20)."""
+    expected = np.zeros_like(observed)
+    for letter in range(N_AMINO_ACIDS):  # not a matrix product, whose last bit is each machine's own
+        expected += observed[:, letter, None] * opposite[letter]
+    return expected
+
+
+USUAL_DIVERSITY = 4.0
+"""Effective number of sequences that is taken for granted where frequencies come without it."""
+
+
+def by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix) -> FloatArray:
+    """Mix the frequencies of a file with those that a matrix expects.
+
+    The part of the pseudo-counts is 1 / (1 + diversity / 1.5), so that a single sequence has 0.6 and ten different
+    ones 0.13, in the form that HH-suite takes (J. Soeding, Bioinformatics 21:951, 2005).
+
+    Parameters
+    ----------
+    frequencies : ndarray, shape (n, 20), float64
+        Observed ones, which sum to 1.
+    diversity : ndarray, shape (n,), float64
+        Effective number of different sequences in each position.
+    matrix : Matrix
+        Whose pairs are expected.
+
+    Returns
+    -------
+    ndarray, shape (n, 20), float64
+        None is 0.
+    """
+    part = (1 / (1 + diversity / 1.5))[:, None]
+    mixed: FloatArray = (1 - part) * frequencies + part * _opposite(frequencies, replacements(matrix))
     return mixed
 
 

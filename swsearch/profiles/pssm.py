@@ -12,6 +12,7 @@ from swsearch.errors import InputError
 from swsearch.profiles import units
 from swsearch.profiles.asn import Node, joined, parse
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.pseudocounts import USUAL_DIVERSITY, by_diversity
 from swsearch.profiles.texts import MOST_COLUMNS, Text
 from swsearch.scoring import MAX_GAP_COST, Scoring, load_matrix
 
@@ -264,7 +265,7 @@ def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Sc
         totals = table.sum(axis=1, keepdims=True)
         table = np.divide(table, totals, out=np.tile(units.BACKGROUND, (n, 1)), where=totals > 0)
         if name != "freqRatios":  # which has pseudo-counts already
-            table = units.with_pseudocounts(table, np.full(n, units.USUAL_DIVERSITY), scoring.matrix)
+            table = by_diversity(table, np.full(n, USUAL_DIVERSITY), scoring.matrix)
         return units.scores_of_frequencies(table, units.BACKGROUND, scoring.matrix)
     text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
 

@@ -158,38 +158,6 @@ def scores_of_frequencies(frequencies: FloatArray, background: FloatArray, matri
     return np.maximum(scores, -MAX_ENTRY)
 
 
-USUAL_DIVERSITY = 4.0
-"""Effective number of sequences that is taken for granted where frequencies come without it."""
-
-
-def with_pseudocounts(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix) -> FloatArray:
-    """Mix observed frequencies with what the matrix expects beside them.
-
-    The part of the pseudo-counts is 1 / (1 + diversity / 1.5), so that a single sequence has 0.6 and ten different
-    ones 0.13, in the form that HH-suite takes (J. Soeding, Bioinformatics 21:951, 2005).
-
-    Parameters
-    ----------
-    frequencies : ndarray, shape (n, 20), float64
-        Observed ones, which sum to 1.
-    diversity : ndarray, shape (n,), float64
-        Effective number of different sequences in each position.
-    matrix : Matrix
-        Whose pairs are expected.
-
-    Returns
-    -------
-    ndarray, shape (n, 20), float64
-        None is 0.
-    """
-    scores = matrix.scores[:N_AMINO_ACIDS, :N_AMINO_ACIDS]
-    beside = BACKGROUND * np.exp(lambda_of(matrix) * scores)
-    beside /= beside.sum(axis=1, keepdims=True)
-    part = (1 / (1 + diversity / 1.5))[:, None]
-    mixed: FloatArray = (1 - part) * frequencies + part * (frequencies @ beside)
-    return mixed
-
-
 def information(frequencies: FloatArray, background: FloatArray | None) -> FloatArray:
     """Return how far the frequencies of positions, shape (n, 20), are from the background: shape (n,), bits."""
     expected = BACKGROUND if background is None else background
