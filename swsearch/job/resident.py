@@ -15,7 +15,7 @@ from swsearch.errors import EngineError
 from swsearch.inputs import Query
 from swsearch.job.job import GROUP_ROWS, SearchJob, groups_of
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
-from swsearch.job.options import SearchOptions
+from swsearch.job.options import SearchOptions, check_scales
 from swsearch.job.scored import Prepared
 from swsearch.job.selection import Selection
 
@@ -87,8 +87,11 @@ class ResidentSearch:
         ------
         EngineError
             If the engine fails, or this was closed.
+        OptionError
+            If a profile's scores are not those that published statistics are of.
         """
         options = self.job.options
+        check_scales(queries, options)
         masked = [query.masked(options.query_mask) for query in queries]
         if options.makes_profiles:
             yield from self._iterated(masked, aligned)

@@ -341,6 +341,11 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
         with pytest.raises(OptionError, match="times the matrix's units"):
             next(swsearch.search(fitted.next_profile, database, statistics="published", engine="cpu"))
         asked = {"statistics": "published", "engine": "cpu"}
+        with (
+            swsearch.Searcher(database, **asked) as searcher,
+            pytest.raises(OptionError, match="times the matrix's units"),
+        ):
+            searcher.search(fitted.next_profile)
         published = next(swsearch.search(query, database, iterations=2, keep_next=True, **asked))
         assert published.next_profile.scale == 1
         assert len(next(swsearch.search(published.next_profile, database, **asked)).hits)
