@@ -5,14 +5,19 @@ from swsearch.db.build import build_database
 from swsearch.db.database import Database
 from swsearch.db.fasta import Record, read_fasta
 from swsearch.db.format import is_database
+from swsearch.db.split import split_database
 from swsearch.db.verify import verify_database
+from swsearch.db.volumes import Volume, write_manifest
 
 __all__ = [
     "Database",
     "Record",
+    "Volume",
     "append_database",
     "build_database",
     "is_database",
     "read_fasta",
+    "split_database",
     "verify_database",
+    "write_manifest",
 ]

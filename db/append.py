@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 
-from swsearch.db.build import (
-    BUILD_MEMORY,
-    Inputs,
-    PathLike,
-    check_output,
-    checked_inputs,
-    checked_memory,
-    fill,
-    output_errors,
-    read_inputs,
-    replacement,
-)
+from swsearch.db.build import BUILD_MEMORY, Inputs, checked_inputs, checked_memory, read_inputs
 from swsearch.db.contents import SegmentContents, read_contents
 from swsearch.db.disk import DiskWatch
 from swsearch.db.fasta import ReadProgress
-from swsearch.db.format import BYTES_PER_CHECKSUM
+from swsearch.db.format import BYTES_PER_CHECKSUM, is_manifest
 from swsearch.db.layout import DatasetWriter, Layout, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray
 from swsearch.db.streamed import check_content
 from swsearch.db.verify import verify_source
-from swsearch.errors import OutputError, check_flag
+from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
+from swsearch.errors import DatabaseError, OutputError, check_flag
 
 COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
 """Attributes of the root that the segments decide."""
@@ -82,12 +72,17 @@ def append_database(
     Raises
     ------
     DatabaseError
-        If there is no such database, or it is damaged; a copy would hide the damage.
+        If there is no such database, or it is damaged, which a copy would hide; or it is a manifest of volumes.
     SequenceError, OutputError, MemoryLimitError
         As for `build_database`; the database is then as it was.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
+    if is_manifest(path):
+        raise DatabaseError(
+            f"{os.fsdecode(path)}: is a manifest of volumes, to which nothing is appended; build a database of the"
+            " new sequences and search both, or make the volumes again"
+        )
     _open(path).close()  # what is wrong with it is said before the inputs are read
     resolved = check_output(path, names, True)
     with (

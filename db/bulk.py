@@ -42,12 +42,14 @@ def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
 
 def _by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tuple[Segment, IntArray, IntArray]]:
     """Yield each segment that holds some of the subjects, which of them, and their places in it."""
+    if len(segments) == 1:
+        yield segments[0], np.arange(len(subjects)), subjects - segments[0].first
+        return
     firsts = np.array([segment.first for segment in segments])
     of = np.searchsorted(firsts, subjects, side="right") - 1
-    for number, segment in enumerate(segments):
-        which = np.flatnonzero(of == number)
-        if len(which):
-            yield segment, which, subjects[which] - segment.first
+    for number in np.flatnonzero(np.bincount(of, minlength=1)).tolist():
+        which, segment = np.flatnonzero(of == number), segments[number]
+        yield segment, which, subjects[which] - segment.first
 
 
 def lengths_of(segments: Sequence[Segment], subjects: IntArray) -> LengthArray:

@@ -4,42 +4,40 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
+from swsearch.blocks import Chunk, IntArray
 from swsearch.db import bulk
-from swsearch.db.build import (
-    BUILD_MEMORY,
-    Inputs,
-    PathLike,
-    build_database,
-    checked_inputs,
-    checked_memory,
-    fill,
-    output_errors,
-    read_inputs,
-    root_attributes,
-    segment_attributes,
-    total_attributes,
-)
-from swsearch.db.contents import Contents, planned, read_contents
+from swsearch.db.build import BUILD_MEMORY, Inputs, build_database, checked_inputs, checked_memory, read_inputs
+from swsearch.db.contents import Contents, planned
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
-from swsearch.db.identity import identity_of
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
-from swsearch.db.source import FileSource, MemorySource, Source
+from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
+from swsearch.db.source import FileSource, MemorySource
 from swsearch.db.spool import Spool
-from swsearch.db.stored import Segment
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, check_choice, check_flag, shown
+from swsearch.db.stored import INDEXED_SUBJECTS, Segment
+from swsearch.db.volumes import (
+    Member,
+    OpenFile,
+    Paths,
+    Volume,
+    check_together,
+    described_files,
+    described_segment,
+    identity_of_all,
+    open_members,
+)
+from swsearch.db.writing import PathLike, fill, output_errors, root_attributes, segment_attributes, total_attributes
+from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
 from swsearch.masking import MASKS, Mask, check_mask
 
 Ordinals = Sequence[int] | npt.NDArray[np.integer]
@@ -48,36 +46,18 @@ Ordinals = Sequence[int] | npt.NDArray[np.integer]
 MOST_BYTES = 1 << 62
 """Most bytes of a chunk that can be asked for."""
 
-SHORT_RUNS = 6
-"""Chunks of short subjects after each one of long subjects, where they are mixed."""
 
+class _Opened(NamedTuple):
+    """What a database reads from, until it is closed."""
 
-def load_segments(source: Source, contents: Contents) -> list[Segment]:
-    """Read and check the numbers of all segments."""
-    segments: list[Segment] = []
-    first = 0
-    for each in contents.segments:
-        segments.append(Segment(source, each, first))
-        first += segments[-1].n_subjects
-    for name in ("n_subjects", "n_residues"):
-        total = sum(segment.counts()[name] for segment in segments)
-        if contents.attributes.get(name) != total:
-            found = contents.attributes.get(name)
-            raise DatabaseDamageError(source.name, [f"attribute {name} is {found!r}, its segments have {total}"])
-    return segments
-
-
-def _mixed(runs: list[tuple[Segment, int, int]]) -> Iterator[tuple[Segment, int, int]]:
-    """Take one run from the front, some from the back, and so on until they meet."""
-    waiting = deque(runs)
-    while waiting:
-        yield waiting.popleft()
-        for _ in range(min(SHORT_RUNS, len(waiting))):
-            yield waiting.pop()
+    members: Sequence[Member]
+    files: Sequence[OpenFile]
+    segments: Sequence[Segment]
+    runs: tuple[Run, ...]
 
 
 class Database:
-    """A protein database.
+    """A protein database, of one file or of several, whose subjects follow each other.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
     place in the input, counted from 0 over all inputs and appends. After `close` it knows its name and its counts;
@@ -88,25 +68,31 @@ class Database:
 
     Parameters
     ----------
-    source : Source
-        The bytes; the database closes it.
-    contents : Contents
-        Where they hold what.
+    members : sequence of Member
+        What it consists of: files, or manifests with their volumes. It was checked that they can be together.
     """
 
-    def __init__(self, source: Source, contents: Contents) -> None:
-        self.name = source.name
-        self._contents = contents
-        self._attributes, segments = contents.attributes, load_segments(source, contents)
-        self._opened: tuple[Source, list[Segment]] | None = (source, segments)
-        self.mask: Mask = contents.mask
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.name = ", ".join(member.name for member in members)
+        files, first = [], 0
+        for file in (file for member in members for file in member.files):
+            files.append(file.placed(first))
+            first += file.n_subjects
+        segments = [segment for file in files for segment in file.segments]
+        self.mask: Mask = files[0].contents.mask
         """What searches score as X unless they are told otherwise."""
-        self._firsts = [segment.first for segment in self._segments]
-        self.n_subjects: int = sum(segment.n_subjects for segment in self._segments)
-        self.length_runs = RunLengths.counted([segment.lengths for segment in self._segments])
+        self.n_subjects: int = first
+        self._firsts = [segment.first for segment in segments]
+        self._opened: _Opened | None = None
+        self._take(_Opened(members, files, segments, all_blocks(segments)))
+
+    def _take(self, opened: _Opened) -> None:
+        """Take what is open, and the blocks of it that are loaded."""
+        self._opened = opened
+        self.length_runs = lengths_in(opened.runs)
         """How many subjects have each length, the longest first: `RunLengths` of all subjects, sorted."""
         self.n_residues = self.length_runs.n_residues
-        self.residue_bytes = sum(int(segment.block_offsets[-1]) * LANES for segment in self._segments)
+        self.residue_bytes = n_bytes_of(opened.runs)
         """Bytes of the interleaved residues, padding included."""
 
     @classmethod
@@ -120,21 +106,24 @@ class Database:
         progress: ReadProgress | None = None,
         mask: Mask = "none",
         allow_dna: bool = False,
+        volume_size: int | None = None,
     ) -> Database:
-        """Build a database file from FASTA and open it; see `build_database`."""
+        """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
         build_database(
-            inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna
-        )
+            inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
+            volume_size=volume_size,
+        )  # fmt: skip
         return cls.open(output)
 
     @classmethod
-    def open(cls, path: PathLike) -> Database:
-        """Open a database file.
+    def open(cls, path: Paths) -> Database:
+        """Open a database file, a manifest of volumes, or several of either as one database.
 
         Parameters
         ----------
-        path : path
-            A file that `build` made.
+        path : path or iterable of paths
+            Files that `build` made, or manifests that name such files. The subjects of several follow each other in
+            the order that is given here.
 
         Returns
         -------
@@ -143,20 +132,45 @@ class Database:
         Raises
         ------
         DatabaseError
-            If there is no such file, or it is no database, or one of a later format.
+            If there is no such file, or it is no database, or one of a later format; if a manifest's volume is
+            missing or another one, a file is there twice, or the files have different masks.
         DatabaseDamageError
             If it is truncated or its numbers are not those that were written. Residues are checked later,
             when they are loaded; `verify_database` checks every byte.
         """
-        return cls._of(FileSource(os.fspath(path)))
+        return cls(open_members(path))
+
+    @classmethod
+    def joined(cls, databases: Iterable[Database]) -> Database:
+        """Make one database of several that are open, whose subjects follow each other.
+
+        It reads from their files and is closed on its own.
+
+        Parameters
+        ----------
+        databases : iterable of Database
+            At least one; shares count as the databases that they are of.
+
+        Returns
+        -------
+        Database
+            Its name is theirs, joined by commas.
+
+        Raises
+        ------
+        DatabaseError
+            If one was closed, a file is there twice, or they have different masks.
+        """
+        given = list(databases) if isinstance(databases, Iterable) else []
+        if not given or not all(isinstance(each, Database) for each in given):
+            raise OptionError("databases", databases, "open databases, at least one")
+        members = [member for each in given for member in each._held.members]
+        check_together(members)
+        return cls(members)
 
     @classmethod
     def _of(cls, source: FileSource) -> Database:
-        try:
-            return cls(source, read_contents(source))
-        except BaseException:
-            source.close()
-            raise
+        return cls([Member(source.name, (OpenFile.read(source),))])
 
     @classmethod
     def from_records(
@@ -245,7 +259,7 @@ class Database:
         source = MemorySource(name, n_bytes)
         layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
         attributes = root_attributes(layout.mask) | total_attributes([segment.attributes])
-        return cls(source, Contents(attributes, layout.mask, [segment]))
+        return cls([Member(name, (OpenFile.of(source, Contents(attributes, layout.mask, [segment])),))])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -264,24 +278,46 @@ class Database:
         _ = self._held
 
     @property
-    def _held(self) -> tuple[Source, list[Segment]]:
+    def _held(self) -> _Opened:
         if self._opened is None:
             raise DatabaseError(f"{self.name}: this Database was closed; use it before that, or open it again")
         return self._opened
 
     @property
-    def _source(self) -> Source:
-        return self._held[0]
-
-    @property
-    def _segments(self) -> list[Segment]:
-        return self._held[1]
+    def _segments(self) -> Sequence[Segment]:
+        return self._held.segments
 
     def shared(self) -> Database:
-        """Return the same open database, to be closed on its own: its file is closed when both are."""
+        """Return the same open database, to be closed on its own: its files are closed when both are."""
         self.check_open()
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        return twin
+
+    @property
+    def volumes(self) -> tuple[Volume, ...]:
+        """The files that it consists of, in order; one for what is in memory."""
+        return tuple(Volume.of(file) for file in self._held.files)
+
+    def share(self, place: int, of: int) -> Database:
+        """Return the same open database with a part of its blocks, to be closed on its own.
+
+        Its chunks, `length_runs`, `n_residues` and `residue_bytes` are those of the part; all else is that of the
+        whole database, the ordinals and `n_subjects` too. The shares of a database are its blocks, one after the
+        other, in parts of about as many bytes; where there are more shares than blocks some are empty.
+
+        Parameters
+        ----------
+        place : int
+            Which share, counted from 0.
+        of : int
+            How many there are.
+        """
+        of = whole_number("of", of, 1, MOST_BYTES)
+        place = whole_number("place", place, 0, of - 1)
+        twin = self.shared()
+        held = self._held
+        twin._take(held._replace(runs=share_of(held.runs, place, of)))
         return twin
 
     def _locate(self, index: int) -> tuple[Segment, int]:
@@ -320,14 +356,7 @@ class Database:
         check_flag("mixed", mixed)
         if mask is not None:
             check_choice("mask", mask, MASKS)
-        runs: list[tuple[Segment, int, int]] = []
-        for segment in self._segments:
-            first, n_blocks = 0, len(segment.block_offsets) - 1
-            while first < n_blocks:
-                last = segment.next_block(first, max_bytes)
-                runs.append((segment, first, last))
-                first = last
-        for segment, first, last in _mixed(runs) if mixed else runs:
+        for segment, first, last in chunks_of(self._held.runs, int(max_bytes), bool(mixed)):
             self.check_open()
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
@@ -456,49 +485,47 @@ class Database:
             if not isinstance(each, str):
                 raise OptionError("identifiers", each, "strings")
         found: list[list[int]] = [[] for _ in identifiers]
+        # the indexes of many files together may be as large as that of one file that is too large to keep its own
+        keep = len(self._held.files) == 1 or self.n_subjects <= INDEXED_SUBJECTS
         for segment in self._segments:
-            for places, inside in zip(found, segment.find(identifiers), strict=True):
+            for places, inside in zip(found, segment.find(identifiers, keep), strict=True):
                 places += [segment.first + place for place in inside]
         return found
 
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
-        return [source for segment in self._segments for source in segment.sources()]
+        return [source for member in self._held.members for source in member.sources()]
 
     def identity(self) -> str:
-        """Return what tells its content from that of others, hexadecimal; name and age do not matter."""
-        return identity_of(self._source, self._contents)
+        """Return what tells its content from that of others, hexadecimal; name and age do not matter.
+
+        That of a database of several files depends on where it is cut, too.
+        """
+        return identity_of_all(self._held.files)
 
     def info(self) -> dict[str, Any]:
-        """Describe the database in values that JSON can hold."""
-        on_disk = isinstance(self._source, FileSource) and self._source.path == self.name
-        names = ("format", "format_version", "alphabet", "letters", "created", "software")
-        return {
+        """Describe the database in values that JSON can hold; what it consists of only if that is several files."""
+        members, files, segments, _ = self._held
+        sizes = [file.n_bytes for file in files]
+        lengths = lengths_in(all_blocks(segments))
+        described = {
             "name": self.name,
-            **{name: self._attributes.get(name) for name in names},
+            **described_files(members, files),
             "n_subjects": self.n_subjects,
-            "n_residues": self.n_residues,
-            "n_empty": self.n_subjects - self.length_runs.n_filled,
+            "n_residues": lengths.n_residues,
+            "n_empty": self.n_subjects - lengths.n_filled,
             "mask": self.mask,
             "n_masked": self._n_masked("lower"),
             **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
-            "longest": int(self.length_runs.values[0]),
-            "shortest": int(self.length_runs.values[-1]),
-            "n_segments": len(self._segments),
-            "n_bytes": self._source.n_bytes if on_disk else None,
-            "segments": [
-                {
-                    "n_subjects": segment.n_subjects,
-                    "n_residues": segment.lengths.n_residues,
-                    "n_blocks": len(segment.block_offsets) - 1,
-                    "n_columns": int(segment.block_offsets[-1]),
-                    "created": str(segment.attributes.get("created")),
-                    "software": str(segment.attributes.get("software")),
-                    "sources": segment.sources(),
-                }
-                for segment in self._segments
-            ],
+            "longest": int(lengths.values[0]),
+            "shortest": int(lengths.values[-1]),
+            "n_segments": len(segments),
+            "n_bytes": None if None in sizes else sum(size for size in sizes if size is not None),
+            "segments": [described_segment(segment) for segment in segments],
         }
+        if len(files) > 1 or members[0].manifest is not None:
+            described["volumes"] = [file.described() for file in files]
+        return described
 
     def _n_masked(self, mask: Mask) -> int:
         return sum(segment.n_masked(mask) for segment in self._segments)
@@ -506,7 +533,7 @@ class Database:
     def close(self) -> None:
         """Close the database; chunks that were loaded stay valid.
 
-        Hits outlive it: its file is closed with the last of those whose alignments were not asked for yet, and with
+        Hits outlive it: its files are closed with the last of those whose alignments were not asked for yet, and with
         the `SearchResults` that they came from.
         """
         self._opened = None  # a source closes its file when the last object that reads from it is gone

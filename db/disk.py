@@ -104,10 +104,13 @@ class DiskWatch:
         Size in bytes up to which such a database is held in memory.
     more : int, optional
         Bytes that are written besides: a database that is copied.
+    volume : int, optional
+        Most bytes of a volume, if there are volumes: what was read stays in its temporary files until the last one is
+        written, so that the residues of each are on the disk once more meanwhile.
     """
 
-    def __init__(self, output: Path | None, memory: int, more: int = 0) -> None:
-        self._output, self._memory, self._more = output, memory, more
+    def __init__(self, output: Path | None, memory: int, more: int = 0, volume: int = 0) -> None:
+        self._output, self._memory, self._more, self._volume = output, memory, more, volume
         self._folder = Path(tempfile.gettempdir()) if output is None else output.parent
 
     def check_before(self, inputs: list[str]) -> None:
@@ -133,10 +136,16 @@ class DiskWatch:
             what = f"takes, for the {amount.residues:,} residues read so far,"
             self._check(self._need(amount), amount.spooled, free, what)
 
+    def check_amount(self, amount: Amount, written: int) -> None:
+        """Raise `OutputError` if what is known to come takes more than is free and was written."""
+        free = self._free()
+        if free is not None:
+            self._check(self._need(amount), written, free, "takes")
+
     def _need(self, amount: Amount) -> int:
         if self._output is None and amount.stored <= self._memory:
             return amount.spooled
-        return amount.at_once + self._more
+        return amount.at_once + self._more + min(self._volume, int(amount.residues))
 
     def _free(self) -> int | None:
         try:

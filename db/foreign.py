@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from swsearch.db.format import MANIFEST_FORMAT
+
 _BLAST_SUFFIXES = {
     f".{kind}{part}" for kind in "pn" for part in ("al", "db", "hr", "in", "js", "og", "os", "ot", "sq", "tf", "to")
 }
@@ -62,6 +64,8 @@ def foreign_bytes(head: bytes, is_file: bool) -> str:
         if not is_file:
             return "is an HDF5 file that comes through a pipe; give a database by its file name, as the subjects"
         return "is an HDF5 file, expected FASTA; a swsearch database is given as the subjects of a search"
+    if head.lstrip().startswith(b"{") and f'"{MANIFEST_FORMAT}"'.encode() in head:
+        return "is a manifest of volumes, expected FASTA; it is given as the subjects of a search, as a database is"
     return ""
 
 

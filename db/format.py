@@ -13,9 +13,11 @@ there without HDF5.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
 import re
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +77,12 @@ def version_of(mask: str) -> int:
 
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+MANIFEST_FORMAT = "swsearch volumes"
+"""What a manifest of volumes, a JSON file, says under ``format``; see `swsearch.db.manifest`."""
+
+MANIFEST_HEAD = 1 << 12
+"""Bytes at the beginning of a file in which a manifest must say what it is."""
 
 
 def software() -> str:
@@ -138,8 +146,26 @@ def read_user_block(path: str | os.PathLike[str]) -> UserBlock | None:
         return UserBlock.parse(file.read(USER_BLOCK))
 
 
+def is_manifest(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file is a manifest of volumes, by how it begins; a missing or unreadable file is none."""
+    name = os.fspath(path)
+    try:
+        number = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return False
+    try:
+        # nothing is read from a pipe: looking would swallow what stands there
+        head = os.pread(number, MANIFEST_HEAD, 0) if stat.S_ISREG(os.fstat(number).st_mode) else b""
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    begins = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+    return begins and re.search(rb'"format"\s*:\s*"%s"' % MANIFEST_FORMAT.encode(), head) is not None
+
+
 def is_database(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file is HDF5, as a database is and a FASTA file never is.
+    """Say whether a file is a database: HDF5, or a manifest of volumes, which a FASTA file never is.
 
     Parameters
     ----------
@@ -149,9 +175,13 @@ def is_database(path: str | os.PathLike[str]) -> bool:
     Returns
     -------
     bool
-        True if HDF5's signature stands at offset 0, 512, 1024 or a further doubling. Whether the file is
-        one of ours, `Database.open` says.
+        True if HDF5's signature stands at offset 0, 512, 1024 or a further doubling, or if it is JSON that says that
+        it names volumes. Whether the file is one of ours, `Database.open` says.
     """
+    return _is_hdf5(path) or is_manifest(path)
+
+
+def _is_hdf5(path: str | os.PathLike[str]) -> bool:
     try:
         with Path(path).open("rb") as file:
             if not file.seekable():  # a pipe: looking would swallow what stands there

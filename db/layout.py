@@ -7,9 +7,11 @@ full disk is an ordinary error of the operating system, not one inside HDF5, whi
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +21,7 @@ from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
 from swsearch.db.classes import LengthClasses
 from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
-from swsearch.db.numbers import MIB, NUMBERS_AT_ONCE, RunFile, running_sums
+from swsearch.db.numbers import MIB, NUMBERS_AT_ONCE, NumberSequence, RunFile, RunNumbers, SeekableFile, running_sums
 from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
 from swsearch.db.spool import Spool
 from swsearch.masking import Mask, tantan
@@ -106,43 +108,147 @@ class DatasetWriter:
             self._sink.write(f"checksums/{self._name}", 0, data)
 
 
+class Records(Protocol):
+    """What a segment is made of: a `Spool`, or a part of one."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Where temporary files go; the system's place if None."""
+
+    @property
+    def sources(self) -> list[dict[str, Any]]:
+        """What the inputs are called, and what they hold."""
+
+    @property
+    def codes(self) -> SeekableFile:
+        """All residues, in input order."""
+
+    @property
+    def headers(self) -> SeekableFile:
+        """All header lines."""
+
+    @property
+    def lengths(self) -> NumberSequence:
+        """Residues of each subject."""
+
+    @property
+    def header_lengths(self) -> NumberSequence:
+        """Bytes of each header line."""
+
+    @property
+    def masks(self) -> RunNumbers:
+        """The runs of lower case."""
+
+    @property
+    def tantan(self) -> RunNumbers | None:
+        """What tantan masks, where that is known."""
+
+    @property
+    def groups(self) -> Groups | None:
+        """The subjects group by group, where they do not stand in ``codes``."""
+
+    @property
+    def n_header_bytes(self) -> int:
+        """Bytes of all headers."""
+
+    def finish(self) -> LengthClasses:
+        """Return the order of the subjects."""
+
+    def hold(self, file: Any) -> Any:
+        """Close a file in the end."""
+
+
+def group_budget(memory: int) -> int:
+    """Return the bytes of the groups in which subjects are sorted, of a budget of so many."""
+    return max((memory - 48 * MIB) // 2, 4 * MIB)
+
+
+def piece_budget(memory: int) -> int:
+    """Return the residues that are read at once from input order."""
+    return min(8 * MIB, group_budget(memory) // 4)
+
+
+def low_complexity(spool: Spool, piece_bytes: int) -> RunFile:
+    """Mask what was read by tantan, in input order."""
+    find = tantan()
+    runs: RunFile = spool.hold(RunFile(spool.folder))
+    for piece in pieces(spool.codes, spool.lengths, piece_bytes):
+        ends = np.cumsum(piece.lengths, dtype=np.int64)[:-1]
+        found = [find(codes) for codes in np.split(piece.residues, ends)]
+        both = np.array([run for of_one in found for run in of_one], dtype=np.int64).reshape(-1, 2)
+        owners = np.repeat(np.arange(len(found)) + piece.first, [len(of_one) for of_one in found])
+        runs.add(owners, both[:, 0], both[:, 1])
+    return runs
+
+
+def shapes_of(
+    classes: LengthClasses, n_header_bytes: int, n_source_bytes: int, n_runs: int, n_tantan: int | None
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every dataset of a segment.
+
+    Parameters
+    ----------
+    classes : LengthClasses
+        The order of its subjects.
+    n_header_bytes, n_source_bytes : int
+        Bytes of all headers, and of the JSON that says what it is made of.
+    n_runs : int
+        RunNumbers of lower case.
+    n_tantan : int or None
+        RunNumbers that tantan masks; None where it masks nothing.
+    """
+    n = classes.n_subjects
+    low: dict[str, tuple[int, ...]] = {}
+    if n_tantan is not None:
+        low = {"tantan_offsets": (n + 1,), "tantan_starts": (n_tantan,), "tantan_ends": (n_tantan,)}
+    return {
+        "residues": (classes.n_columns, LANES),
+        "block_offsets": (classes.n_blocks + 1,),
+        "lengths": (n,),
+        "order": (n,),
+        "headers": (n_header_bytes,),
+        "header_offsets": (n + 1,),
+        "mask_offsets": (n + 1,),
+        "mask_starts": (n_runs,),
+        "mask_ends": (n_runs,),
+        "sources": (n_source_bytes,),
+        **low,
+    }
+
+
+def dataset_bytes(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """Return the bytes of datasets of these shapes."""
+    return {name: int(DATASET_TYPES[name][-1]) * math.prod(shape) for name, shape in shapes.items()}
+
+
 class Layout:
     """The plan of one segment: what is known once all input has been read.
 
     Parameters
     ----------
-    spool : Spool
-        All input; nothing can be added any more.
+    spool : Records
+        All input of the segment; nothing can be added any more.
     memory : int
         Budget in bytes.
     mask : {"none", "lower", "tantan"}
         The mask that is to be in force.
     """
 
-    def __init__(self, spool: Spool, memory: int, mask: Mask = "none") -> None:
+    def __init__(self, spool: Records, memory: int, mask: Mask = "none") -> None:
         self._spool, self.mask = spool, mask
         self._classes = spool.finish()
         self._sources = json.dumps(spool.sources).encode()
-        self._group_bytes = max((memory - 48 * MIB) // 2, 4 * MIB)
-        self._groups: Groups | None = None
-        self._tantan = self._find_low_complexity() if mask == "tantan" else None
-
-    def _find_low_complexity(self) -> RunFile:
-        """Mask by tantan, in input order."""
-        find = tantan()
-        runs: RunFile = self._spool.hold(RunFile(self._spool.folder))
-        for piece in pieces(self._spool.codes, self._spool.lengths, self._piece_bytes):
-            ends = np.cumsum(piece.lengths, dtype=np.int64)[:-1]
-            found = [find(codes) for codes in np.split(piece.residues, ends)]
-            both = np.array([run for of_one in found for run in of_one], dtype=np.int64).reshape(-1, 2)
-            owners = np.repeat(np.arange(len(found)) + piece.first, [len(of_one) for of_one in found])
-            runs.add(owners, both[:, 0], both[:, 1])
-        return runs
+        self._group_bytes = group_budget(memory)
+        self._groups = spool.groups
+        self._tantan = spool.tantan if mask == "tantan" else None
+        if mask == "tantan" and self._tantan is None:
+            assert isinstance(spool, Spool)
+            self._tantan = low_complexity(spool, self._piece_bytes)
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the segment's datasets, to a few KiB."""
-        return sum(int(DATASET_TYPES[name][-1]) * int(np.prod(shape)) for name, shape in self.shapes().items())
+        return sum(dataset_bytes(self.shapes()).values())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -161,24 +267,9 @@ class Layout:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every dataset of the segment."""
-        n = self._classes.n_subjects
-        low: dict[str, tuple[int, ...]] = {}
-        if self._tantan is not None:
-            runs = (len(self._tantan),)
-            low = {"tantan_offsets": (n + 1,), "tantan_starts": runs, "tantan_ends": runs}
-        return {
-            "residues": (self._classes.n_columns, LANES),
-            "block_offsets": (self._classes.n_blocks + 1,),
-            "lengths": (n,),
-            "order": (n,),
-            "headers": (self._spool.n_header_bytes,),
-            "header_offsets": (n + 1,),
-            "mask_offsets": (n + 1,),
-            "mask_starts": (len(self._spool.masks),),
-            "mask_ends": (len(self._spool.masks),),
-            "sources": (len(self._sources),),
-            **low,
-        }
+        n_tantan = None if self._tantan is None else len(self._tantan)
+        spool = self._spool
+        return shapes_of(self._classes, spool.n_header_bytes, len(self._sources), len(spool.masks), n_tantan)
 
     def write(self, sink: Sink) -> None:
         """Write every dataset and its checksums."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from swsearch.blocks import IntArray
 MIB = 1 << 20
 
 NUMBERS_AT_ONCE = 1 << 18
-"""Numbers that are read at once: 1 or 2 MiB. A multiple of the 64 subjects of a block."""
+"""NumberSequence that are read at once: 1 or 2 MiB. A multiple of the 64 subjects of a block."""
 
 IN_MEMORY = 4 * MIB
 """Size up to which a temporary file is none, but memory."""
@@ -31,8 +31,57 @@ def temporary_on_disk(folder: Path | None) -> IO[bytes]:
     return tempfile.TemporaryFile(dir=None if folder is None else str(folder))
 
 
+class SeekableFile(Protocol):
+    """A binary file to read from any place, or a part of one."""
+
+    def seek(self, at: int, /) -> int:
+        """Go on reading at a place."""
+
+    def read(self, n_bytes: int, /) -> bytes:
+        """Return so many bytes; fewer at the end."""
+
+    def close(self) -> None:
+        """Give back what it takes."""
+
+
+class NumberSequence(Protocol):
+    """NumberSequence of one type: a `NumberFile`, or a part of one."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Return numbers ``start`` to ``stop``, shape (stop - start,)."""
+
+    def pieces(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield all numbers, `NUMBERS_AT_ONCE` at a time; shape (n,)."""
+
+    def close(self) -> None:
+        """Give back what it takes."""
+
+
+class RunNumbers(Protocol):
+    """Masked runs of records in input order: a `RunFile`, or a part of one."""
+
+    @property
+    def starts(self) -> NumberSequence:
+        """Where each begins in its record."""
+
+    @property
+    def ends(self) -> NumberSequence:
+        """Where each ends there."""
+
+    @property
+    def n_masked(self) -> int:
+        """Residues in all runs."""
+
+    def __len__(self) -> int: ...
+
+    def counts(self, n_subjects: int) -> Iterator[IntArray]:
+        """Yield how many runs each record has, `NUMBERS_AT_ONCE` records at a time; shape (n_records,), int64."""
+
+
 class NumberFile:
-    """Numbers of one type in an anonymous file.
+    """NumberSequence of one type in an anonymous file.
 
     Parameters
     ----------
@@ -94,38 +143,53 @@ class RunFile:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._owners = NumberFile(folder, "<i8")
-        self.starts, self.ends = NumberFile(folder, "<i4"), NumberFile(folder, "<i4")
+        self.owners = NumberFile(folder, "<i8")
+        """The record of each."""
+        self.starts: NumberFile = NumberFile(folder, "<i4")
+        self.ends: NumberFile = NumberFile(folder, "<i4")
         self.n_masked = 0
         """Residues in all runs."""
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return len(self.owners)
 
     def add(self, owners: IntArray, starts: IntArray, ends: IntArray) -> None:
         """Take runs: their records, ascending over all calls, and where they start and end there; each shape (n,)."""
         if len(owners):
-            self._owners.write(owners)
+            self.owners.write(owners)
             self.starts.write(starts)
             self.ends.write(ends)
             self.n_masked += int((ends - starts).sum())
 
     def counts(self, n_subjects: int) -> Iterator[IntArray]:
         """Yield how many runs each record has, `NUMBERS_AT_ONCE` records at a time; shape (n_records,), int64."""
-        at = 0
-        for first in range(0, n_subjects, NUMBERS_AT_ONCE):
-            last = min(first + NUMBERS_AT_ONCE, n_subjects)
-            counts = np.zeros(last - first, dtype=np.int64)
-            while at < len(self._owners):
-                owners = self._owners.read(at, min(at + NUMBERS_AT_ONCE, len(self._owners)))
-                n = int(np.searchsorted(owners, last))
-                counts += np.bincount(owners[:n] - first, minlength=last - first)
-                at += n
-                if n < len(owners):
-                    break
-            yield counts
+        return run_counts(self.owners, 0, n_subjects)
 
     def close(self) -> None:
         """Close the files, which removes them."""
-        for file in (self._owners, self.starts, self.ends):
+        for file in (self.owners, self.starts, self.ends):
             file.close()
+
+
+def run_counts(owners: NumberSequence, begin: int, n_subjects: int) -> Iterator[IntArray]:
+    """Yield how many runs each of some records has, in pieces; shape (n_records,), int64.
+
+    Parameters
+    ----------
+    owners : NumberSequence
+        The record of each run, ascending.
+    begin, n_subjects : int
+        The first of the records, and how many there are; no run is of another.
+    """
+    at = 0
+    for first in range(begin, begin + n_subjects, NUMBERS_AT_ONCE):
+        last = min(first + NUMBERS_AT_ONCE, begin + n_subjects)
+        counts = np.zeros(last - first, dtype=np.int64)
+        while at < len(owners):
+            part = owners.read(at, min(at + NUMBERS_AT_ONCE, len(owners)))
+            n = int(np.searchsorted(part, last))
+            counts += np.bincount(part[:n] - first, minlength=last - first)
+            at += n
+            if n < len(part):
+                break
+        yield counts

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, IntArray
 from swsearch.db.classes import LengthClasses, offsets_of
-from swsearch.db.numbers import MIB, NumberFile, temporary_on_disk
+from swsearch.db.numbers import MIB, NumberFile, NumberSequence, SeekableFile, temporary_on_disk
 from swsearch.errors import MemoryLimitError
 
 SUBJECT_BYTES = 40
@@ -38,14 +38,14 @@ class Piece(NamedTuple):
     """Their codes, one after the other."""
 
 
-def pieces(codes: IO[bytes], lengths: NumberFile, piece_bytes: int) -> Iterator[Piece]:
+def pieces(codes: SeekableFile, lengths: NumberSequence, piece_bytes: int) -> Iterator[Piece]:
     """Read all subjects in input order.
 
     Parameters
     ----------
-    codes : binary file
+    codes : SeekableFile
         Where they stand; others may seek in it between two pieces.
-    lengths : NumberFile
+    lengths : NumberSequence
         Their lengths.
     piece_bytes : int
         Residues to read at once; a longer subject is read whole.
@@ -151,30 +151,45 @@ class Groups:
         self._classes, self._bounds, self._piece_bytes = classes, np.array(bounds), piece_bytes
         self._codes = temporary_on_disk(folder)
         self._places, self._lengths = NumberFile(folder, "<i8", on_disk=True), NumberFile(folder, "<i4", on_disk=True)
+        self._ranks_next = classes.firsts[:-1].copy()
+        self._numbers_at = self._bounds[:-1].tolist()
+        self._codes_at = [classes.residues_before(rank) for rank in self._numbers_at]
 
-    def fill(self, codes: IO[bytes], lengths: NumberFile) -> None:
+    def fill(self, codes: SeekableFile, lengths: NumberSequence) -> None:
         """Take all subjects, as they stand in input order: one pass."""
-        ranks_next = self._classes.firsts[:-1].copy()
-        numbers_at = self._bounds[:-1].tolist()
-        codes_at = [self._classes.residues_before(rank) for rank in numbers_at]
         for piece in pieces(codes, lengths, self._piece_bytes):
-            chosen = sorted_places(piece.lengths)
-            ordered = piece.lengths[chosen]
-            firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
-            counts = np.diff(firsts, append=len(ordered))
-            of = self._classes.of_lengths(ordered[firsts])
-            ranks = np.arange(len(ordered)) + np.repeat(ranks_next[of] - firsts, counts)
-            ranks_next[of] += counts
-            gathered = _gathered(piece, chosen, firsts.tolist())
-            cuts = np.searchsorted(ranks, self._bounds).tolist()
-            ends = offsets_of(ordered)
-            for group, (a, b) in enumerate(pairwise(cuts)):
-                if a < b:
-                    self._places.write(chosen[a:b] + piece.first, numbers_at[group])
-                    self._lengths.write(ordered[a:b], numbers_at[group])
-                    numbers_at[group] += b - a
-                    self._codes.seek(codes_at[group])
-                    codes_at[group] += self._codes.write(gathered[ends[a] : ends[b]].data)
+            self.add(piece.first + np.arange(len(piece.lengths)), piece.lengths, piece.residues)
+
+    def add(self, places: IntArray, lengths: npt.NDArray[np.int32], residues: ByteArray) -> None:
+        """Take some subjects; those of one length come in input order, over all calls.
+
+        Parameters
+        ----------
+        places : ndarray, shape (n,), int64
+            Their places in the input.
+        lengths : ndarray, shape (n,), int32
+            Their lengths.
+        residues : ndarray, shape (n_residues,), uint8
+            Their codes, one after the other.
+        """
+        chosen = sorted_places(lengths)
+        ordered = lengths[chosen]
+        firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        counts = np.diff(firsts, append=len(ordered))
+        of = self._classes.of_lengths(ordered[firsts])
+        ranks = np.arange(len(ordered)) + np.repeat(self._ranks_next[of] - firsts, counts)
+        self._ranks_next[of] += counts
+        gathered = _gathered(lengths, residues, chosen, firsts.tolist())
+        cuts = np.searchsorted(ranks, self._bounds).tolist()
+        ends = offsets_of(ordered)
+        for group, (a, b) in enumerate(pairwise(cuts)):
+            if a < b:
+                at = self._numbers_at[group]
+                self._places.write(places[chosen[a:b]], at)
+                self._lengths.write(ordered[a:b], at)
+                self._numbers_at[group] += b - a
+                self._codes.seek(self._codes_at[group])
+                self._codes_at[group] += self._codes.write(gathered[ends[a] : ends[b]].data)
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
@@ -193,21 +208,21 @@ class Groups:
             file.close()
 
 
-def _gathered(piece: Piece, chosen: IntArray, firsts: list[int]) -> ByteArray:
+def _gathered(lengths: npt.NDArray[np.int32], residues: ByteArray, chosen: IntArray, firsts: list[int]) -> ByteArray:
     """Copy subjects in another order, in which those of one length stand together and begin at ``firsts``."""
-    starts = (np.cumsum(piece.lengths, dtype=np.int64) - piece.lengths)[chosen]
-    gathered = np.empty(len(piece.residues), dtype=np.uint8)
+    starts = (np.cumsum(lengths, dtype=np.int64) - lengths)[chosen]
+    gathered = np.empty(len(residues), dtype=np.uint8)
     at = 0
     for first, last in pairwise([*firsts, len(chosen)]):
-        width = int(piece.lengths[chosen[first]])
+        width = int(lengths[chosen[first]])
         if width:
             after = at + width * (last - first)
-            gathered[at:after] = rows_at(piece.residues, starts[first:last], width).reshape(-1)
+            gathered[at:after] = rows_at(residues, starts[first:last], width).reshape(-1)
             at = after
     return gathered
 
 
-def read_residues(codes: IO[bytes], at: int, n_residues: int, spare: int) -> ByteArray:
+def read_residues(codes: SeekableFile, at: int, n_residues: int, spare: int) -> ByteArray:
     """Read residues and append zeros: shape (n_residues + spare,), uint8."""
     residues = np.empty(n_residues + spare, dtype=np.uint8)
     codes.seek(at)
@@ -220,7 +235,7 @@ def read_residues(codes: IO[bytes], at: int, n_residues: int, spare: int) -> Byt
     return residues
 
 
-def whole_group(codes: IO[bytes], lengths: NumberFile, n_residues: int, spare: int) -> SubjectGroup:
+def whole_group(codes: SeekableFile, lengths: NumberSequence, n_residues: int, spare: int) -> SubjectGroup:
     """Make one group of all subjects, which stand in input order as it is; as `Groups.read` does."""
     every = np.concatenate(list(lengths.pieces()))
     return SubjectGroup(np.arange(len(every)), every, read_residues(codes, 0, n_residues, spare))

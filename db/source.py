@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import weakref
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.db.foreign import foreign_database
-from swsearch.db.format import FORMAT_VERSION, HDF5_SIGNATURE, USER_BLOCK, UserBlock
+from swsearch.db.format import FORMAT_VERSION, HDF5_SIGNATURE, USER_BLOCK, UserBlock, is_manifest
 from swsearch.errors import DatabaseDamageError, DatabaseError
 
 FEWEST_WRITTEN = 1 / 4
@@ -23,6 +24,9 @@ HOLES_FROM = 1 << 22
 
 LONGEST_TURN = 2.0
 """Seconds that an append waits for another, which has to rename a file while it holds the lock."""
+
+MOST_OPEN = 64
+"""Volumes of which a process holds a descriptor; many systems allow it 256 of all kinds."""
 
 MOST_PIECES = 100_000
 """Pieces between holes that are counted; a file with more has been written in earnest."""
@@ -54,6 +58,35 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Give everything back."""
+
+
+class Descriptor:
+    """A file descriptor that is closed with the last object that reads through it.
+
+    Whoever reads holds it meanwhile, so that it cannot be closed, and its number be given to another file, under a
+    thread that reads.
+
+    Parameters
+    ----------
+    path : str
+        A file, to be opened for reading.
+
+    Raises
+    ------
+    OSError, ValueError
+        If it cannot be opened.
+    """
+
+    __slots__ = ("number",)
+
+    def __init__(self, path: str) -> None:
+        self.number = -1
+        # a pipe without a writer would otherwise be waited for
+        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def __del__(self) -> None:
+        if self.number >= 0:
+            os.close(self.number)
 
 
 def too_new(path: str, version: int) -> DatabaseError:
@@ -89,11 +122,10 @@ class FileSource:
 
     def __init__(self, path: str, name: str | None = None) -> None:
         self.path, self.name = path, path if name is None else name
-        self._fd = -1
+        self._descriptor: Descriptor | None = None
         try:
-            # a pipe without a writer would otherwise be waited for
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            self._status = os.fstat(self._fd)
+            self._descriptor = descriptor = self._open()
+            self._status = os.fstat(descriptor.number)
             self._check_kind()
             self.block = UserBlock.parse(self.read(0, USER_BLOCK))
             self._check_length()
@@ -102,6 +134,18 @@ class FileSource:
             if isinstance(error, (OSError, ValueError)):
                 raise self._not_opened(error) from error
             raise
+
+    def _open(self) -> Descriptor:
+        return Descriptor(self.path)
+
+    def _held(self) -> Descriptor:
+        """Return what to read through."""
+        if self._descriptor is None:
+            raise self._closed()
+        return self._descriptor
+
+    def _closed(self) -> DatabaseError:
+        return DatabaseError(f"{self.name}: the database was closed; open it again to read from it")
 
     @property
     def n_bytes(self) -> int:
@@ -133,6 +177,8 @@ class FileSource:
         elif not self._has_signature():
             head = self.read(0, 32)  # a FASTA file may stand beside databases that were made of it
             what = "" if head[:1] == b">" else foreign_database(self.path, head)
+            if is_manifest(self.path):
+                what = "is a manifest of volumes, where a database file is expected; give one of its volumes"
             what = what or "is no swsearch database; make one from FASTA with: swsearch db build"
             raise DatabaseError(f"{self.name}: {what}")
         if size >= HOLES_FROM and (written := self._written()) < size * FEWEST_WRITTEN:
@@ -146,10 +192,11 @@ class FileSource:
     def _written(self) -> int:
         """Count the bytes that are no holes."""
         written = at = 0
+        held = self._held()
         try:
             for _ in range(MOST_PIECES):
-                at = os.lseek(self._fd, at, os.SEEK_DATA)
-                end = os.lseek(self._fd, at, os.SEEK_HOLE)
+                at = os.lseek(held.number, at, os.SEEK_DATA)
+                end = os.lseek(held.number, at, os.SEEK_HOLE)
                 written += end - at
                 at = end
         except OSError as error:
@@ -159,19 +206,19 @@ class FileSource:
 
     def read(self, at: int, n_bytes: int) -> bytes:
         """Return bytes from a place on; fewer at the end."""
-        self._check_open()
+        held = self._held()
         try:
-            return os.pread(self._fd, n_bytes, at)
+            return os.pread(held.number, n_bytes, at)
         except OSError as error:
             raise self._unreadable(at, n_bytes, error) from error
 
     def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
         """Fill an array, shape (n,), with the bytes from a place on."""
-        self._check_open()
+        held = self._held()
         view = target.data
         while view:  # one call reads at most 2 GiB
             try:
-                n = os.preadv(self._fd, [view], at)
+                n = os.preadv(held.number, [view], at)
             except OSError as error:
                 raise self._unreadable(at, len(view), error) from error
             if not n:
@@ -181,13 +228,9 @@ class FileSource:
     def _unreadable(self, at: int, n_bytes: int, error: OSError) -> DatabaseDamageError:
         return DatabaseDamageError(self.name, [f"bytes {at} to {at + n_bytes} cannot be read ({error.strerror})"])
 
-    def _check_open(self) -> None:
-        if self._fd < 0:
-            raise DatabaseError(f"{self.name}: the database was closed; open it again to read from it")
-
     def damage(self, problems: list[str], *, known: bool = False) -> DatabaseError:
         """Make the error for bytes that are not those that were written."""
-        now = os.fstat(self._fd) if self._fd >= 0 else self._status
+        now = self._now()
         names = ("st_size", "st_mtime_ns", "st_ctime_ns")
         if known or any(getattr(now, name) != getattr(self._status, name) for name in names):
             return DatabaseError(
@@ -196,14 +239,23 @@ class FileSource:
             )
         return DatabaseDamageError(self.name, problems)
 
+    def _now(self) -> os.stat_result:
+        """Return what the file is now, as far as it can be told."""
+        descriptor = self._descriptor
+        return self._status if descriptor is None else os.fstat(descriptor.number)
+
     def stands(self) -> bool:
         """Say whether the path still leads to this file, and nobody wrote to it since it was opened."""
         try:
             now = Path(self.path).stat()
         except OSError:
             return False
-        names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
-        return all(getattr(now, name) == getattr(self._status, name) for name in names)
+        return _file_of(now) == self.file
+
+    @property
+    def file(self) -> tuple[int, ...]:
+        """What tells this file, as it was when it was opened, from all others, whatever their names."""
+        return _file_of(self._status)
 
     def take_turn(self) -> None:
         """Wait until no other append is about to replace the file; the turn ends when this is closed.
@@ -214,10 +266,10 @@ class FileSource:
         import fcntl
         import time
 
-        until = time.monotonic() + LONGEST_TURN
+        until, held = time.monotonic() + LONGEST_TURN, self._held()
         while True:
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(held.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except OSError as error:  # some file systems know no locks
                 if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > until:
@@ -225,13 +277,93 @@ class FileSource:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Close the file."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        """Close the file, when the last thread that reads from it has done so."""
+        self._descriptor = None
+
+
+def _file_of(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class VolumeSource(FileSource):
+    """A database file among many, of which no more than `MOST_OPEN` of this process are open at a time.
+
+    One that has to give its descriptor back opens the file again when it is read from, if it is the same file still.
+    """
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        self._is_closed = False
+        super().__init__(path, name)
+        self._keep_open()
+
+    def _open(self) -> Descriptor:
+        try:
+            opened = Descriptor(self.path)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not _open_volumes:
+                raise
+            _give_back(0)
+            opened = Descriptor(self.path)
+        return opened
+
+    def _keep_open(self) -> None:
+        """Count this one among those that are open, as the last."""
+        _open_volumes.pop(id(self), None)
+        _open_volumes[id(self)] = weakref.ref(self)
+        _give_back(MOST_OPEN)
+
+    def _held(self) -> Descriptor:
+        held = self._descriptor  # another thread may take it away at any moment
+        if held is None:
+            if self._is_closed:
+                raise self._closed()
+            try:
+                held = self._open()
+                now = os.fstat(held.number)
+            except (OSError, ValueError) as error:
+                raise self._not_opened(error) from error
+            if _file_of(now) != self.file:
+                raise DatabaseError(
+                    f"{self.name}: was changed or replaced while it was in use; run this again when nothing writes to"
+                    " the file"
+                )
+            self._descriptor = held
+            self._keep_open()
+        return held
+
+    def _now(self) -> os.stat_result:
+        try:  # the descriptor that read what is wrong may have been given back since
+            return super()._now() if self._descriptor is not None else Path(self.path).stat()
+        except OSError:
+            return self._status
+
+    def give_back(self) -> None:
+        """Let go of the descriptor until it is read from."""
+        self._descriptor = None
+
+    def close(self) -> None:
+        """Close the file for good."""
+        self._is_closed = True
+        super().close()
+        _open_volumes.pop(id(self), None)
 
     def __del__(self) -> None:
-        self.close()
+        _open_volumes.pop(id(self), None)
+
+
+_open_volumes: dict[int, weakref.ref[VolumeSource]] = {}
+"""Those with a descriptor, the one that was opened first first."""
+
+
+def _give_back(n_kept: int) -> None:
+    """Let volumes give their descriptors back, but for the last ones."""
+    # no lock, which a process that is forked meanwhile would find locked for ever: no step can be interrupted
+    every = list(_open_volumes)
+    for key in every[: max(len(every) - n_kept, 0)]:
+        reference = _open_volumes.pop(key, None)
+        volume = reference() if reference is not None else None
+        if volume is not None:
+            volume.give_back()
 
 
 class MemorySource:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.classes import LengthClasses, LengthCounts
 from swsearch.db.fasta import RecordBatch
 from swsearch.db.numbers import NumberFile, RunFile, temporary
+from swsearch.db.regroup import Groups
 from swsearch.errors import SequenceError
 
 LONGEST = 2**31 - 9
@@ -52,6 +55,10 @@ class Spool:
         self._run: _Run | None = None
         self._longest = (0, 0)  # most residues of a record, and its number
         self._classes: LengthClasses | None = None
+        self.tantan: RunFile | None = None
+        """What tantan masks, where that is known."""
+        self.groups: Groups | None = None
+        """The subjects group by group, where they were never together in input order."""
         self._held = ExitStack()
         self.codes = self._held.enter_context(temporary(folder))
         self.headers = self._held.enter_context(temporary(folder))
@@ -76,6 +83,23 @@ class Spool:
             self.n_residues += len(batch.codes)
             self.n_subjects += len(starts)
             self.n_header_bytes += len(batch.headers)
+
+    def add_known(self, lengths: npt.NDArray[np.int32], headers: ByteArray, header_lengths: IntArray) -> None:
+        """Take records of a database without their residues, which come sorted, and without their masked runs.
+
+        Parameters
+        ----------
+        lengths, header_lengths : ndarray, shape (n,), integer
+            Residues of each, and bytes of its header.
+        headers : ndarray, shape (n_bytes,), uint8
+            The headers, one after the other.
+        """
+        self.lengths.write(lengths)
+        self.headers.write(headers.data)
+        self.header_lengths.write(header_lengths)
+        self.n_subjects += len(lengths)
+        self.n_residues += int(lengths.sum(dtype=np.int64))
+        self.n_header_bytes += len(headers)
 
     def _add_lengths(self, lengths: IntArray) -> None:
         if not len(lengths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -93,6 +94,12 @@ class Segment:
         for name, count in self.counts().items():
             if self.attributes.get(name) != count:
                 raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
+
+    def placed(self, first: int) -> Segment:
+        """Return the same segment with another ordinal for its first subject."""
+        twin = copy.copy(self)
+        twin.first = first
+        return twin
 
     def _misfit(self) -> str:
         """Say which dataset has not as many rows as the number of subjects asks for."""
@@ -333,12 +340,17 @@ class Segment:
             raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
         return count
 
-    def find(self, identifiers: Sequence[str]) -> list[list[int]]:
-        """Return for each identifier the subjects that have it, in input order."""
+    def find(self, identifiers: Sequence[str], keep: bool = True) -> list[list[int]]:
+        """Return for each identifier the subjects that have it, in input order.
+
+        Unless it is to be kept, the index of the identifiers is made anew each time.
+        """
         # what cannot be encoded has the sum of something else, which its header then tells
         encodings = ("utf-8", "latin-1")
         sums = [zlib.crc32(each.encode(encoding, "replace")) for encoding in encodings for each in identifiers]
         some = self._with_sums(np.array(sums, dtype=np.uint32))
+        if not keep:
+            self._index = None
         found = [{*one, *other} for one, other in zip(some, some[len(identifiers) :], strict=False)]
         return [
             sorted(place for place in places if header_text(self.header(place))[0] == identifier)

@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 
 import numpy as np
 
 from swsearch.db.content import header_problem
 from swsearch.db.contents import read_contents
-from swsearch.db.database import load_segments
 from swsearch.db.fasta import split_header
-from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock
+from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock, is_manifest
+from swsearch.db.manifest import Manifest, VolumeEntry, read_manifest
 from swsearch.db.source import FileSource
 from swsearch.db.stored import RUNS, Segment
 from swsearch.db.stored_array import StoredArray
-from swsearch.errors import DatabaseDamageError
+from swsearch.db.volumes import SHOWN_IDENTITY, load_segments, open_members, replaced
+from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.masking import Mask
 
 
 def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     """Check a database file: its SHA-256, every checksum and every invariant of the layout.
 
+    Of a manifest every volume is checked so, and that it is the file that the manifest names.
+
     Parameters
     ----------
     path : path
-        The database.
+        The database, or the manifest of its volumes.
 
     Returns
     -------
     dict of str to int
-        What was checked: bytes, checksums, segments, blocks, subjects, residues.
+        What was checked: bytes, checksums, segments, blocks, subjects, residues; of a manifest the volumes too.
 
     Raises
     ------
@@ -39,11 +43,51 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     DatabaseDamageError
         If anything is not as it was written; lists every place found.
     """
+    if is_manifest(path):
+        return _verify_volumes(read_manifest(path))
     source = FileSource(os.fspath(path))
     try:
         return verify_source(source)
     finally:
         source.close()
+
+
+def _verify_volumes(manifest: Manifest) -> dict[str, int]:
+    """Check every volume of a manifest, and that it is the one that the manifest names."""
+    counts: Counter[str] = Counter(volumes=len(manifest.volumes))
+    errors: list[DatabaseError] = []
+    for entry in manifest.volumes:
+        try:
+            counts.update(_verify_volume(manifest, entry))
+        except DatabaseError as error:
+            errors.append(error)
+    if len(errors) > 1:
+        raise DatabaseDamageError(manifest.name, [problem for error in errors for problem in _problems_of(error)])
+    if errors:
+        raise errors[0]
+    for file in (file for member in open_members(manifest.name) for file in member.files):
+        file.source.close()  # what is wrong with them together was said when they were opened
+    return dict(counts)
+
+
+def _verify_volume(manifest: Manifest, entry: VolumeEntry) -> dict[str, int]:
+    source = FileSource(manifest.path_of(entry))
+    try:
+        counts = verify_source(source)
+        sha256 = "" if source.block is None else source.block.sha256
+    finally:
+        source.close()
+    if sha256 != entry.sha256:
+        raise replaced(
+            manifest, entry, f"SHA-256 {sha256[:SHOWN_IDENTITY]}, expected {entry.sha256[:SHOWN_IDENTITY]}"
+        )
+    return counts
+
+
+def _problems_of(error: DatabaseError) -> list[str]:
+    if isinstance(error, DatabaseDamageError):
+        return [f"{error.path}: {problem}" for problem in error.problems]
+    return [str(error)]
 
 
 def verify_source(source: FileSource, *, content: bool = True) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, Unpack
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
+from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, check_choice, check_flag
 from swsearch.inputs import (
     QueriesLike,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def _make_engine(
-    engine: str | Engine, threads: int | None, device: int | None, gpu_memory: int | None
+    engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None
 ) -> Engine | None:
     """Make the engine that a name stands for; None if an engine was given."""
     if not isinstance(engine, (str, Engine)):
@@ -118,11 +119,12 @@ def search(
     keep_next: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
-    device: int | None = None,
+    device: Devices | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     query_format: QueryFormat = "auto",
+    client: Any = None,
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
@@ -132,7 +134,8 @@ def search(
         A path (``-`` is stdin) or an open file that holds FASTA, profiles or alignments; sequences, a mapping of
         names to sequences; profiles, alone or among sequences. See `swsearch.inputs.read_queries`.
     subjects : Database, or as for ``queries``
-        A database, its path, or whatever stands for sequences.
+        A database, its path, or whatever stands for sequences; or a list of databases and path objects, which are
+        searched as one.
     scoring : Scoring, optional
         Matrix and gap costs; by default those of ``preset``, or the gap costs that profiles go with.
     preset : {"default", "sensitive", "short"}, optional
@@ -192,10 +195,11 @@ def search(
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
         Worker threads; one for each processor by default, and at most.
-    device : int, optional
-        Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors.
+    device : int, sequence of int, or "all", optional
+        Which GPU, as ``swsearch doctor`` numbers them; by default the one with the most multiprocessors. Several,
+        such as ``[0, 1]``, share the work out, and ``"all"`` are all that can be used.
     gpu_memory : int, optional
-        Bytes of the GPU's memory that may be used; by default nearly all that is free.
+        Bytes of each GPU's memory that may be used; by default nearly all that is free.
     progress : callable, optional
         Called with the number of cells just finished, from a thread of the search.
     checkpoint : path, optional
@@ -206,6 +210,10 @@ def search(
         What a file of queries holds: ``fasta``; an alignment, of which a profile is made (``a3m``, ``fasta-aligned``,
         ``stockholm``, ``clustal``); or profiles (``pssm``, ``asn``, ``hmm``, ``hhm``, ``json``). By default what its
         content says.
+    client : dask.distributed.Client, optional
+        Has the workers of a Dask cluster search, and stays open. ``subjects`` are then database files that they can
+        read; ``engine`` and ``gpu_memory`` are for each of them, ``threads`` and ``device`` are left out. Hits whose
+        alignments are asked for after the search are aligned here.
 
     Returns
     -------
@@ -260,8 +268,13 @@ def search(
     is_named = scoring is not None or preset is not None
     read, used = _read_queries(queries, options.scoring, is_named, allow_dna, query_format)
     options = options if used is options.scoring else replace(options, scoring=used)
-    made = _make_engine(engine, threads, device, gpu_memory)
-    results = SearchResults(
+    made, kind = _make_engine(engine, threads, device, gpu_memory) if client is None else None, SearchResults
+    if client is not None:
+        from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
+
+        check_is_database(subjects)
+        made, kind = search_by_client(client, engine, threads, device, gpu_memory), ClusterResults
+    results = kind(
         read,
         subjects,
         options,
@@ -288,7 +301,7 @@ class Searcher:
         A database, its path, or whatever stands for sequences. A `Database` stays open when this is closed.
     engine : {"auto", "gpu", "cpu"} or Engine
         As for `search`; an `Engine` that is given is used by nobody else until this is closed.
-    threads, device, gpu_memory : int, optional
+    threads, device, gpu_memory : optional
         As for `search`.
     **options
         As for `search`, from ``scoring`` to ``keep_next``; they hold for all calls.
@@ -311,7 +324,7 @@ class Searcher:
         *,
         engine: str | Engine = "auto",
         threads: int | None = None,
-        device: int | None = None,
+        device: Devices | None = None,
         gpu_memory: int | None = None,
         **options: Unpack[SearchKeywords],
     ) -> None:
@@ -402,7 +415,7 @@ def score(
     allow_dna: bool = False,
     engine: str | Engine = "auto",
     threads: int | None = None,
-    device: int | None = None,
+    device: Devices | None = None,
     gpu_memory: int | None = None,
     progress: Progress | None = None,
     query_format: QueryFormat = "auto",
@@ -448,7 +461,7 @@ def align(
     engine: str = "auto",
     threads: int | None = None,
     memory: int | None = None,
-    device: int | None = None,
+    device: Devices | None = None,
     gpu_memory: int | None = None,
 ) -> Alignment:
     """Align two sequences, or a profile with a sequence.
@@ -473,8 +486,9 @@ def align(
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional
         For the CPU: most threads, by default one per processor, and bytes that tables may take, 256 MiB by default.
-    device, gpu_memory : int, optional
-        For the GPU: which one, and bytes of its memory that may be used.
+    device, gpu_memory : optional
+        For the GPU: which one, and bytes of its memory that may be used. Of several devices, as for `search`, the one
+        with the most multiprocessors aligns the pair.
 
     Returns
     -------
@@ -501,6 +515,7 @@ def align(
         device=device,
         gpu_memory=gpu_memory,
         cells=len(query.codes) * len(subject.codes),
+        pairs=1,
     )
     with made as aligner:
         aligned = aligner.align(query.scored(scoring), subject.codes, recurrence)

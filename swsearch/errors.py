@@ -170,6 +170,10 @@ class EngineError(SwsearchError):
     _keep = "\n"  # a compiler's report has several lines
 
 
+class ClusterError(EngineError):
+    """A cluster, or its workers, cannot do the work."""
+
+
 class MemoryLimitError(SwsearchError, MemoryError):
     """The work does not fit the memory that was allowed."""
 

@@ -6,7 +6,9 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Union
 
@@ -15,6 +17,7 @@ import numpy as np
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
 from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
+from swsearch.output_files import is_same_file
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import QueryLike, QueryRows, Scoring
@@ -409,6 +412,31 @@ def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
         raise InputError(f"{' and '.join(names)} cannot both come from {stream}; give one of them as a file")
 
 
+def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
+    """Raise if two of the queries' and the subjects' inputs are one stream, or one file is there twice as subjects.
+
+    Raises
+    ------
+    InputError
+        If a name is empty, or a stream is to be read twice.
+    DatabaseError
+        If a file is given twice.
+    """
+    from swsearch.db.inputs import stream_of
+
+    for number, each in enumerate(subjects):
+        check_two_inputs(queries, each, ("queries", "subjects"))
+        for other in subjects[:number]:
+            if other == each == "-" or stream_of(other) == stream_of(each) != (0, 0):
+                stream = "stdin" if "-" in (other, each) else other
+                raise InputError(
+                    f"subjects: {stream} is given twice and can be read once; give one of them as a file"
+                )
+            if other == each or is_same_file(other, each):
+                shown = each if other == each else f"{other} and {each} are the same file, which"
+                raise DatabaseError(f"{shown} is given twice; name each file once")
+
+
 def _passes(path: str) -> bool:
     """Say whether a path leads to something that can be read once only: a pipe, a socket or a terminal."""
     try:
@@ -449,10 +477,28 @@ def check_subjects(subjects: Any) -> None:
     """Raise if an argument cannot stand for subjects, or is a database that was closed; opens nothing."""
     from swsearch.db import Database
 
-    if isinstance(subjects, Database):
-        subjects.check_open()
-    else:
-        check_sequences(subjects, "subjects")
+    for each in _together(subjects) or [subjects]:
+        if isinstance(each, Database):
+            each.check_open()
+        elif not isinstance(each, os.PathLike):
+            check_sequences(each, "subjects")
+
+
+def _together(subjects: Any) -> list[os.PathLike[str] | Database]:
+    """Return the files and databases of a list of such, which are to be searched together; none of any other list.
+
+    A string in a list is a sequence, whatever else is in it.
+    """
+    from swsearch.db import Database
+
+    if not isinstance(subjects, (list, tuple)):
+        return []
+    chosen = [each for each in subjects if isinstance(each, (os.PathLike, Database))]
+    if chosen and len(chosen) < len(subjects):
+        other = next(each for each in subjects if not isinstance(each, (os.PathLike, Database)))
+        expected = "files (as pathlib.Path) and databases alone, or sequences alone"
+        raise OptionError("subjects", other, expected, "a string in a list is a sequence, not the name of a file")
+    return chosen
 
 
 def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False) -> Database:
@@ -460,10 +506,12 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
 
     Parameters
     ----------
-    subjects : Database, or as for `read_queries`
-        A path may name a database file or a FASTA file, which is then built in memory, as all else is.
+    subjects : Database, list of Database and path objects, or as for `read_queries`
+        A path may name a database, a manifest of volumes or a FASTA file, which is then built in memory, as all else
+        is. Several in a list are one database, in their order; their name is theirs, joined by commas.
     mask : {"database", "none", "lower", "tantan"}
-        What is in force where the database is made here; one that is built already has its own.
+        What is in force where the database is made here; one that is built already has its own, and FASTA files
+        beside it in a list are given the same by default.
     allow_dna : bool, optional
         Whether to take subjects for protein that hold only letters of DNA, where the database is made here.
 
@@ -475,9 +523,10 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
     Raises
     ------
     DatabaseError
-        If the subjects cannot be read, or are a database that was closed.
+        If the subjects cannot be read, or are a database that was closed; if databases in a list have different
+        masks, or one is there twice.
     """
-    from swsearch.db import Database, is_database
+    from swsearch.db import Database
     from swsearch.db.records import is_fasta_text, is_handle, is_single, opened
 
     check_subjects(subjects)
@@ -485,9 +534,10 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
+        if several := _together(subjects):
+            return _open_together(several, None if mask == "database" else own, allow_dna)
         if path := path_of(subjects):
-            # a pipe is opened once, when it is read: what was looked at before would be lost
-            if path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5"):
+            if _names_a_database(path):
                 return Database.open(path)
             return Database.from_fasta([path], mask=own, allow_dna=allow_dna)
         if is_handle(subjects) or is_fasta_text(subjects):
@@ -499,3 +549,41 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         return Database.from_records(records, mask=own, allow_dna=allow_dna)
     except SequenceError as error:
         raise DatabaseError(str(error)) from error
+
+
+def _names_a_database(path: str) -> bool:
+    """Say whether a path is to be opened as a database, not read as FASTA."""
+    from swsearch.db import is_database
+
+    # a pipe is opened once, when it is read: what was looked at before would be lost
+    return path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5")
+
+
+def _open_together(several: Sequence[os.PathLike[str] | Database], mask: Mask | None, allow_dna: bool) -> Database:
+    """Open databases and FASTA files as one; without a mask FASTA files are given that of the databases."""
+    from swsearch.db import Database
+    from swsearch.db.build import checked_inputs
+
+    def is_file_of_one(each: os.PathLike[str] | Database) -> bool | None:
+        return None if isinstance(each, Database) else _names_a_database(os.fsdecode(each))
+
+    with ExitStack() as held:
+        found: list[Database | list[str]] = []
+        for is_database, neighbours in groupby(several, is_file_of_one):  # of one kind: they are made together
+            some = list(neighbours)
+            names = [os.fsdecode(each) for each in some if not isinstance(each, Database)]
+            if is_database is None:
+                found += [each for each in some if isinstance(each, Database)]
+            else:
+                found.append(held.enter_context(Database.open(names)) if is_database else names)
+        if fasta := [name for each in found if isinstance(each, list) for name in each]:
+            checked_inputs(fasta)  # standard input and each pipe once
+        known = next((each.mask for each in found if isinstance(each, Database)), None)
+        own: Mask = mask or known or "none"
+        made = [
+            held.enter_context(Database.from_fasta(each, mask=own, allow_dna=allow_dna))
+            if isinstance(each, list)
+            else each
+            for each in found
+        ]
+        return Database.joined(made)

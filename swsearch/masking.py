@@ -57,7 +57,8 @@ def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
     finder: Any = RepeatFinder(default_scoring_matrix(protein=True), protein=True)
 
     def find(codes: ByteArray) -> list[tuple[int, int]]:
-        masked = finder.mask_repeats(PROTEIN.decode(codes)) if len(codes) else ""
+        letters = PROTEIN.decode(codes).replace("*", "X")  # which pytantan does not know
+        masked = finder.mask_repeats(letters) if letters else ""
         return runs_of(np.frombuffer(masked.encode("ascii"), dtype=np.uint8) > ord("Z"))
 
     return find

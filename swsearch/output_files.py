@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -83,6 +83,36 @@ def check_output(target: Path) -> None:
         raise OutputError(f"{target}: the folder {target.parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK):
         raise OutputError(f"{target}: no permission to write in {target.parent}; choose another folder")
+
+
+def check_spared(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
+    """Raise if an output would take the place of a file that is read.
+
+    Parameters
+    ----------
+    outputs : iterable of str or None
+        Where results go; None is stdout.
+    inputs : iterable of str or None
+        What is read; what is no regular file, such as a pipe or letters that were given as they are, is left alone.
+
+    Raises
+    ------
+    OutputError
+        If so.
+    """
+    written = [each for each in outputs if each is not None]
+    for name in filter(None, inputs):
+        for each in written:
+            if is_same_file(each, name) and Path(name).is_file():
+                raise OutputError(f"{each}: is one of the inputs; choose another name for the output")
+
+
+def is_same_file(first: str | Path, second: str | Path) -> bool:
+    """Say whether two names lead to one file; names of what is not there do not."""
+    try:
+        return Path(first).samefile(second)
+    except (OSError, ValueError):
+        return False
 
 
 class _Target:

@@ -60,15 +60,19 @@ FIRST = {
     swsearch.Scoring: {},
     Ends.parse: {"text": "query"},
     db.Database.open: {"path": "FASTA"},
+    db.Database.joined: {"databases": ()},
     db.Database.from_records: {"records": [A]},
     db.Database.from_fasta: {"inputs": "FASTA"},
     db.Database.build: {"inputs": "FASTA", "output": "OUTPUT"},
     db.build_database: {"inputs": "FASTA", "output": "OUTPUT"},
     db.append_database: {"path": "FASTA", "inputs": "FASTA"},
+    db.split_database: {"database": "FASTA", "output": "OUTPUT", "volumes": 1},
     db.verify_database: {"path": "FASTA"},
+    db.write_manifest: {"path": "OUTPUT", "volumes": ["FASTA"]},
     db.read_fasta: {"source": "FASTA"},
     db.is_database: {"path": "FASTA"},
     db.Database.chunks: {"max_bytes": 1000},
+    db.Database.share: {"place": 0, "of": 1},
     db.Database.codes: {"index": 0},
     db.Database.masked: {"index": 0, "mask": "none"},
     db.Database.lengths_of: {"subjects": [0]},
@@ -151,7 +155,8 @@ def test_a_wrong_argument_gets_one_sentence(function, argument, made):
 
 READING = (
     "chunks", "codes", "masked", "sequence", "header", "identifier", "description", "find", "find_all", "sources",
-    "lengths_of", "codes_of", "headers_of", "masked_of", "info", "check_open", "shared", "__enter__",
+    "lengths_of", "codes_of", "headers_of", "masked_of", "share", "identity", "info",
+    "check_open", "shared", "__enter__",
 )  # fmt: skip
 
 

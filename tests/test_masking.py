@@ -175,7 +175,7 @@ def test_a_database_says_what_is_in_force_and_append_keeps_it(tmp_path):
 def test_a_mask_that_was_written_wrongly_is_found(tmp_path):
     import h5py
 
-    from swsearch.db.build import seal
+    from swsearch.db.writing import seal
 
     path, fasta = tmp_path / "d.h5", tmp_path / "s.fasta"
     fasta.write_text(f">one\n{QUERY}\n")
@@ -201,6 +201,13 @@ def test_a_mask_that_was_written_wrongly_is_found(tmp_path):
 def test_unknown_masks(options, error, message):
     with pytest.raises(error, match=message):
         search(QUERY, [("s", QUERY)], **options)
+
+
+def test_tantan_of_every_letter():
+    """It knows no ``*``, which ends many a translated sequence."""
+    find = masking.tantan()
+    assert find(PROTEIN.encode(PROTEIN.letters.encode())) == []
+    assert find(PROTEIN.encode(b"M*" + b"AC" * 20 + b"*")) == find(PROTEIN.encode(b"MX" + b"AC" * 20 + b"X")) != []
 
 
 def test_tantan_of_a_database_that_was_built_without_it():

@@ -9,12 +9,14 @@
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
+#   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes
+#   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns OUT [DATA [OLD]]. Two minutes each.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns|places|devices OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues, jobs, profiles, iterations, many or turns} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?tests, speed, evalues, jobs, profiles, iterations, many, turns, places or devices} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -103,5 +105,17 @@ turns)
     done
     python3 -m benchmarks.speed.gpu_turns "$out"
     tail -n 5 "$out/turns.log"
+    ;;
+places)
+    python3 -m benchmarks.agreement.places "$data/queries20.fasta" "$data/sprot.fasta" --places GPU --keep "$data/places" \
+        --cases published fitted "masks, filters, several alignments, fitted" "masks of lower case" "by score" \
+        "ties, 7 hits" "two iterations" pairs --out "$out/places_gpu.txt" 2> "$out/places.log" > /dev/null
+    tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
+    ;;
+devices)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    # shellcheck disable=SC2086  # ONLY is empty, or several words
+    python3 -m benchmarks.speed.devices "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-3}" \
+        ${ONLY:+--only $ONLY} --out "$out/devices.txt" --json "$out/devices.json" 2> "$out/devices.log"
     ;;
 esac

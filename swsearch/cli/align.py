@@ -33,7 +33,7 @@ from swsearch.cli.options import (
 )
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
-from swsearch.output_files import check_output, open_output
+from swsearch.output_files import check_output, check_spared, open_output
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
@@ -158,6 +158,7 @@ def align_command(
     check_two_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
+        check_spared([output], [a, b, matrix])
     ends = check_ends(mode.value, None if free_ends is None else Ends.parse(free_ends))
     budget = parse_size(memory, "memory")
     threads = checked_threads(threads, quiet)

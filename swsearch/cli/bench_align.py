@@ -88,6 +88,7 @@ def bench_align(
         gpu_memory=allowed,
         notice=lambda text: say(f"swsearch: {text}"),
         cells=len(pair[0]) * len(pair[1]),
+        pairs=1,
     )
     with made as aligner:
         timing = measure(aligner, pair, Recurrence(scoring, mode.value), runs, score_only)

@@ -36,7 +36,10 @@ def bench_study(
     device: Annotated[
         int | None,
         typer.Option(
-            parser=whole(), metavar="N", help="Which GPU.", show_default="the one with the most multiprocessors"
+            parser=whole("the number of one GPU, since kernels are studied on one", 0),
+            metavar="N",
+            help="Which GPU, one.",
+            show_default="the one with the most multiprocessors",
         ),
     ] = None,
 ) -> None:

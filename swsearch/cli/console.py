@@ -123,6 +123,7 @@ def finish(error: SwsearchError) -> int:
         streams.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
         say(f"swsearch: error: {error}", keep="\n")  # of errors only those of an engine have several lines
+    memory_watch.tell_of_error(error.exit_code)
     return error.exit_code
 
 

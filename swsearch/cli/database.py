@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     AllowDnaOption,
     MaskName,
@@ -20,11 +23,22 @@ from swsearch.cli.options import (
 )
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
-from swsearch.output_files import open_output
+from swsearch.output_files import check_spared, open_output
 
 db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 
-DatabaseArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made.")]
+DatabaseArgument = Annotated[
+    str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
+]
+VolumeSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most bytes of a file, such as 8G: volumes DB.000.h5, DB.001.h5 and so on are written beside --output, "
+        "which becomes a small manifest, DB.json, that stands for all of them.",
+        show_default="no volumes",
+    ),
+]
 
 
 @db_app.command("build", cls=OneCommand)
@@ -33,7 +47,10 @@ def db_build(
     inputs: Annotated[
         list[str], typer.Argument(metavar="INPUT...", help="FASTA files, plain or compressed; - is stdin.")
     ],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="DB.h5", help="The database file to write.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DB.h5", help="The database file to write, or the manifest.")
+    ],
+    volume_size: VolumeSizeOption = None,
     mask: Annotated[
         MaskName,
         typer.Option(
@@ -50,24 +67,80 @@ def db_build(
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import ReadingProgress
     from swsearch.db import build_database
-    from swsearch.db.contents import stored_attributes
 
     begun = time.monotonic()
     with ReadingProgress(display_of(progress.value, quiet), "building") as done:
         budget = parse_size(memory, "memory")
-        build_database(inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna)
-    built = stored_attributes(output)
-    _warn_of_empty(built, output)
+        size = None if volume_size is None else parse_size(volume_size, "volume_size")
+        build_database(
+            inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna,
+            volume_size=size,
+        )  # fmt: skip
+    _say_built(output, begun, quiet)
+
+
+def _say_built(path: str, begun: float, quiet: bool) -> None:
+    """Say what was made, and warn of records without residues."""
+    from swsearch.db.contents import stored_attributes
+    from swsearch.db.format import is_manifest
+    from swsearch.db.manifest import read_manifest
+
+    if not is_manifest(path):
+        made, volumes = [stored_attributes(path)], ""
+    else:
+        manifest = read_manifest(path)
+        made = [stored_attributes(manifest.path_of(each)) for each in manifest.volumes]
+        volumes = f"{len(made):,} volumes, " if len(made) != 1 else "1 volume, "
+    totals = {name: sum(int(each[name]) for each in made) for name in ("n_subjects", "n_residues", "n_empty")}
+    _warn_of_empty(totals, path)
     if not quiet:
         say(
-            f"swsearch: {output}: {built['n_subjects']:,} subjects, {built['n_residues']:,} residues, "
+            f"swsearch: {path}: {volumes}{totals['n_subjects']:,} subjects, {totals['n_residues']:,} residues, "
             f"{time.monotonic() - begun:.2f} s"
         )
 
 
-def _warn_of_empty(info: dict[str, int | str], path: str) -> None:
+def _warn_of_empty(info: Mapping[str, int | str], path: str) -> None:
     if info["n_empty"]:
         say(f"swsearch: warning: {path}: {info['n_empty']} records have no residues; they are kept")
+
+
+@db_app.command("split", cls=OneCommand)
+@command
+def db_split(
+    database: DatabaseArgument,
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="DB.json", help="The manifest; its volumes are written beside it."),
+    ],
+    volume_size: VolumeSizeOption = None,
+    volumes: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole(),
+            metavar="N",
+            help="How many volumes, with about as many residues each, instead of --volume-size.",
+            show_default="by size",
+        ),
+    ] = None,
+    memory: MemoryOption = "512M",
+    progress: ProgressOption = ProgressName.auto,
+    quiet: QuietOption = False,
+) -> None:
+    """Cut a database into volumes, without the FASTA files; searches of them find what searches of it find."""
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
+    from swsearch.db import split_database
+
+    begun = time.monotonic()
+    if (volume_size is None) == (volumes is None):
+        given = "both" if volumes is not None else "neither"
+        raise InputError(f"--volume-size, --volumes: got {given}, expected one of them")
+    size = None if volume_size is None else parse_size(volume_size, "volume_size")
+    with ReadingProgress(display_of(progress.value, quiet), "splitting") as done:
+        budget = parse_size(memory, "memory")
+        split_database(database, output, volume_size=size, volumes=volumes, memory=budget, progress=done.move_to)
+    _say_built(output, begun, quiet)
 
 
 @db_app.command("info", cls=OneCommand)
@@ -84,9 +157,13 @@ def db_info(
     if as_json:
         typer.echo(json.dumps(info, indent=2))
         return
-    segments = info.pop("segments")
+    segments, volumes = info.pop("segments"), info.pop("volumes", None) or []
     for key, value in info.items():
         _show(key, value)
+    for number, volume in enumerate(volumes):
+        typer.echo(f"volume {number}")
+        for key, value in volume.items():
+            _show(f"  {key}", value)
     for number, segment in enumerate(segments):
         sources = segment.pop("sources")
         typer.echo(f"segment {number}")
@@ -151,8 +228,10 @@ def db_fetch(
     from swsearch.db import Database
     from swsearch.db.fasta import header_encoding
 
-    with Database.open(database) as opened, open_output(output) as stream:
-        missing = []
+    with ExitStack() as stack:
+        opened = stack.enter_context(Database.open(database))
+        check_spared([output], [database, *(each.path for each in opened.volumes)])
+        stream, missing = stack.enter_context(open_output(output)), []
         for identifier in identifiers:
             places = opened.find(identifier)
             if not places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import platform
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 DEPENDENCIES = ("numpy", "Bio", "h5py", "typer", "zstandard")
 """Modules that swsearch cannot do without."""
+
+UNUSABLE = "engine gpu cannot be used: "
+"""How errors of GPUs begin."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def _examine_gpu() -> Generator[Finding, None, str]:
     try:
         return (yield from _examine_gpu_parts())
     except GpuUnavailableError as error:
-        yield Finding("gpu", f"not used: {str(error).removeprefix('engine gpu cannot be used: ')}")
+        yield Finding("gpu", f"not used: {str(error).removeprefix(UNUSABLE)}")
         return "cpu"
     except Exception as error:
         # auto takes a GPU that can be opened, so what fails here fails a search too
@@ -88,7 +91,31 @@ def _examine_gpu_parts() -> Generator[Finding, None, str]:
         yield Finding("gpu", f"usable: {engine.description}")
         finding = _tested(engine)
     yield finding
+    if len(devices) > 1:
+        yield from _examine_other_devices(devices, chosen)
     return "gpu" if finding.good else "gpu, which is wrong: use --engine cpu"
+
+
+def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) -> Iterator[Finding]:
+    """Yield whether every other device than the one that was examined computes, and what ``--device all`` takes."""
+    from swsearch.engines.gpu.device import names_of, why_too_old
+    from swsearch.engines.gpu.engine import GpuEngine
+
+    taken = []
+    for each in devices:
+        if each.index == chosen.index:
+            taken.append(each)
+        elif not why_too_old(each):
+            try:
+                with GpuEngine(each.index) as engine:
+                    yield _tested(engine, f"device {each.index}")
+                taken.append(each)
+            except GpuUnavailableError as error:
+                yield Finding(f"device {each.index}", f"not used: {str(error).removeprefix(UNUSABLE)}")
+            except Exception as error:
+                yield Finding(f"device {each.index}", f"failed: {error}; search with another --device", good=False)
+                taken.append(each)  # it can be opened
+    yield Finding("device all", f"--device all takes {names_of(taken)}")
 
 
 def _describe_device(device: DeviceInfo) -> str:
@@ -139,12 +166,12 @@ def _describe_extension() -> str:
     return f"used to align pairs, with {extension.chosen()} instructions"
 
 
-def _tested(engine: Engine) -> Finding:
-    wrong = self_test(engine)
+def _tested(engine: Engine, name: str = "") -> Finding:
+    wrong, name = self_test(engine), name or engine.name
     if wrong:
-        text = f"{engine.name}: {wrong} scores differ from the reference; use another --engine and report this"
+        text = f"{name}: {wrong} scores differ from the reference; use another --engine and report this"
         return Finding("self-test", text, good=False)
-    return Finding("self-test", f"{engine.name}: 192 scores equal to the reference, local, global and semi-global")
+    return Finding("self-test", f"{name}: 192 scores equal to the reference, local, global and semi-global")
 
 
 def self_test(engine: Engine) -> int:

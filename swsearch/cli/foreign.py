@@ -26,7 +26,8 @@ _SHARED = {
     "--gap-extend": "gapextend gape gex gapext gap-ext gap-extension gap-extend-cost",
     "--matrix": "mat sub-mat scoring-matrix score-matrix substitution-matrix datafile",
     "--outfmt": "format f m format-mode format-output aformat output-format",
-    "--engine gpu, or --device N for one of several GPUs": "gpu gpus use-gpus num-gpus",
+    "--engine gpu, with --device N for one of several GPUs, or --device 0,1 or --device all for several": "gpu gpus "
+    "use-gpus num-gpus gpu-ids devices",
     "--engine cpu": "no-gpu",
     "--quiet": "silent",
 }
@@ -96,7 +97,8 @@ _TABLES: dict[str, dict[str, str]] = {
         "a database remembers its files and their checksums instead, which swsearch db info shows": "title",
         "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data mask-id mask-desc "
         "masking seg",
-        "a database is one file of any size": "max-file-sz blastdb-version",
+        "--volume-size": "max-file-sz",
+        "a database has one format, and a file of a later one is refused": "blastdb-version",
         "a database knows no taxonomy": "taxid taxid-map taxonmap taxonnodes taxonnames",
     },
     APPEND: {"FASTA files are arguments: swsearch db append DB.h5 INPUT...": "in input i"},
@@ -126,6 +128,7 @@ _COMMANDS = {
         "swsearch db info": "info dbinfo",
         "swsearch db fetch": "blastdbcmd getseq fetch get",
         "swsearch db append": "append",
+        "swsearch db split": "splitdb split volumes",
         "swsearch db verify": "verify check",
         "swsearch --help": "help",
         "swsearch --version": "version",
@@ -133,6 +136,7 @@ _COMMANDS = {
     "swsearch db": {
         "swsearch db build": "make create makedb createdb makeblastdb new",
         "swsearch db append": "add",
+        "swsearch db split": "splitdb volumes cut",
         "swsearch db fetch": "get extract getseq show",
         "swsearch db verify": "check test",
         "swsearch db info": "stats list describe",

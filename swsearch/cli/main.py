@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from swsearch.cli.database import db_app
 from swsearch.cli.msa import msa_command
 from swsearch.cli.search import search_command
 from swsearch.cli.usage import CommandGroup, OneCommand
-from swsearch.errors import SwsearchError
+from swsearch.errors import OptionError, SwsearchError
 
 app = typer.Typer(
     name="swsearch",
@@ -91,12 +92,28 @@ def _options(
 
 @app.command("doctor", cls=OneCommand)
 @command
-def doctor_command() -> None:
-    """Say which engine would run here, and why not a faster one."""
+def doctor_command(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers are to read."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Look at the workers of a Dask cluster instead: its scheduler's address, such as tcp://host:8786.",
+            show_default="this machine",
+        ),
+    ] = None,
+) -> None:
+    """Say which engine would run here, and why not a faster one, or what the workers of a cluster can do."""
     from swsearch.cli.doctor import examine
+    from swsearch.cli.doctor_cluster import examine_cluster
 
+    if cluster is None and path is not None:
+        raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
     healthy = True
-    for line in examine():
+    for line in examine() if cluster is None else examine_cluster(cluster, path):
         healthy = healthy and line.good
         typer.echo(f"{line.topic:<12} {line.text}")
     if not healthy:

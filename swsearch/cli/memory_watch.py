@@ -41,10 +41,11 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """What is known in the copy: the limit, and the pipe to the process that waits."""
+    """What is known in the copy: the limit, the pipe to the process that waits, and the exit code that was told."""
 
     limit: tuple[int, str] | None = None
     pipe: int | None = None
+    code: int | None = None
 
 
 _watch = _Watch()
@@ -122,6 +123,13 @@ def tell_of_file(path: Path) -> None:
         os.write(_watch.pipe, os.fsencode(path.absolute()) + b"\0")
 
 
+def tell_of_error(code: int) -> None:
+    """Tell the process that waits that an error was said, and its exit code; whatever fails now says nothing more."""
+    if _watch.pipe is not None:
+        _watch.code = code
+        os.write(_watch.pipe, b"=%d\0" % code)
+
+
 def end(code: int) -> None:
     """End a watched process with an exit code, without what libraries do at their end; return in any other."""
     if _watch.pipe is not None:
@@ -134,6 +142,8 @@ def give_up(error: BaseException) -> None:
 
     Imports fail in many ways where one of their many steps has no memory.
     """
+    if _watch.code is not None:
+        end(_watch.code)
     if isinstance(error, OSError) and error.errno != errno.ENOMEM:
         return
     if _watch.pipe is not None:

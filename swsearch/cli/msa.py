@@ -19,6 +19,7 @@ from swsearch.cli.options import (
     SCORING,
     STATISTICS,
     AllowDnaOption,
+    ClusterOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -40,10 +41,12 @@ from swsearch.cli.options import (
     QuietOption,
     StatisticsName,
     SubjectMaskName,
+    SubjectsArgument,
+    TaskTimeoutOption,
     ThreadsOption,
     VerboseOption,
 )
-from swsearch.cli.search import _fit_notes, _read, _say_beforehand, _scoring, _summary
+from swsearch.cli.search import _fit_notes, _paths, _read, _say_beforehand, _scoring, _summary
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import OptionError
 
@@ -67,9 +70,7 @@ def msa_command(
     queries: Annotated[
         str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
     ],
-    subjects: Annotated[
-        str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
-    ],
+    subjects: SubjectsArgument,
     output: Annotated[
         str,
         typer.Option(
@@ -164,20 +165,22 @@ def msa_command(
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
     threads: ThreadsOption = None,
+    cluster: ClusterOption = None,
+    task_timeout: TaskTimeoutOption = None,
     progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS in iterations, and write an alignment for each query: A3M for structure prediction."""
-    if engine in (EngineName.auto, EngineName.gpu):
+    if cluster is None and engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
+    from swsearch.cli.clusters import Where, engine_for
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
-    from swsearch.engines import create_engine
-    from swsearch.inputs import check_two_inputs
+    from swsearch.inputs import check_subject_inputs
     from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
-    from swsearch.job.running import SearchResults
+    from swsearch.output_files import check_spared
     from swsearch.profiles.filtering import RowFilter
     from swsearch.report.msa import AlignmentFolder
     from swsearch.run_info import Origin
@@ -193,16 +196,19 @@ def msa_command(
         subject_mask=subject_mask.value, allow_dna=allow_dna, iterations=iterations,
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
     )  # fmt: skip
-    check_two_inputs(queries, subjects, ("queries", "subjects"))
+    check_subject_inputs(queries, subjects)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
     found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
-    made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
-    with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
+    asked_for = _paths(subjects)
+    where = Where(cluster, task_timeout, engine.value, threads, device, allowed)
+    made, kind = engine_for(where, asked_for, notice)
+    with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
         job = results.job
         folder = AlignmentFolder(Path(output), [query.identifier for query in found], outfmt.value, rows)
+        check_spared(folder.paths, [queries, *subjects, *(each.path for each in job.database.volumes), matrix])
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
             job.progress, job.forgone = done.advance, done.forgone

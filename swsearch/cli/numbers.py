@@ -20,6 +20,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,_]\d{3})+|\d{1,99})?(?:\.\d{1,99}|\.)
 THOUSANDS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 """Units of what is counted, in either case; those of bytes are `swsearch.cli.console.SIZE_UNITS`."""
 
+_DEVICES = re.compile(r"\s*(?:0|[1-9]\d{0,8})\s*(?:,\s*(?:0|[1-9]\d{0,8})\s*){0,63}", re.ASCII)
+"""Numbers of devices, without signs and groups of digits."""
+
 GREATEST = 10**18
 """Largest magnitude of a whole number: it fits 64 bits, and nothing that is counted comes near it."""
 
@@ -92,3 +95,17 @@ def percentage(given: str) -> float:
     """Read a percentage, with or without its sign."""
     expected = "a percentage, 0 to 100"
     return real(expected)(given.strip().removesuffix("%") if isinstance(given, str) else given)
+
+
+def devices(given: str) -> int | tuple[int, ...] | str:
+    """Read which GPUs: a number, several with commas between them, or ``all``."""
+    if not isinstance(given, str):
+        return given
+    if given.strip().lower() == "all":
+        return "all"
+    if not _DEVICES.fullmatch(given):
+        from swsearch.engines.devices import devices_there
+
+        raise Refused("the number of a GPU, several with commas between them, such as 0,1, or all", devices_there())
+    numbers = tuple(int(each) for each in given.split(","))
+    return numbers[0] if len(numbers) == 1 else numbers

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.numbers import percentage, real, whole
+from swsearch.cli.numbers import devices, percentage, real, whole
 
 RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
 """Parser of --runs of what measures: more would run for days."""
@@ -171,11 +171,12 @@ EngineOption = Annotated[
     typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),
 ]
 DeviceOption = Annotated[
-    int | None,
+    Any,  # int | tuple[int, ...] | str | None, but typer takes no unions
     typer.Option(
-        parser=whole(),
-        metavar="N",
-        help="Which GPU, as swsearch doctor numbers them.",
+        parser=devices,
+        metavar="N,...|all",
+        help="Which GPU, as swsearch doctor numbers them; several, which share the work, with commas between them "
+        "(0,1), or all that can be used.",
         show_default="the one with the most multiprocessors",
         rich_help_panel=RUN,
     ),
@@ -184,7 +185,7 @@ GpuMemoryOption = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Most GPU memory to use, such as 512M or 2G; a larger database streams.",
+        help="Most GPU memory to use, on each GPU, such as 512M or 2G; a larger database streams.",
         show_default="nearly all that is free",
         rich_help_panel=RUN,
     ),
@@ -247,8 +248,37 @@ CheckpointOption = Annotated[
         rich_help_panel=RUN,
     ),
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|local:N",
+        help="Search by the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786, or N "
+        "workers on this machine, among which --threads are divided. SUBJECTS are then database files that they can "
+        "read; --engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
+        show_default="none",
+        rich_help_panel=RUN,
+    ),
+]
+TaskTimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        parser=real("a number of seconds > 0, such as 600"),
+        metavar="SECONDS",
+        help="With --cluster: a worker that gives nothing for so long counts as lost, and others do its work.",
+        show_default="20 times what such tasks took before",
+        rich_help_panel=RUN,
+    ),
+]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say more about the run.", rich_help_panel=OUTPUT)
+]
+SubjectsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SUBJECTS...",
+        help="A database, the manifest of one in volumes, or a FASTA file (read into memory); several are searched "
+        "as one.",
+    ),
 ]
 MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]
 

@@ -20,6 +20,7 @@ from swsearch.cli.options import (
     STATISTICS,
     AllowDnaOption,
     CheckpointOption,
+    ClusterOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -51,6 +52,8 @@ from swsearch.cli.options import (
     SortName,
     StatisticsName,
     SubjectMaskName,
+    SubjectsArgument,
+    TaskTimeoutOption,
     ThreadsOption,
     VerboseOption,
 )
@@ -71,9 +74,7 @@ def search_command(
     queries: Annotated[
         str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
     ],
-    subjects: Annotated[
-        str, typer.Argument(metavar="SUBJECTS", help="A database, or a FASTA file (read into memory).")
-    ],
+    subjects: SubjectsArgument,
     query_format: QueryFormatOption = QueryFormatName.auto,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
@@ -192,23 +193,25 @@ def search_command(
     gpu_memory: GpuMemoryOption = None,
     threads: ThreadsOption = None,
     checkpoint: CheckpointOption = None,
+    cluster: ClusterOption = None,
+    task_timeout: TaskTimeoutOption = None,
     progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
-    if engine in (EngineName.auto, EngineName.gpu):
+    if cluster is None and engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
+    from swsearch.cli.clusters import Where, engine_for
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
-    from swsearch.engines import create_engine
-    from swsearch.inputs import check_two_inputs
+    from swsearch.inputs import check_subject_inputs
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
-    from swsearch.job.running import SearchResults
+    from swsearch.output_files import check_spared
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
-    from swsearch.report.saved import check_places, saved
+    from swsearch.report.saved import check_places, saved, saved_files
     from swsearch.run_info import Origin
 
     begun = time.monotonic()
@@ -227,23 +230,28 @@ def search_command(
         keep_next=save_profile is not None or save_msa is not None,
     )  # fmt: skip
     check_places(save_profile, save_msa, [each.path for each in outputs])
-    check_two_inputs(queries, subjects, ("queries", "subjects"))
+    check_subject_inputs(queries, subjects)
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
     found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
-    made = create_engine(engine.value, threads=threads, device=device, gpu_memory=allowed, notice=notice)
-    with made, SearchResults(found, Path(subjects), options, made, threads=threads, origin=origin) as results:
+    asked_for = _paths(subjects)
+    where = Where(cluster, task_timeout, engine.value, threads, device, allowed)
+    made, kind = engine_for(where, asked_for, notice)
+    with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
         keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it
         if folder is not None:
             results.keep_in(folder)
         job = results.job
+        read = [queries, *subjects, *(each.path for each in job.database.volumes), matrix, include_ids, exclude_ids]
+        identifiers = [query.identifier for query in found]
+        check_spared([*(each.path for each in outputs), *saved_files(save_profile, save_msa, identifiers)], read)
         _say_beforehand(job, quiet, verbose)
         with SearchProgress(display_of(progress.value, quiet), job.cells, len(found)) as done:
             job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
-            with saved(results, [query.identifier for query in found], save_profile, save_msa):
+            with saved(results, identifiers, save_profile, save_msa):
                 write_reports(results, outputs, done.written)
         for text in _fit_notes(results, quiet):
             say(f"swsearch: {text}")
@@ -261,6 +269,12 @@ def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_e
 
     chosen = PRESET_MATRICES[preset.value] if matrix is None else matrix
     return Scoring(load_matrix(chosen, PROTEIN), gap_open, gap_extend)
+
+
+def _paths(subjects: list[str]) -> Path | list[Path]:
+    """Return what stands for the subjects: one file, or several that are searched as one."""
+    paths = [Path(each) for each in subjects]
+    return paths if len(paths) > 1 else paths[0]
 
 
 def _folder(checkpoint: str) -> Path:

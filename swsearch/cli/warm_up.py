@@ -12,19 +12,25 @@ import os
 import threading
 
 
-def warm_up_gpu(device: int | None) -> None:
+def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:
     """Begin in the background to initialise the driver and to open a device, if PyCUDA is installed at all.
 
     Whatever fails here fails again, and is told, when the GPU engine is made.
 
     Parameters
     ----------
-    device : int or None
-        Which one; None opens the only one, and none where there are several.
+    device : int, tuple of int, "all" or None
+        Which one; the first of several. None opens the only one, and none where there are several.
     """
     if importlib.util.find_spec("pycuda") is not None:
         with contextlib.suppress(RuntimeError):  # no thread to be had
-            threading.Thread(target=_open, args=(device,), name="swsearch-cuda", daemon=True).start()
+            threading.Thread(target=_open, args=(_first(device),), name="swsearch-cuda", daemon=True).start()
+
+
+def _first(device: int | tuple[int, ...] | str | None) -> int | None:
+    if isinstance(device, str):
+        return 0
+    return device[0] if isinstance(device, tuple) else device
 
 
 def _open(device: int | None) -> None:

@@ -9,7 +9,7 @@ what saturates in narrow lanes the engine computes again in wider ones, and what
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -277,6 +277,9 @@ class Engine(ABC):
             return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
 
         return Pending(wait)
+
+    def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:  # noqa: B027
+        """Be told how to read once more what a job loads, from its first chunk on, should what was loaded be lost."""
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
         """Make fewer of chunks that stay loaded, where that is faster.

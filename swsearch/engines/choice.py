@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from swsearch.engines.base import Engine
+from swsearch.engines.devices import CheckedDevices, Devices, checked_devices, chosen_devices
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import (
     GpuUnavailableError,
@@ -28,7 +29,6 @@ NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the REA
 RANGES = {
     "threads": (1, 2**31 - 1),
     "memory": (1, 10**18),
-    "device": (0, 2**31 - 1),
     "gpu_memory": (1, 10**18),
 }
 """Least and greatest value of the options of engines; bytes where it is memory."""
@@ -41,7 +41,7 @@ def create_engine(
     name: str = "auto",
     *,
     threads: int | None = None,
-    device: int | None = None,
+    device: Devices | None = None,
     gpu_memory: int | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Engine:
@@ -53,11 +53,12 @@ def create_engine(
         ``auto`` takes the GPU if it can be used, and the CPU otherwise; why is then the engine's ``fallback``.
     threads : int, optional
         For the CPU engine; at most, and by default, one for each processor.
-    device : int, optional
+    device : int, sequence of int, or "all", optional
         For the GPU engine: number of the device, as ``swsearch doctor`` lists them; by default the one with the most
-        multiprocessors.
+        multiprocessors. Several share the database out; a number that comes twice is a device opened twice. ``"all"``
+        are all that can be used.
     gpu_memory : int, optional
-        For the GPU engine: bytes of the device's memory that may be used; by default nearly all that is free.
+        For the GPU engine: bytes of each device's memory that may be used; by default nearly all that is free.
     notice : callable, optional
         Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
         given, nothing is told: such a machine is meant to use the CPU.
@@ -70,14 +71,14 @@ def create_engine(
         If the GPU is asked for by name and cannot be used.
     """
     threads = checked("threads", threads)
-    device, gpu_memory = checked("device", device), checked("gpu_memory", gpu_memory)
+    devices, gpu_memory = checked_devices(device), checked("gpu_memory", gpu_memory)
     engine, reason = choose(
         name,
-        gpu=lambda: _gpu_engine(device, gpu_memory),
+        gpu=lambda: _gpu_engine(devices, gpu_memory),
         cpu=lambda: _cpu_engine(threads),
         reference=_reference_engine,
         threads=threads,
-        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        gpu_options={"device": devices, "gpu_memory": gpu_memory},
         notice=notice,
     )
     engine.fallback = reason
@@ -89,11 +90,11 @@ def create_pair_aligner(
     *,
     threads: int | None = None,
     memory: int | None = None,
-    device: int | None = None,
+    device: Devices | None = None,
     gpu_memory: int | None = None,
     notice: Callable[[str], None] | None = None,
     cells: int | None = None,
-    pairs: int = 1,
+    pairs: int | None = None,
 ) -> PairAligner:
     """Make what aligns pairs.
 
@@ -105,10 +106,11 @@ def create_pair_aligner(
     threads, memory : int, optional
         For the CPU: pairs at a time, at most one for each processor, and bytes that tables may take.
     device, gpu_memory, notice
-        As for `create_engine`; with ``auto``, a GPU option means that the GPU is wanted.
+        As for `create_engine`; with ``auto``, a GPU option means that the GPU is wanted. Several devices share pairs
+        out, and one pair is aligned by one device: that of those with the most multiprocessors.
     cells, pairs : int, optional
-        Size of the work: query length times subject length over all pairs, and their number, which is only
-        reported. Work of unknown size is worth a GPU.
+        Size of the work: query length times subject length over all pairs, and their number: there are no more
+        devices opened than pairs. Work of unknown size is worth a GPU, and several.
 
     Raises
     ------
@@ -118,20 +120,21 @@ def create_pair_aligner(
         If the GPU is asked for by name and cannot be used.
     """
     threads, memory = checked("threads", threads), checked("memory", memory)
-    device, gpu_memory = checked("device", device), checked("gpu_memory", gpu_memory)
-    asked = device is not None or gpu_memory is not None
+    devices, gpu_memory = checked_devices(device), checked("gpu_memory", gpu_memory)
+    asked = devices is not None or gpu_memory is not None
     small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
         made = create_pair_aligner("cpu", threads=threads, memory=memory)
-        made.fallback = f"running on the CPU: {count_pairs(pairs)}, {cells:,} cells, are not worth starting a GPU"
+        counted = count_pairs(pairs or 1)
+        made.fallback = f"running on the CPU: {counted}, {cells:,} cells, are not worth starting a GPU"
         return made
     chosen, reason = choose(
         engine,
-        gpu=lambda: _gpu_pairs(device, gpu_memory),
+        gpu=lambda: _gpu_pairs(devices, gpu_memory, pairs=pairs),
         cpu=lambda: _cpu_pairs(memory, threads),
         reference=_reference_pairs,
         threads=threads,
-        gpu_options={"device": device, "gpu_memory": gpu_memory},
+        gpu_options={"device": devices, "gpu_memory": gpu_memory},
         notice=notice,
     )
     chosen.fallback = reason
@@ -161,7 +164,7 @@ def choose(
     cpu: Callable[[], Picked],
     reference: Callable[[], Picked],
     threads: int | None,
-    gpu_options: Mapping[str, int | None],
+    gpu_options: Mapping[str, CheckedDevices | None],
     notice: Callable[[str], None] | None,
 ) -> tuple[Picked, str]:
     """Make what an engine's name stands for: the rules that searching and aligning share.
@@ -225,11 +228,18 @@ def require_pycuda() -> None:
         raise GpuUnavailableError(f"engine gpu cannot be used: {NO_PYCUDA}, or use --engine cpu")
 
 
-def _gpu_engine(device: int | None, memory: int | None) -> Engine:
+def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:
     require_pycuda()
     from swsearch.engines.gpu.engine import GpuEngine
 
-    return GpuEngine(device, memory)
+    if devices is None or isinstance(devices, int):
+        return GpuEngine(devices, memory)
+    chosen = chosen_devices(devices)
+    if len(chosen) == 1:
+        return GpuEngine(chosen[0].index, memory)
+    from swsearch.engines.gpu.several import SeveralGpus
+
+    return SeveralGpus([each.index for each in chosen], memory, spare=devices == "all")
 
 
 def _cpu_pairs(memory: int | None, threads: int | None) -> PairAligner:
@@ -244,8 +254,15 @@ def _reference_pairs() -> PairAligner:
     return ReferencePairAligner()
 
 
-def _gpu_pairs(device: int | None, memory: int | None) -> PairAligner:
+def _gpu_pairs(devices: CheckedDevices | None, memory: int | None, *, pairs: int | None) -> PairAligner:
     require_pycuda()
     from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 
-    return GpuPairAligner(device, memory)
+    if devices is None or isinstance(devices, int):
+        return GpuPairAligner(devices, memory)
+    strongest = sorted(chosen_devices(devices), key=lambda each: -each.multiprocessors)[: pairs or None]
+    if len(strongest) == 1:
+        return GpuPairAligner(strongest[0].index, memory)
+    from swsearch.engines.gpu.pairs.several import SeveralPairAligners
+
+    return SeveralPairAligners([each.index for each in strongest], memory, spare=devices == "all")

@@ -36,6 +36,11 @@ def check_wanted() -> None:
         raise Stopped
 
 
+def work_of_thread() -> int:
+    """Return the number of the work that this thread does, by which others can be stopped with it; 0 for none."""
+    return int(getattr(_own, "work", 0))
+
+
 class Ahead(Generic[Item]):
     """The items of an iterator, made in a thread before they are asked for.
 
@@ -139,6 +144,7 @@ class _Shared(Generic[Item]):
         error: BaseException | None = None
         try:
             extension.load().work_on(self.work)
+            _own.work = self.work
             for item in self.items:
                 if not self._put(item):
                     break
@@ -207,6 +213,7 @@ class _Turns:
 
 _turns = _Turns()
 _numbers = itertools.count(1)
+_own = threading.local()
 _running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
 
 

@@ -20,6 +20,7 @@ from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.tracing import own_costs
 from swsearch.job.filters import HitFilters
 from swsearch.later import Later
+from swsearch.reference import Cigar
 from swsearch.results import Hsp
 from swsearch.statistics.choice import HitNumbers
 
@@ -33,7 +34,11 @@ def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(np.stack([query[paired], subject[paired]], axis=1), dtype=np.int64)
 
 
-def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
+FoundFurther = tuple[int, int, int, Cigar]
+"""A further alignment: score, first residues of query and subject, and CIGAR."""
+
+
+def find_after(first: PairAlignment, most: int, least: int = 1) -> list[FoundFurther]:
     """Find alignments of a pair after its best local one.
 
     Parameters
@@ -47,8 +52,8 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
 
     Returns
     -------
-    list of PairAlignment
-        Scores descend.
+    list of tuple
+        Scores descend; `PairAlignment.like` makes an alignment of each.
     """
     scoring = first.scoring
     found = extension.load().align_further(
@@ -62,7 +67,7 @@ def further_alignments(first: PairAlignment, most: int, least: int = 1) -> list[
         most,
         *own_costs(first.query_rows),
     )
-    return [first.like(*each[:4]) for each in found]
+    return [each[:4] for each in found]
 
 
 @dataclass(frozen=True)
@@ -89,9 +94,23 @@ class Further:
     filters: HitFilters
     numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
 
-    def find(self, best: Later[PairAlignment], subject_length: int) -> list[Hsp]:
-        """Find the further alignments of a hit, from its best alignment and its subject's length in residues."""
-        found = further_alignments(best.get(), self.most - 1, self.least)
+    def find(
+        self, best: Later[PairAlignment], subject_length: int, known: Sequence[FoundFurther] | None = None
+    ) -> list[Hsp]:
+        """Find the further alignments of a hit.
+
+        Parameters
+        ----------
+        best : Later of PairAlignment
+            The best one.
+        subject_length : int
+            Residues.
+        known : sequence of tuple, optional
+            What `find_after` returns, where somebody else has called it.
+        """
+        first = best.get()
+        known = find_after(first, self.most - 1, self.least) if known is None else known
+        found = [first.like(*each) for each in known]
         numbers = self.numbers([pair.score for pair in found], np.full(len(found), subject_length))
         return [
             Hsp(pair, pair.score, **vars(number))

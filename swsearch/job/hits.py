@@ -14,13 +14,13 @@ from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
-from swsearch.job.further import Further
-from swsearch.job.hit_alignments import HitSource, align_lists, align_pairs, find_further
+from swsearch.job.further import FoundFurther, Further
+from swsearch.job.hit_alignments import HitSource, align_lists, find_further
 from swsearch.job.least import LeastScores
 from swsearch.job.options import SearchOptions
+from swsearch.job.pair_work import FurtherToFind, PairsToAlign, PairWork
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
-from swsearch.job.subjects import SubjectReader
 from swsearch.later import Later
 from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
 from swsearch.statistics.choice import HitNumbers, NumberArrays, numbers_as_arrays, numbers_of
@@ -57,20 +57,17 @@ class HitMaker:
 
     Parameters
     ----------
-    reader : SubjectReader
-        Reads the subjects, now and whenever a hit's alignment is asked for.
+    work : PairWork
+        Aligns the subjects, now and whenever a hit's alignment is asked for.
     options : SearchOptions
         What is asked for.
     least : LeastScores
         Least scores of further alignments.
-    threads : int
-        Hits that are aligned at a time.
     """
 
-    reader: SubjectReader
+    work: PairWork
     options: SearchOptions
     least: LeastScores
-    threads: int
 
     def lists(
         self,
@@ -90,11 +87,15 @@ class HitMaker:
         aligner : PairAligner, optional
             What aligns instead of the CPU.
         """
-        chosen = [self._chosen(query, selection) for query, selection in zip(queries, selections, strict=True)]
+        chosen = self.work.of_queries(lambda k: self._chosen(queries[k], selections[k]), len(queries))
         subjects = np.concatenate([np.empty(0, dtype=np.int64), *(each.ranked.subjects for each in chosen)])
-        headers, lengths = self.reader.headers(subjects), self.reader.database.lengths_of(subjects).astype(np.int64)
+        headers, lengths = (
+            self.work.reader.headers(subjects),
+            self.work.reader.database.lengths_of(subjects).astype(np.int64),
+        )
         published = self._published(queries, chosen, lengths)
         lists: list[HitList] = []
+        several: list[tuple[HitList, _FurtherOf]] = []
         end = 0
         for query, selection, each in zip(queries, selections, chosen, strict=True):
             begin, end = end, end + len(each.ranked)
@@ -102,21 +103,41 @@ class HitMaker:
             table = HitTable(
                 each.ranked.subjects, lengths[begin:end], each.ranked.scores, numbers, headers.part(begin, end)
             )
-            lists.append(self._list(query, selection, each, table))
+            further = None
+            if self.options.max_alignments > 1:
+                further = _FurtherOf(self, query, selection.statistics, each.nulls, table.subject_lengths)
+            made = HitList(query, self.options.scoring, table, HitSource(self.work, query, table.subjects), further)
+            if each.aligned is not None:
+                made.give(*each.aligned)
+            lists.append(made)
+            several += [] if further is None else [(made, further)]
         if aligned:
-            align_lists(lists, self.threads, aligner)
-            find_further([hit for each in lists if each.may_have_several for hit in each], self.threads)
+            align_lists(lists, aligner)
+            self._find_further(several)
         return lists
 
-    def _list(self, query: Query, selection: Selection, chosen: Chosen, table: HitTable) -> HitList:
-        source = HitSource(self.reader, query, table.subjects)
-        further = None
-        if self.options.max_alignments > 1:
-            further = _FurtherOf(self, query, selection.statistics, chosen.nulls, table.subject_lengths)
-        made = HitList(query, self.options.scoring, table, source, further)
-        if chosen.aligned is not None:
-            made.give(*chosen.aligned)
-        return made
+    def _find_further(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> None:
+        """Find the further alignments of all hits of some lists, whose best ones are known."""
+        some = [(made, further) for made, further in several if len(made)]
+        found = self.work.further(lambda: self._further_to_find(some)) if some else None
+        if found is not None:
+            ends = np.cumsum([0, *(len(made) for made, _ in some)]).tolist()
+            for (_, further), begin, end in zip(some, ends[:-1], ends[1:], strict=True):
+                further.known = found[begin:end]
+        find_further([hit for made, _ in some for hit in made], self.work.threads)
+
+    def _further_to_find(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> FurtherToFind:
+        """Say what is wanted of the hits of lists that have some."""
+        sizes = [len(made) for made, _ in several]
+        pairs = PairsToAlign(
+            [made.query for made, _ in several],
+            np.repeat(np.arange(len(several)), sizes),
+            np.concatenate([made.table.subjects for made, _ in several]),
+            np.concatenate([made.table.scores for made, _ in several]),
+        )
+        best = AlignmentTable.concatenate([made.alignments for made, _ in several if made.alignments is not None])
+        least = np.concatenate([further.least for _, further in several])
+        return FurtherToFind(pairs, best, least, self.options.max_alignments - 1)
 
     def _published(self, queries: Sequence[Query], chosen: Sequence[Chosen], lengths: IntArray) -> FloatArray:
         """Return the published E-values of all hits, NaN where there are none, in one go: most queries have few."""
@@ -183,9 +204,8 @@ class HitMaker:
         self, query: Query, some: Ranked, most: int, first: int
     ) -> tuple[IntArray, AlignmentTable, SubjectCodes]:
         """Align candidates, and return the rows of those that pass, counted from ``first``, with their alignments."""
-        subjects = self.reader.shown(some.subjects)
         of_query = np.zeros(len(some), dtype=np.int64)
-        table = align_pairs(self.reader, [query], subjects, of_query, some.scores, self.threads)
+        table, subjects = self.work.aligned(PairsToAlign([query], of_query, some.subjects, some.scores))
         good = self.options.filters.passing(table, len(query.codes), np.diff(subjects.offsets))
         rows = np.flatnonzero(good)[:most]
         return rows + first, table.take(rows), subjects.take(rows)
@@ -226,13 +246,18 @@ class _FurtherOf:
         least, threshold = np.maximum(maker.least.of(len(query.codes))[lengths], 1), maker.options.threshold
         if nulls is not None and threshold is not None:
             least = np.maximum(least, nulls.least_scores(threshold, maker.least.effective_residues))
-        self._least = least
+        self.least = least
+        self.known: Sequence[list[FoundFurther]] | None = None
+        """By row, where they were found elsewhere."""
 
     def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
         options, numbers = self._maker.options, partial(self._numbers, row)
-        further = Further(options.max_alignments, int(self._least[row]), options.threshold, options.filters, numbers)
-        return Later(partial(further.find, alignment, int(self._lengths[row])))
+        further = Further(options.max_alignments, int(self.least[row]), options.threshold, options.filters, numbers)
+        return Later(lambda: further.find(alignment, int(self._lengths[row]), self._known_of(row)))
+
+    def _known_of(self, row: int) -> list[FoundFurther] | None:
+        return None if self.known is None else self.known[row]
 
     def _numbers(self, row: int, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
         of_these = self._statistics if self._nulls is None else self._nulls.repeated(row, len(scores))

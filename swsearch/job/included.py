@@ -16,11 +16,11 @@ from swsearch.engines.pair_base import PairAligner
 from swsearch.engines.pools import pool_of
 from swsearch.inputs import Query
 from swsearch.job.ahead import check_wanted, for_each
-from swsearch.job.hit_alignments import align_pairs
 from swsearch.job.hits import HitMaker
 from swsearch.job.inclusion import passing
 from swsearch.job.known import next_iteration
 from swsearch.job.options import SearchOptions
+from swsearch.job.pair_work import align_pairs
 from swsearch.job.ranking import Ranked
 from swsearch.job.rated import Rater
 from swsearch.job.selection import Selection
@@ -83,7 +83,7 @@ class Includer:
         ]
         if self.rater is None:
             return [replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen]
-        return self.rater.rated_group(queries, chosen, self.maker.reader.scored)
+        return self.rater.rated_group(queries, chosen)
 
     def grown(
         self,
@@ -171,7 +171,7 @@ class Includer:
             if not any(len(each) for each in flanks):
                 return
             pool, of_query, least = _joined(lists, flanks)
-            table = align_pairs(self.maker.reader, queries, pool, of_query, least, self.threads, aligner)
+            table = align_pairs(self.maker.work.reader, queries, pool, of_query, least, self.threads, aligner)
             begin = 0
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]

@@ -139,8 +139,8 @@ class IteratedJob(SearchJob):
         least, options = self._inclusion, self._inclusion.options
         rater = None
         if self._nulls is not None:
-            rater = Rater(self.database, options, self._nulls, least.effective_residues, None)
-        return Includer(HitMaker(self.reader, options, least, self._threads), rater, self.options, self._threads)
+            rater = Rater(self.database, options, self.work, least.effective_residues, None)
+        return Includer(HitMaker(self.work, options, least), rater, self.options, self._threads)
 
     def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield results, some at a time, in query order; see `SearchJob.batches`."""

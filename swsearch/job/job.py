@@ -26,6 +26,7 @@ from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions, check_scales
+from swsearch.job.pair_work import PairWork
 from swsearch.job.rated import Rater
 from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
@@ -113,7 +114,6 @@ class SearchJob:
         self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
         self.least = LeastScores(options, database)
         self._threads = threads_that_help(threads)
-        self._maker = HitMaker(self.reader, options, self.least, self._threads)
         self._allowed = allowed_subjects(database, options.filters)
         self.checkpoint: Checkpoint | None = None
         self.restored: Progress | None = None
@@ -188,11 +188,20 @@ class SearchJob:
         return NullMaker(self._fit, self.reader.recurrence, self._threads)
 
     @cached_property
+    def work(self) -> PairWork:
+        """What computes nulls and alignments of pairs."""
+        return PairWork(self.reader, self._threads, self._nulls)
+
+    @cached_property
+    def _maker(self) -> HitMaker:
+        return HitMaker(self.work, self.options, self.least)
+
+    @cached_property
     def _rater(self) -> Rater | None:
         if self._nulls is None:
             return None
         least = self.least
-        return Rater(self.database, self.options, self._nulls, least.effective_residues, least.published)
+        return Rater(self.database, self.options, self.work, least.effective_residues, least.published)
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -331,7 +340,7 @@ class SearchJob:
         """Hold candidates against nulls of their own, where statistics are fitted: what is left are hits."""
         if self._rater is None:
             return list(selections)
-        return self._rater.rated_group(queries, selections, self.reader.scored)
+        return self._rater.rated_group(queries, selections)
 
     @cached_property
     def _by_length(self) -> Lengths:

@@ -137,6 +137,11 @@ class _Taken:
             raise Unreadable("it names subjects that the database lacks")
         return found
 
+    def ranked(self, n: int, has_evalues: bool) -> Ranked:
+        """Return the next subjects in order."""
+        scores, subjects = self.take("scores", n), self.subjects(n)
+        return Ranked(scores, subjects, self.take("evalues", n) if has_evalues else None)
+
     def check_empty(self) -> None:
         """Raise unless all was taken."""
         left = [name for name, place in self._places.items() if place != len(self._arrays[name])]
@@ -152,18 +157,23 @@ def _facts(selection: Selection, arrays: dict[str, list[npt.NDArray[Any]]]) -> F
         for name, part in parts.items():
             arrays[name].append(part)
 
-    add(scores=candidates.scores, subjects=candidates.subjects)
-    if candidates.evalues is not None:
-        add(evalues=candidates.evalues)
+    for ranked in (candidates, selection.included):
+        if ranked is not None:
+            add(scores=ranked.scores, subjects=ranked.subjects)
+            if ranked.evalues is not None:
+                add(evalues=ranked.evalues)
     if nulls is not None:
         if nulls.statistics != selection.statistics:
             raise ValueError("selection: expected nulls that belong to its statistics")
         add(lengths=nulls.lengths, shuffled=nulls.shuffled, bounds=nulls.bounds)
     if counted is not None:
         add(counted=counted.scores, counts=counted.counts)
+    included = selection.included
+    more = {} if included is None else {"included": [len(included), included.evalues is not None]}
     return {
         "candidates": len(candidates),
         "rated": candidates.evalues is not None,
+        **more,
         "nulls": None if nulls is None else len(nulls),
         "counted": None if counted is None else len(counted.scores),
         "limit": selection.limit,
@@ -174,9 +184,8 @@ def _facts(selection: Selection, arrays: dict[str, list[npt.NDArray[Any]]]) -> F
 
 
 def _selection(facts: Facts, taken: _Taken, published: KarlinAltschul | None) -> Selection:
-    n = facts["candidates"]
-    scores, subjects = taken.take("scores", n), taken.subjects(n)
-    ranked = Ranked(scores, subjects, taken.take("evalues", n) if facts["rated"] else None)
+    ranked = taken.ranked(facts["candidates"], facts["rated"])
+    included = taken.ranked(*facts["included"]) if "included" in facts else None
     statistics = _statistics(facts["statistics"], published)
     nulls, counted = None, None
     if (n_nulls := facts["nulls"]) is not None:
@@ -185,7 +194,7 @@ def _selection(facts: Facts, taken: _Taken, published: KarlinAltschul | None) ->
         nulls = PairNulls(statistics, *(taken.take(name, n_nulls) for name in ("lengths", "shuffled", "bounds")))
     if (n_counted := facts["counted"]) is not None:
         counted = ScoreCounts(taken.take("counted", n_counted), taken.take("counts", n_counted))
-    return Selection(ranked, facts["limit"], statistics, facts["reason"], counted, nulls, facts["doubt"])
+    return Selection(ranked, facts["limit"], statistics, facts["reason"], counted, nulls, facts["doubt"], included)
 
 
 def _facts_of(statistics: Statistics | None) -> Facts | str | None:

@@ -31,15 +31,18 @@ class LoadedDatabase:
         self._engine, self._database, self._plan, self._mask = engine, database, plan, mask
         self._kept: list[LoadedChunk] = []
         self._merged: list[LoadedChunk] | None = None
+        engine.reads_again(self._chunks)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        plan = self._plan
+        return self._database.chunks(plan.chunk_bytes, mixed=plan.mixed, mask=self._mask)
 
     def __iter__(self) -> Iterator[LoadedChunk]:
         if self._kept:
             yield from self._held()
             return
         kept: list[LoadedChunk] = []
-        with closing(
-            read_ahead(self._database.chunks(self._plan.chunk_bytes, mixed=self._plan.mixed, mask=self._mask))
-        ) as chunks:
+        with closing(read_ahead(self._chunks())) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
                 if self._plan.keep:

@@ -10,8 +10,9 @@ import numpy as np
 
 from swsearch.blocks import FloatArray
 from swsearch.inputs import Query
-from swsearch.job.nulls import NullMaker, PairsAsked, ReadMany
+from swsearch.job.nulls import PairsAsked
 from swsearch.job.options import SearchOptions
+from swsearch.job.pair_work import PairWork
 from swsearch.job.ranking import Ranked, in_order
 from swsearch.job.selection import Selection
 from swsearch.job.shuffled import cut_at
@@ -41,7 +42,7 @@ class Rater:
         Open.
     options : SearchOptions
         What is asked for; with a threshold.
-    maker : NullMaker
+    work : PairWork
         Scores shuffled copies.
     residues : int
         Residues that E-values refer to.
@@ -51,13 +52,11 @@ class Rater:
 
     database: Database
     options: SearchOptions
-    maker: NullMaker
+    work: PairWork
     residues: int
     published: KarlinAltschul | None
 
-    def rated_group(
-        self, queries: Sequence[Query], selections: Sequence[Selection], read: ReadMany
-    ) -> list[Selection]:
+    def rated_group(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
         """Return the hits among the candidates of some queries.
 
         All of them are worked on together, in rounds, until each has enough.
@@ -68,8 +67,6 @@ class Rater:
             The queries.
         selections : sequence of Selection
             Of each; what has no null, or whose candidates have theirs, stays as it is.
-        read : callable
-            Returns the codes of subjects as they were scored, by their places in the input; see `ReadMany`.
 
         Returns
         -------
@@ -84,17 +81,17 @@ class Rater:
         ]
         sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
         for part in cut_at(sizes, MOST_RATED):
-            for each, kept in zip(rating[part], self._hits_of(rating[part], read), strict=True):
+            for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
                 found[each.place] = kept
         return found
 
-    def _hits_of(self, rating: Sequence[_Rating], read: ReadMany) -> list[Selection]:
+    def _hits_of(self, rating: Sequence[_Rating]) -> list[Selection]:
         """Rate candidates in rounds over all queries, and choose the hits of each."""
         open_ones = [each for each in rating if len(each.selection.candidates)]
         while open_ones:
             parts = [each.next_part(self._at_once) for each in open_ones]
             asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
-            nulls = self.maker.of_pairs(asked, read)
+            nulls = self.work.nulls(asked)
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)

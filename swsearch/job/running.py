@@ -127,6 +127,9 @@ class SearchResults:
         Where the queries and the command come from, for reports.
     """
 
+    kind_of = staticmethod(_kind_of)
+    """Says which kind of job does what is asked for; one that runs elsewhere has jobs of its own."""
+
     def __init__(
         self,
         queries: Sequence[Query],
@@ -139,10 +142,12 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
+        kind_of = type(self).kind_of
+
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                kind = _kind_of(options)
+                kind = kind_of(options)
                 job = kind(queries, database, engine, options, progress, threads, origin)
                 if checkpoint is not None:
                     job.keep_in(checkpoint)

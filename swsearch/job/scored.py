@@ -110,9 +110,10 @@ class Scorer:
     threads: int
     included: LeastScores | None = None
 
-    def prepare(self, queries: Sequence[Query]) -> Prepared:
-        """Make queries ready, which takes neither the engine's device nor the database."""
-        nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
+    def prepare(self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None] | None = None) -> Prepared:
+        """Make queries ready, which takes neither the engine's device nor the database; with nulls that are known."""
+        if nulls is None:
+            nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
         tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
         tallies = [ScoreTally() for _ in queries]
         return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
@@ -248,7 +249,7 @@ class Scorer:
 
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
-        if self.nulls is None:
+        if not self.options.is_fitted:
             statistics = self.options.statistics
             return statistics, "" if statistics is not None else why_none()
         return null, "" if null is not None else why_none("the query has no residues")

@@ -55,7 +55,7 @@ class Selection:
     included: Ranked | None = None
 
 
-def merge(parts: Sequence[Selection]) -> Selection:
+def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selection:
     """Return the selection of a database from those of its parts.
 
     Parameters
@@ -63,6 +63,8 @@ def merge(parts: Sequence[Selection]) -> Selection:
     parts : sequence of Selection
         Of one query, from parts that share no subject, in any order; places in the input are those in the whole. At
         least one.
+    most_included : int, optional
+        Most candidates of the query's next profile that are kept, where there is to be one.
 
     Returns
     -------
@@ -73,7 +75,8 @@ def merge(parts: Sequence[Selection]) -> Selection:
     ------
     ValueError
         If there are no parts, or they differ in limit, order, statistics or in what was kept: E-values of one list
-        must come from one source. Or if the candidates of one have their own nulls: parts are merged before.
+        must come from one source. Or if the candidates of one have their own nulls: parts are merged before; or if
+        there are candidates of a next profile, and it is not said how many are kept.
     """
     if not parts:
         raise ValueError("parts: got none, expected at least one selection")
@@ -83,10 +86,29 @@ def merge(parts: Sequence[Selection]) -> Selection:
     for part in parts[1:]:
         same = (part.limit, part.statistics, part.reason) == (first.limit, first.statistics, first.reason)
         same &= (part.candidates.evalues is None) == (first.candidates.evalues is None)
+        same &= (part.included is None) == (first.included is None)
         if not same or (part.distribution is None) != (first.distribution is None):
             raise ValueError(
                 "parts: expected selections of one query with the same limit, order, statistics and distribution"
             )
     ranked = merge_ranked([part.candidates for part in parts], first.limit)
     counts = [part.distribution for part in parts if part.distribution is not None]
-    return replace(first, candidates=ranked, distribution=functools.reduce(operator.add, counts) if counts else None)
+    included = [part.included for part in parts if part.included is not None]
+    if included and most_included is None:
+        raise ValueError("most_included: got None, expected how many candidates of the next profile are kept")
+    return replace(
+        first,
+        candidates=ranked,
+        distribution=functools.reduce(operator.add, counts) if counts else None,
+        included=merge_ranked(included, most_included) if included and most_included is not None else None,
+    )
+
+
+def moved(selection: Selection, by: int) -> Selection:
+    """Return a selection of a part whose first subject has another place in the input, by so much later."""
+    included = selection.included
+    return replace(
+        selection,
+        candidates=replace(selection.candidates, subjects=selection.candidates.subjects + by),
+        included=None if included is None else replace(included, subjects=included.subjects + by),
+    )

@@ -119,7 +119,8 @@ class AlignmentFolder:
         check_choice("outfmt", outfmt, tuple(ALIGNMENT_FORMATS))
         extension, self._texts = ALIGNMENT_FORMATS[outfmt]
         self.folder, self._rows = folder, rows
-        self._names = iter(file_names(identifiers, extension))
+        self.paths = [str(folder / name) for name in file_names(identifiers, extension)]
+        self._next = iter(self.paths)
         self.written = Written()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -138,10 +139,10 @@ class AlignmentFolder:
             If its file cannot be written; none is left of it then.
         """
         alignment = self._rows.filtered(alignment_of(result))
-        path = self.folder / next(self._names)
+        path = next(self._next)
         if not result.query_length:
             return
-        with open_outputs([(str(path), False)], sweep=False) as (stream,):
+        with open_outputs([(path, False)], sweep=False) as (stream,):
             stream.writelines(self._texts(alignment, result.scoring.matrix.alphabet))
         self.written.files += 1
         self.written.sequences += len(alignment) - 1

@@ -93,6 +93,13 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
             raise OutputError(f"{path}: is a file, expected a folder for alignments, or a name that ends in .sto")
 
 
+def saved_files(profiles: str | None, alignments: str | None, identifiers: Sequence[str]) -> list[str | None]:
+    """Return the files that `saved` writes when it is called with these; None is none."""
+    if alignments is None or _is_stockholm(alignments):
+        return [profiles, alignments]
+    return [profiles, *(str(Path(alignments) / name) for name in file_names(identifiers, ".a3m"))]
+
+
 def _key(path: str | None) -> str:
     return "stdout" if is_stdout(path) else str(Path(str(path)).resolve())
 

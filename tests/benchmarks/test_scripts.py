@@ -28,6 +28,7 @@ OPTIONAL = {
     "pyopal": "bench",
     "scoring_matrices": "bench",
     "matplotlib": "plot",
+    "psutil": "cluster",
 }
 """Packages that only some benchmarks need, and the extra that brings them."""
 

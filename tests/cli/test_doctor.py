@@ -19,6 +19,10 @@ EQUAL = "192 scores equal to the reference, local, global and semi-global"
 
 class _Gpu(ReferenceEngine):
     name = "gpu"
+
+    def __init__(self, device=None):
+        self.device = device
+
     description = "gpu (NVIDIA H200, sm_90, NVRTC 13.0)"
 
 
@@ -70,8 +74,12 @@ def findings():
     ]
 
 
-def test_a_machine_with_two_gpus(machine, tmp_path):
-    machine(Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card())
+L4, OLD = Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card("Tesla P100", (6, 0), 156, 16 << 30)
+
+
+def test_a_machine_with_several_gpus(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "self_test", lambda engine: 0)  # other tests have the real one, which takes long
+    machine(L4, Card(), OLD)
     for name in ("a", "b"):
         (tmp_path / f"{name}.cubin").write_bytes(bytes(1 << 20))
     lines, bad = findings()
@@ -81,13 +89,45 @@ def test_a_machine_with_two_gpus(machine, tmp_path):
         ("driver", "for CUDA 13.0"),
         ("device 0", "NVIDIA L4, compute capability 8.9, 24.0 GiB, 58 multiprocessors"),
         ("device 1", "NVIDIA H200, compute capability 9.0, 141.0 GiB, 132 multiprocessors"),
+        (
+            "device 2",
+            "Tesla P100, compute capability 6.0, 16.0 GiB, 156 multiprocessors; too old, expected compute "
+            "capability 7.5 or later",
+        ),
         ("compiler", "NVRTC 13.0 (libnvrtc.so.13), for sm_90"),
         ("kernel cache", f"{tmp_path}: 2 kernels, 2.0 MiB"),
         ("gpu", "usable: gpu (NVIDIA H200, sm_90, NVRTC 13.0)"),
         ("self-test", f"gpu: {EQUAL}"),
+        ("self-test", f"device 0: {EQUAL}"),
+        ("device all", "--device all takes 0 (NVIDIA L4), 1 (NVIDIA H200)"),
         ("self-test", f"cpu: {EQUAL}"),
         ("auto", "--engine auto takes gpu"),
     ]
+
+
+def test_of_several_gpus_some_do_not_work(machine, monkeypatch):
+    class Some(_Gpu):
+        def __init__(self, device=None):
+            super().__init__(device)
+            if device == 0:
+                raise GpuUnavailableError("engine gpu cannot be used: device 0 could not be opened (exclusive)")
+
+    def test(engine):
+        if getattr(engine, "device", None) == 2:
+            raise EngineError("device 2 failed (an illegal memory access)")
+        return 5 if getattr(engine, "device", None) == 3 else 0
+
+    monkeypatch.setattr(doctor, "self_test", test)
+    machine(L4, Card(), L4, L4, engine=Some)
+    lines, bad = findings()
+    after = [topic for topic, _ in lines].index("gpu") + 2
+    assert lines[after : after + 4] == [
+        ("device 0", "not used: device 0 could not be opened (exclusive)"),
+        ("device 2", "failed: device 2 failed (an illegal memory access); search with another --device"),
+        ("self-test", "device 3: 5 scores differ from the reference; use another --engine and report this"),
+        ("device all", "--device all takes 1 (NVIDIA H200), 2 (NVIDIA L4), 3 (NVIDIA L4)"),
+    ]
+    assert bad == ["device 2", "self-test"]
 
 
 def test_no_pycuda(monkeypatch):

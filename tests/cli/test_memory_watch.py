@@ -176,6 +176,15 @@ def test_a_library_that_ends_the_process_is_told_in_a_sentence(how, ended, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("how", ["raise MemoryError", "os.abort()"])
+def test_an_error_is_said_once_whatever_fails_after_it(how, tmp_path):
+    said = f"from swsearch.cli.console import finish; finish(DatabaseError('no')); {how}"
+    program = "from swsearch.errors import DatabaseError\n" + CRASH.format(how=said)
+    done = limited(f"AS={512 * MIB}", sys.executable, "-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "swsearch: error: no\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_exit_codes_and_messages_are_those_of_the_command(work):
     words = ["db", "info", "missing.h5"]
     expected = run(*words, cwd=work)

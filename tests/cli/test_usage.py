@@ -36,6 +36,7 @@ FILES = {
     ("align",): [SEQUENCE, SEQUENCE],
     ("doctor",): [],
     ("db", "build"): ["q.fasta", "-o", "new.h5"],
+    ("db", "split"): ["d.h5", "-o", "new.json", "--volumes", "1"],
     ("db", "info"): ["d.h5"],
     ("db", "verify"): ["d.h5"],
     ("db", "append"): ["new.h5", "q.fasta"],
@@ -138,7 +139,10 @@ def refusal(ended):
         ("--mode locl", "--mode: got 'locl', expected one of local, global, semiglobal; did you mean local?"),
         ("--mode LOCAL", "--mode: got 'LOCAL', expected one of local, global, semiglobal; did you mean local?"),
         ("--evalue low", "--evalue: got 'low', expected a number, such as 10, 0.001 or 1e-5"),
-        ("third", "swsearch search: got third in addition, expected QUERIES and SUBJECTS"),
+        ("--device 0,,1", "--device: got '0,,1', expected the number of a GPU, several with commas between them"),
+        ("--device 1.5", "--device: got '1.5', expected the number of a GPU"),
+        ("--device all --engine cpu", "device: got 'all', expected none with engine cpu"),
+        ("--devices 2", "--engine gpu, with --device N for one of several GPUs"),
     ],
 )
 def test_what_search_has_not_is_told(swsearch, tmp_path, words, told):
@@ -164,7 +168,7 @@ def test_what_search_has_not_is_told(swsearch, tmp_path, words, told):
         ("align -asequence x", "the first argument, A, holds the queries"),
         ("align MKV MKV --evalue 1", "pairs have no E-values"),
         ("bench --runs 0", "--runs: got '0', expected a whole number from 1 to 1,000"),
-        ("doctor now", "swsearch doctor: got now in addition, expected no arguments"),
+        ("doctor now", "DATABASE: got 'now', expected --cluster beside it"),
         ("search \x1b[31m -\x1bx", r"swsearch search has no option -\x1bx"),
     ],
 )
@@ -231,6 +235,7 @@ def test_every_option_of_blasts_programs_is_known(title):
     assert {foreign.plain(name) for name in theirs} <= known
 
 
+NUMBERS = ("N", "N,...|all", "PERCENT", "SIZE", "RESIDUES")
 HOSTILE = ["inf", "1" + "0" * 23, ""]
 MORE = [
     "nan",
@@ -245,6 +250,7 @@ MORE = [
     "\N{ARABIC-INDIC DIGIT ONE}",
     "1" * 5000,
     "1,5",
+    "0,,1",
     "five",
     " ",
 ]
@@ -260,6 +266,6 @@ def test_no_value_of_an_option_does_harm(swsearch, path, value):
         ended = swsearch(*path, *FILES[path], f"{name}={value}")
         if ended[0] in (0, 7):  # no GPU here
             assert "Traceback" not in ended[2]
-            assert not (value in HOSTILE and option.metavar in ("N", "PERCENT", "SIZE", "RESIDUES")), name
+            assert not (value in HOSTILE and option.metavar in NUMBERS), name
         elif ended[0] != 6 or name not in ("--output", "--write", "--checkpoint", "--save-msa", "--save-profile"):
             refusal(ended)

@@ -42,6 +42,18 @@ def test_of_several_devices_the_one_that_was_asked_for(monkeypatch):
     assert opened(monkeypatch, None, FakeCuda(4)) == ["cuInit", "cuDeviceGetCount"]
 
 
+@pytest.mark.parametrize(("device", "first"), [((2, 0), 2), ("all", 0), (3, 3), (None, None)])
+def test_of_several_devices_the_first_is_opened(monkeypatch, device, first):
+    asked = []
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setattr(warm_up, "_open", asked.append)
+    warm_up.warm_up_gpu(device)
+    for thread in threading.enumerate():
+        if thread.name == "swsearch-cuda":
+            thread.join()
+    assert asked == [first]
+
+
 @pytest.mark.parametrize("fails", ["cuInit", "cuDeviceGetCount", "cuDeviceGet"])
 def test_a_failure_ends_it(monkeypatch, fails):
     assert "cuDevicePrimaryCtxRetain" not in opened(monkeypatch, 0, FakeCuda(1, fails))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -99,12 +100,16 @@ def test_blocks_that_do_not_fit_the_memory(tmp_path: Path) -> None:
 
 def peak_of_a_build(inputs: Path, output: Path) -> int:
     """Return the most memory that Python and numpy hold during a build, in bytes."""
+    gc.collect()
+    gc.freeze()  # how often garbage is collected follows from how much is there that stays: here as in a new process
+    gc.collect()
     tracemalloc.start()
     try:
         build_database(inputs, output, memory=64 * MIB)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+        gc.unfreeze()
 
 
 KINDS_OF_RECORDS = {
@@ -116,9 +121,9 @@ KINDS_OF_RECORDS = {
 }
 
 
-@pytest.mark.parametrize("kind", sample(KINDS_OF_RECORDS, lambda kind: kind == "shortest first"))
+@pytest.mark.parametrize("kind", sample(KINDS_OF_RECORDS, lambda kind: kind == "nearly all empty"))
 def test_memory_does_not_grow_with_the_records(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all pieces small, 20,000 records more take no more: a byte for each of them would be seen."""
+    """With all pieces small, 400,000 records more take no more: half a byte for each of them would be seen."""
     monkeypatch.setattr("swsearch.db.build.BUFFER_BYTES", 1 << 15)
     monkeypatch.setattr("swsearch.db.numbers.IN_MEMORY", 1 << 12)
     monkeypatch.setattr("swsearch.db.layout.MIB", 1 << 14)
@@ -129,11 +134,11 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path, kind: str, monkey
     pick = random.Random(1)
     some = [KINDS_OF_RECORDS[kind](pick) + "\n" for _ in range(1000)]
     peaks = []
-    for times in (1, 45, 65):  # what is imported or made once counts for none, and groups are full from 30,000 on
+    for times in (1, 45, 445):  # what is imported or made once counts for none, and groups are full from 30,000 on
         records = some * times
         (tmp_path / "in.fasta").write_text("".join(sorted(records, key=len) if kind == "shortest first" else records))
         peaks.append(peak_of_a_build(tmp_path / "in.fasta", tmp_path / "out.h5"))
-    assert peaks[2] < peaks[1] + 15_000, peaks
+    assert peaks[2] < peaks[1] + 200_000, peaks  # where pieces end, peaks differ by some 50 kB
 
 
 @pytest.mark.exhaustive

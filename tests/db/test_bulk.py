@@ -195,7 +195,7 @@ def test_each_part_of_the_file_is_read_once(db: Database, monkeypatch: pytest.Mo
     """Neighbours together, whatever the order they are asked for in."""
     everything = np.random.default_rng(3).permutation(len(db))
     db.codes_of(everything)
-    source = db._source
+    source = db._held.files[0].source
     read: list[int] = []
     read_into = source.read_into
 

@@ -17,8 +17,8 @@ from support.samples import sample
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, RunLengths, block_columns
 from swsearch.db import Database, append_database, build_database, verify_database
-from swsearch.db.build import seal
 from swsearch.db.content import lengths_problem, residues_problem, runs_problem
+from swsearch.db.writing import seal
 from swsearch.errors import DatabaseDamageError
 
 N = 100

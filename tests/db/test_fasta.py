@@ -98,6 +98,7 @@ FAULTS = [
     (b"PK\x03\x04rest", "zip archive", None, None),
     (b"\x1f\x9dxxxx", "compress", None, None),
     (b"\x89HDF\r\n\x1a\n" + b"\0" * 50, "is an HDF5 file", None, None),
+    (b'{\n "format": "swsearch volumes",\n "mask": 1}', "is a manifest of volumes, expected FASTA", None, None),
     (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "byte 0x89 stands before the first record", None, 1),
 ]
 

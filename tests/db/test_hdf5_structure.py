@@ -10,8 +10,14 @@ import pytest
 
 from support.samples import sample
 from swsearch.db import Database, build_database, verify_database
-from swsearch.db.build import (
-    LIBVER,
+from swsearch.db.contents import read_contents
+from swsearch.db.format import LIBVER, USER_BLOCK
+from swsearch.db.hdf5_structure import Structure
+from swsearch.db.layout import FileSink, Layout
+from swsearch.db.records import record_batches
+from swsearch.db.source import FileSource
+from swsearch.db.spool import Spool
+from swsearch.db.writing import (
     create_segment,
     root_attributes,
     seal,
@@ -19,13 +25,6 @@ from swsearch.db.build import (
     total_attributes,
     write_attributes,
 )
-from swsearch.db.contents import read_contents
-from swsearch.db.format import USER_BLOCK
-from swsearch.db.hdf5_structure import Structure
-from swsearch.db.layout import FileSink, Layout
-from swsearch.db.records import record_batches
-from swsearch.db.source import FileSource
-from swsearch.db.spool import Spool
 
 
 def of_many_segments(path: Path, n: int) -> None:

@@ -18,9 +18,9 @@ from support import command_line
 from support.db_helpers import HBA, HBB
 from support.samples import sample
 from swsearch.db import Database, append_database, build_database, verify_database
-from swsearch.db.build import LIBVER, seal
-from swsearch.db.format import USER_BLOCK, UserBlock
+from swsearch.db.format import LIBVER, USER_BLOCK, UserBlock
 from swsearch.db.hdf5_messages import checksum
+from swsearch.db.writing import seal
 from swsearch.errors import DatabaseDamageError, DatabaseError
 
 SECRET = "the bytes of another file" * 4

@@ -12,7 +12,7 @@ import pytest
 from support.db_helpers import HBA, HBB
 from support.samples import sample
 from swsearch.db import append_database, build_database, verify_database
-from swsearch.db.build import seal
+from swsearch.db.writing import seal
 from swsearch.errors import DatabaseDamageError, DatabaseError
 
 REGIONS = ["residues", "lengths", "order", "headers", "header_offsets", "mask_starts", "mask_offsets", "sources"]

@@ -362,7 +362,7 @@ def gpu(monkeypatch):
     """Return a function that decides what becomes of the attempt to use the GPU."""
 
     def decide(outcome):
-        def create(device, memory):
+        def create(device, memory, pairs):
             asked.append((device, memory))
             if isinstance(outcome, Exception):
                 raise outcome

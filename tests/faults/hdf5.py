@@ -17,8 +17,8 @@ from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_re
 from faults.lookup3 import sealed_metadata
 from faults.rebuilt import rebuild
 from faults.running import Done, command
-from swsearch.db.build import seal
 from swsearch.db.format import USER_BLOCK, checksums, read_user_block
+from swsearch.db.writing import seal
 
 COMMANDS: dict[str, list[object]] = {
     "search": ["search", "queries.fasta", "db.h5", *SEARCH],

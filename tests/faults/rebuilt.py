@@ -11,8 +11,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from swsearch.db.build import seal
 from swsearch.db.format import DATASETS, checksums, version_of
+from swsearch.db.writing import seal
 
 Change = Callable[[random.Random, Any, str, Path], str]
 

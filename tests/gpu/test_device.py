@@ -66,6 +66,7 @@ def test_devices_are_described(monkeypatch):
         ([Card(), LAPTOP], None, 0),
         ([LAPTOP, Card()], 0, 0),
         ([LAPTOP, OLD], 0, 0),
+        ([OLD, LAPTOP], None, 1),
     ],
 )
 def test_a_device_is_chosen(monkeypatch, cards, index, expected):

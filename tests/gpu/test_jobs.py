@@ -10,6 +10,7 @@ from support import fake_gpu
 from support.cases import check, draw, make_chunk
 from support.fake_gpu import FakeDevice, fake_engine, launched
 from support.samples import sample
+from support.small_jobs import CHUNK, Small, letters_of, results_of
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Pending, Workload
@@ -25,35 +26,6 @@ EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
 
 # whole jobs
-
-
-def letters_of(sequences):
-    return [PROTEIN.decode(codes) for codes in sequences]
-
-
-def results_of(group, database, engine, **options):
-    found = swsearch.search(group, database, engine=engine, **options)
-    return [[(hit.subject_index, hit.score, hit.bit_score, hit.evalue) for hit in result.hits] for result in found]
-
-
-CHUNK = 3_500
-"""Bytes of a block or two."""
-
-
-class Small:
-    """Plans with chunks of a few blocks, whatever the memory."""
-
-    def __init__(self, monkeypatch, chunk_bytes, resident):
-        real = memory.make_plan
-
-        def make_plan(demand, budget):
-            if not resident:  # what streams has no room for all
-                demand = memory.Demand(**{**demand.__dict__, "residue_bytes": demand.residue_bytes + (1 << 30)})
-            plan = real(demand, budget)
-            assert plan.resident == resident
-            return memory.MemoryPlan(**{**plan.__dict__, "chunk_bytes": chunk_bytes})
-
-        monkeypatch.setattr("swsearch.engines.gpu.engine.make_plan", make_plan)
 
 
 SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 50, 300), 0, 90]))

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import swsearch
 from support.cases import any_codes, random_codes, scorings
+from support.further import further_after
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
@@ -22,7 +23,7 @@ from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
-from swsearch.job.further import further_alignments, used_pairs
+from swsearch.job.further import find_after, used_pairs
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 
@@ -40,7 +41,7 @@ def test_they_are_the_references(query, subject, scoring, most, least):
     expected = reference.align_with_further(query, subject, scoring, most, least)
     best = align_codes(query, subject, Recurrence(scoring))
     if best.score >= least:
-        found = [best, *further_alignments(best, most - 1, least)]
+        found = [best, *further_after(best, most - 1, least)]
         assert numbers(found) == expected
         used: set = set()
         for pair in found:
@@ -59,7 +60,7 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
     query = np.concatenate([unit[:250], random_codes(generator, 40, 20), unit[250:]])
     subject = np.concatenate([unit, random_codes(generator, 90, 20), changed])
     best = align_codes(query, subject, Recurrence(scoring))
-    (second,) = further_alignments(best, 1)
+    (second,) = further_after(best, 1)
     # the reference in numpy's words: mask what the first used and ask the plain recurrence for the score
     expected = reference.align(query, subject, scoring, forbidden=reference.pairs_of(*numbers([best])[0][1:]))
     assert numbers([second]) == [expected]
@@ -68,7 +69,7 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
 def test_empty_sequences_have_none():
     nothing = np.zeros(0, dtype=np.uint8)
     pair = PairAlignment(nothing, nothing, Scoring(), 0, 0, 0, ())
-    assert further_alignments(pair, 3) == []
+    assert find_after(pair, 3) == []
 
 
 def test_the_extension_checks_what_it_is_given():
@@ -253,5 +254,5 @@ def test_lalign36_finds_the_same_scores(seed, tmp_path):
     theirs = [int(score) for score in re.findall(r"^; lsw_s-w opt: +(\d+)", done.stdout, re.MULTILINE)]
     assert len(theirs) > 2
     best = align_codes(query, subject, Recurrence(Scoring()))
-    ours = [pair.score for pair in [best, *further_alignments(best, len(theirs) - 1)]]
+    ours = [pair.score for pair in [best, *further_after(best, len(theirs) - 1)]]
     assert sorted(ours) == sorted(theirs)

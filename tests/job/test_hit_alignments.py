@@ -96,7 +96,7 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
 
 
 def test_hits_that_take_much_memory_are_aligned_alone_by_their_rows(monkeypatch):
-    monkeypatch.setattr("swsearch.job.hit_alignments.ALIGNMENT_MEMORY", 10_000)
+    monkeypatch.setattr("swsearch.job.pair_work.ALIGNMENT_MEMORY", 10_000)
     rows = random_rows(np.random.default_rng(5), 30, 0, 9, most_cost=12)
     profile = Profile("p", "", rows.codes, rows.scores[:, :27], gaps=rows.gaps)
     codes = random_codes(np.random.default_rng(6), 40, 20)

@@ -58,7 +58,12 @@ def selections(draw):
         counted = ScoreCounts(draw(arrays(whole, k, np.int64)), draw(arrays(whole, k, np.int64)))
     ranked = Ranked(draw(arrays(whole, n, np.int64)), places, evalues)
     limit = draw(st.sampled_from([1, 500, sys.maxsize]))
-    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text))
+    included = None
+    if draw(st.booleans()):
+        k = draw(st.integers(0, 3))
+        places = draw(arrays(st.integers(0, N_SUBJECTS - 1), k, np.int64))
+        included = Ranked(draw(arrays(whole, k, np.int64)), places, draw(st.none() | arrays(real, k, np.float64)))
+    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text), included)
 
 
 def bits(value):

@@ -19,7 +19,7 @@ from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
 from swsearch.job.ranking import rank
-from swsearch.job.selection import Selection, merge
+from swsearch.job.selection import Selection, merge, moved
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.observed import ScoreCounts, count_scores
@@ -48,6 +48,23 @@ def test_any_order_and_any_nesting_merge_into_the_same(scores, limit, cuts):
         assert equal(merge([merge(order[:1]), *order[1:]]), whole)
         if len(order) > 1:
             assert equal(merge([merge(order[:-1]), order[-1]]), whole)
+
+
+def test_candidates_of_next_profiles_merge_too():
+    parts = [
+        replace(selection([(5, 2)]), included=rank([9, 3], [2, 4], 2)),
+        replace(selection([]), included=rank([], [], 2)),
+    ]
+    parts.append(moved(replace(selection([(7, 1)]), included=rank([9, 4], [1, 5], 2)), 10))
+    for order in itertools.permutations(parts):
+        found = merge(order, 3)
+        assert (found.included.scores.tolist(), found.included.subjects.tolist()) == ([9, 9, 4], [2, 11, 15])
+        assert found.candidates.subjects.tolist() == [11, 2]
+        assert equal(merge([merge(order[:2], 3), order[2]], 3), found)
+    with pytest.raises(ValueError, match="most_included: got None"):
+        merge(parts)
+    with pytest.raises(ValueError, match="same limit, order"):
+        merge([parts[0], selection([(4, 3)])], 3)
 
 
 def test_counts_add_up():

@@ -13,7 +13,7 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.db import Record
-from swsearch.db.build import seal
+from swsearch.db.writing import seal
 
 LETTERS = PROTEIN.letters
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data"

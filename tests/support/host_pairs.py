@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -105,6 +106,7 @@ class HostFunction:
     """Stands for `swsearch.engines.gpu.device.Function`; keeps what was launched."""
 
     seed: ClassVar[int] = 0
+    lock: ClassVar[threading.Lock] = threading.Lock()
     launches: ClassVar[list[tuple[Kernel, int, int]]] = []
 
     def __init__(self, kernel: Kernel, name: str, signature: str, shared_bytes: int = 0) -> None:
@@ -117,8 +119,9 @@ class HostFunction:
         assert 32 <= threads <= 512
         assert self._shared <= INFO.shared_limit
         assert self._table.by_name(arguments).get("one", 1) == 1
-        HostFunction.launches.append((self._source, blocks, threads))
-        self._kernel.launch(blocks, threads, list(arguments), self._shared, self.seed)
+        with self.lock:  # of several devices too: the host's kernels have one set of shared variables
+            HostFunction.launches.append((self._source, blocks, threads))
+            self._kernel.launch(blocks, threads, list(arguments), self._shared, self.seed)
 
 
 def host_aligner(monkeypatch: pytest.MonkeyPatch, memory: int | None = None, seed: int = 0) -> GpuPairAligner:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -36,6 +37,9 @@ SOURCES = Path(str(resources.files("swsearch.cuda").joinpath("recurrence.cuh")))
 """The folder of the kernels' sources: cuda/ in a checkout, package data where swsearch is installed."""
 
 CHECKSUM_BYTES = hashlib.sha256().digest_size
+_being_made: dict[Path, threading.Lock] = {}
+"""A lock for each cubin that was not in the cache: threads of several devices want the same ones at the same time."""
+
 LOG_LINES = 12
 """Lines of a compiler's log that an error message quotes."""
 
@@ -116,8 +120,11 @@ class Compiler:
         entry = self._entry(kernel)
         cubin = _read_entry(entry)
         if cubin is None:
-            cubin = self._compile(kernel)
-            self._write_entry(entry, cubin)
+            with _being_made.setdefault(entry, threading.Lock()) if entry else nullcontext():
+                cubin = _read_entry(entry)  # by the thread of another device, meanwhile
+                if cubin is None:
+                    cubin = self._compile(kernel)
+                    self._write_entry(entry, cubin)
         return cubin
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[bytes]:

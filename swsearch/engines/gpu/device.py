@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +92,8 @@ class DeviceInfo:
         Largest shared memory of a block, bytes.
     driver_version : (int, int)
         CUDA version of the driver.
+    clock : int
+        Of the multiprocessors at most, in kHz; 1 if the driver does not tell.
     """
 
     index: int
@@ -101,6 +103,7 @@ class DeviceInfo:
     memory: int
     shared_limit: int
     driver_version: tuple[int, int]
+    clock: int = 1
 
     @property
     def architecture(self) -> str:
@@ -136,13 +139,14 @@ def list_devices() -> list[DeviceInfo]:
                 if hasattr(attribute, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
                 else device.get_attribute(attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) - 1024,
                 (version // 1000, version % 1000 // 10),
+                device.get_attribute(attribute.CLOCK_RATE) if hasattr(attribute, "CLOCK_RATE") else 1,
             )
         )
     return found
 
 
 def choose_device(index: int | None) -> DeviceInfo:
-    """Return a device, by default the first of those with the most multiprocessors.
+    """Return a device, by default the first of those with the most multiprocessors that are not too old.
 
     Raises
     ------
@@ -153,15 +157,33 @@ def choose_device(index: int | None) -> DeviceInfo:
     """
     devices = list_devices()
     if index is not None and not 0 <= index < len(devices):
-        listed = ", ".join(f"{each.index} ({each.name})" for each in devices)
-        raise OptionError("device", index, f"one of {listed}")
-    chosen = devices[index] if index is not None else max(devices, key=lambda each: each.multiprocessors)
-    if chosen.capability < OLDEST_CAPABILITY:
-        raise GpuUnavailableError(
-            "engine gpu cannot be used: {} has compute capability {}.{}, expected at least {}.{}; use --engine "
-            "cpu".format(chosen, *chosen.capability, *OLDEST_CAPABILITY)
-        )
+        raise OptionError("device", index, f"one of {names_of(devices)}")
+    usable = [each for each in devices if not why_too_old(each)] or devices
+    chosen = devices[index] if index is not None else max(usable, key=lambda each: each.multiprocessors)
+    if why := why_too_old(chosen):
+        raise GpuUnavailableError(f"engine gpu cannot be used: {chosen} {why}; use --engine cpu")
     return chosen
+
+
+def names_of(devices: Sequence[DeviceInfo]) -> str:
+    """List devices for a message: ``0 (NVIDIA H200), 1 (NVIDIA L4)``."""
+    return ", ".join(f"{each.index} ({each.name})" for each in devices)
+
+
+def describe_devices(devices: Sequence[DeviceInfo], compilers: Iterable[str]) -> str:
+    """Describe what runs on several devices: how many of one kind, or all of them, and what compiles for them."""
+    named = "; ".join(map(str, devices))
+    if len({each.name for each in devices}) == 1 and len({each.index for each in devices}) == len(devices):
+        named = f"{len(devices)} x {devices[0].name}" if len(devices) > 1 else devices[0].name
+    made = dict.fromkeys(each.architecture for each in devices)
+    return f"gpu ({', '.join([named, *made, *dict.fromkeys(compilers)])})"
+
+
+def why_too_old(device: DeviceInfo) -> str:
+    """Say why a device cannot be used; empty where it can."""
+    if device.capability >= OLDEST_CAPABILITY:
+        return ""
+    return "has compute capability {}.{}, expected at least {}.{}".format(*device.capability, *OLDEST_CAPABILITY)
 
 
 class Device:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +34,7 @@ from swsearch.engines.gpu.chunks import GpuChunk, Usage
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
-from swsearch.engines.gpu.limits import refuse_position_gaps
+from swsearch.engines.gpu.limits import check_memory, refuse_position_gaps
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
@@ -41,7 +42,6 @@ from swsearch.engines.gpu.slot_memory import Shared, SlotMemory
 from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryRows
 
@@ -82,8 +82,7 @@ class GpuEngine(Engine):
     name = "gpu"
 
     def __init__(self, device: int | None = None, memory: int | None = None) -> None:
-        if memory is not None and memory < 1:
-            raise OptionError("gpu_memory", memory, "a positive number of bytes")
+        check_memory(memory)
         self.info = choose_device(device)
         self._memory_limit = memory
         self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
@@ -99,10 +98,14 @@ class GpuEngine(Engine):
         self._uploaded: UploadedParts | None = None
         self._loaded: list[GpuChunk] = []
         self._closed = False
+        self.most: int | None = None
+        """Bytes that may be planned with at most, where others use the same device or more did not work."""
         with self._device.active("setting up"):
             self._copies = self._device.stream()
             self._clock = self._device.event(timing=True)
             self._clock.record(self._copies)
+            self.clock_begun = time.perf_counter()
+            """When the device's clock stood at 0, by the host's."""
             self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]
 
     @property
@@ -112,28 +115,33 @@ class GpuEngine(Engine):
 
     # memory
 
-    def plan(self, workload: Workload) -> ChunkPlan:
-        """See `Engine.plan`. On a device that turns out to have less memory, less is asked for."""
+    def plan(self, workload: Workload, may_stay: bool = True) -> ChunkPlan:
+        """See `Engine.plan`; the database stays on the device where it may and there is room for it.
+
+        On a device that turns out to have less memory, less is asked for.
+        """
         # each group of queries comes and goes; the plan has room for the most queries and the most rows
         n_queries = max(map(len, workload.groups), default=0)
         n_rows = max(map(sum, workload.groups), default=0)
-        self._make_room(workload.lengths, n_queries, n_rows, workload.residue_bytes)
+        self._make_room(workload.lengths, n_queries, n_rows, workload.residue_bytes, may_stay)
         self._planned, self._n_planned = True, len(workload.lengths)
         plan = self.memory_plan
         assert plan is not None
         return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
     def _make_room(
-        self, lengths: RunLengths | npt.NDArray[np.int32], n_queries: int, n_rows: int, residue_bytes: int
+        self,
+        lengths: RunLengths | npt.NDArray[np.int32],
+        n_queries: int,
+        n_rows: int,
+        residue_bytes: int,
+        may_stay: bool = True,
     ) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
         self._free()
-        with self._device.active("planning memory"):
-            free = self._device.free_memory()
-        budget = int(free * FREE_SHARE)
-        if self._memory_limit is not None:
-            budget = min(budget, self._memory_limit)
+        budget = self.budget()
         demand = demand_of(lengths, n_queries, n_rows, residue_bytes, self.info.multiprocessors)
+        demand = replace(demand, may_stay=may_stay)
         self._foreseen = (demand.residue_bytes, demand.longest)
         while True:
             plan = make_plan(demand, budget)
@@ -145,6 +153,32 @@ class GpuEngine(Engine):
                 # another process took what was free; what is asked for next is less than what just failed
                 budget = min(plan.total, budget) * 3 // 4
         self._divide(plan, arena)
+
+    def budget(self, sharing: int = 1) -> int:
+        """Return the bytes that may be planned with now, where so many engines share the device."""
+        with self._device.active("planning memory"):
+            free = int(self._device.free_memory() * FREE_SHARE) // sharing
+        return min(each for each in (free, self._memory_limit, self.most) if each is not None)
+
+    def would_stay(self, workload: Workload, budget: int) -> bool:
+        """Say whether a database would stay on the device with so much memory; nothing is allocated."""
+        n_queries = max(map(len, workload.groups), default=0)
+        n_rows = max(map(sum, workload.groups), default=0)
+        demand = demand_of(workload.lengths, n_queries, n_rows, workload.residue_bytes, self.info.multiprocessors)
+        try:
+            return make_plan(demand, budget).resident
+        except GpuMemoryError:
+            return False
+
+    def forget(self) -> None:
+        """Free what was allocated for a job, with every chunk; the engine can be used again."""
+        self._free()
+        self._planned = False
+
+    @property
+    def slots(self) -> int:
+        """Chunks that may be loaded and in work at a time; without a job one, for which the memory is planned."""
+        return self.memory_plan.n_slots if self._planned and self.memory_plan is not None else 1
 
     def _divide(self, plan: MemoryPlan, arena: Any) -> None:
         self.memory_plan, self._arena = plan, arena
@@ -299,6 +333,11 @@ class GpuEngine(Engine):
         if not self._loaded:
             for region in self._regions:
                 region.reset()
+
+    def release_all(self) -> None:
+        """Let go of every chunk."""
+        for loaded in list(self._loaded):
+            self.release(LoadedChunk(loaded.chunk, loaded))
 
     # scoring
 

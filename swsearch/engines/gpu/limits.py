@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swsearch.errors import InputError
+from swsearch.errors import InputError, OptionError
 from swsearch.scoring import Mode, QueryRows, Scoring, lane_limits
 
 LANE_MAX = lane_limits(16)[1]
@@ -96,3 +96,9 @@ def refuse_position_gaps(queries: Iterable[QueryRows]) -> None:
                 f"a profile of {len(rows):,} positions has gap costs by position, which the GPU does not compute; "
                 "use --engine cpu"
             )
+
+
+def check_memory(memory: int | None) -> None:
+    """Raise `OptionError` unless a bound on a device's memory, in bytes, is none, or can be one."""
+    if memory is not None and memory < 1:
+        raise OptionError("gpu_memory", memory, "a positive number of bytes")

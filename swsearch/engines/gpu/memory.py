@@ -205,6 +205,8 @@ class Demand:
         Queries and their residues in the largest group.
     multiprocessors : int
         Of the device.
+    may_stay : bool
+        Whether the whole database may stay on the device.
     """
 
     residue_bytes: int
@@ -213,6 +215,7 @@ class Demand:
     n_queries: int
     n_rows: int
     multiprocessors: int
+    may_stay: bool = True
 
     @property
     def longest_block(self) -> int:
@@ -266,7 +269,7 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
     wavefront = min(MOST_WAVEFRONT_WARPS * per_warp, int(budget * WAVEFRONT_BUDGET))
     wavefront = _round(max(wavefront, LEAST_WAVEFRONT_WARPS * per_warp))
     # a resident database may be scored as one chunk, once it is loaded
-    for resident, merged in ((True, True), (True, False), (False, False)):
+    for resident, merged in ((True, True), (True, False), (False, False))[0 if demand.may_stay else 2 :]:
         n_slots = RESIDENT_SLOTS if resident else STREAMED_SLOTS
         chunk = min(CHUNK_BYTES, demand.residue_bytes)
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -74,6 +75,10 @@ class Part:
         return any(min(high, longest * entry) >= limit for high in self._highest.values())
 
 
+_laying_out = threading.Lock()
+"""Devices of one kind share a group; what is laid out for one of them is not laid out again."""
+
+
 @dataclass
 class Group:
     """A group of queries, cut into parts as memory allows."""
@@ -90,7 +95,9 @@ class Group:
         # equal parts: a last part of one query would be the slowest
         n = -(-len(self.profiles) // size)
         if n not in self._parts:
-            self._parts[n] = list(self._cut(n))
+            with _laying_out:
+                if n not in self._parts:
+                    self._parts[n] = list(self._cut(n))
         return self._parts[n]
 
     def _cut(self, n: int) -> Iterator[Part]:

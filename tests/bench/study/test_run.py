@@ -242,6 +242,7 @@ def test_our_own_search_stands_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row.cpu_seconds > 0 and len(row.runs) == timing.TIMED_RUNS for row in rows)
 
 
+@pytest.mark.exhaustive
 def test_our_own_pair_kernels_stand_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     with host_aligner(monkeypatch) as aligner:
         monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", lambda device: aligner)

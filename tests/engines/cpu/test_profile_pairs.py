@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import any_codes, modes_with_ends, random_codes, scorings
+from support.further import further_after
 from support.profiles import like_matrix, profiles, random_rows
 from support.samples import random_cases
 from swsearch import reference
@@ -20,7 +21,6 @@ from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
-from swsearch.job.further import further_alignments
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Ends, PositionGaps, QueryRows, Scoring
 
@@ -71,7 +71,7 @@ def test_further_alignments_are_the_references(pair, scoring):
     expected = reference.align_with_further(*pair, scoring, 4)
     if expected:
         best = align_codes(*pair, Recurrence(scoring), threads=1)
-        found = [best, *further_alignments(best, 3)]
+        found = [best, *further_after(best, 3)]
         assert numbers(found) == expected
         assert [each.rescored() for each in found] == [each[0] for each in expected]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -17,7 +18,7 @@ from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
-from swsearch.engines.gpu.limits import refuse_position_gaps
+from swsearch.engines.gpu.limits import check_memory, refuse_position_gaps
 from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.handles import PairHandles, PairUsage, Scratch
 from swsearch.engines.gpu.pairs.letters import letters_by_row, letters_in, letters_of
@@ -35,7 +36,7 @@ from swsearch.engines.pools import (
     query_of,
     rows_pool,
 )
-from swsearch.errors import EngineError, OptionError
+from swsearch.errors import EngineError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
 
@@ -69,18 +70,17 @@ class GpuPairAligner(PairAligner):
     name = "gpu"
 
     def __init__(self, device: int | None = None, memory: int | None = None) -> None:
-        if memory is not None and memory < 1:
-            raise OptionError("gpu_memory", memory, "a positive number of bytes")
+        check_memory(memory)
         self.info = choose_device(device)
         self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
         self._device = Device(self.info)
         self.kernels = Kernels(self._device, self.compiler)
         self.usage = PairUsage()
-        self._closed = False
+        self._closed, self._stopping = False, threading.Event()
         with self._device.active("setting up"):
             stream = self._device.stream()
         scratch = Scratch(self._device, PAIR_MEMORY if memory is None else memory)
-        self._handles = PairHandles(self._device, self.kernels, stream, scratch, self.usage)
+        self._handles = PairHandles(self._device, self.kernels, stream, scratch, self.usage, self._stopping)
 
     @property
     def description(self) -> str:
@@ -97,13 +97,13 @@ class GpuPairAligner(PairAligner):
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
-        for batch in _batches(pairs):
+        for batch in batches_of(pairs):
             for (query, subject), found in zip(batch, self._find(batch, recurrence, True), strict=True):
                 yield _alignment(query, subject, recurrence, found)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
-        for batch in _batches(pairs):
+        for batch in batches_of(pairs):
             yield from (found.score for found in self._find(batch, recurrence, False))
 
     def align_pools(
@@ -124,10 +124,7 @@ class GpuPairAligner(PairAligner):
         InputError
             Also if queries have gap costs by position.
         """
-        pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        places = places_of(queries, subjects, pairs)
-        check_rows(queries, rows)
-        check_lengths(places, _covering(recurrence, [] if rows is None else [rows]).lane_bits)
+        pairs, places = checked_pairs(queries, subjects, pairs, recurrence, rows)
         m, n = places[:, 1], places[:, 3]
         short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(pairs) > 1)
         parts = [
@@ -209,6 +206,10 @@ class GpuPairAligner(PairAligner):
                 )
         return found
 
+    def stop(self) -> None:
+        """Let what another thread does here end with the kernel that runs, as an `EngineError`."""
+        self._stopping.set()
+
     def close(self) -> None:
         """Let go of the device."""
         if self._closed:
@@ -220,7 +221,33 @@ class GpuPairAligner(PairAligner):
         self._device.close()
 
 
-def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+def checked_pairs(
+    queries: SequencePool, subjects: SequencePool, pairs: IntArray, recurrence: Recurrence, rows: QueryRows | None
+) -> tuple[IntArray, IntArray]:
+    """Check what `PairAligner.align_pools` is given.
+
+    Returns
+    -------
+    pairs : ndarray, shape (m, 2), int64
+        As they were given.
+    places : ndarray, shape (m, 4), int64
+        Those of `places_of`.
+
+    Raises
+    ------
+    InputError
+        If a score might not fit 32 bits, or gap costs are by position.
+    ValueError
+        If pairs, offsets or rows are not within or beside the pools.
+    """
+    pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    places = places_of(queries, subjects, pairs)
+    check_rows(queries, rows)
+    check_lengths(places, _covering(recurrence, [] if rows is None else [rows]).lane_bits)
+    return pairs, places
+
+
+def batches_of(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     """Cut pairs into lists that are held in memory at a time."""
     batch: list[Pair] = []
     residues = 0

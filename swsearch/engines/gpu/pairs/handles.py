@@ -5,10 +5,11 @@ What belongs here lends, launches and counts; what is computed stands in `long_p
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from swsearch.engines.gpu.device import Device, GpuMemoryError
 from swsearch.engines.gpu.kernels import Kernels, LoadedKernel
 from swsearch.engines.gpu.memory import FREE_SHARE
+from swsearch.errors import EngineError
 
 
 class Scratch:
@@ -127,6 +129,8 @@ class PairHandles:
         Memory of the device.
     usage : PairUsage
         Is added to.
+    stopping : threading.Event
+        Set by another thread that wants no more; a new one by default.
     """
 
     device: Device
@@ -134,6 +138,7 @@ class PairHandles:
     stream: Any
     scratch: Scratch
     usage: PairUsage
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         if self.scratch.device is not self.device:
@@ -159,6 +164,8 @@ class PairHandles:
         while not ended.query():
             time.sleep(pause)
             pause = min(pause + 1e-5, 0.002)
+        if self.stopping.is_set():
+            raise EngineError(f"{self.device.info}: the alignment of pairs was stopped")
         seconds = float(ended.time_since(begun)) * 1e-3
         self.usage.kernel_seconds += seconds
         self.usage.launches += 1

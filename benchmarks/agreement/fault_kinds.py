@@ -1,0 +1,321 @@
+"""What can happen to a search by Dask workers at a random moment, and what it has to do then."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from benchmarks.support.workers import Workers, wait_until, with_mark
+
+OUTPUTS = {"hits.tsv": "6", "hits.txt": "0"}
+"""What each run writes, by the files' names."""
+
+SEARCH = ["search", "queries.fasta", "database.h5", "--engine", "cpu", "--max-hits", "100", "--quiet"]
+
+END_LIMIT = 60.0
+"""Seconds in which a command that cannot go on ends, and all that it began."""
+
+WAIT_LIMIT = 150.0
+"""Seconds in which it ends where there is no worker left; it waits two minutes for one."""
+
+RUN_LIMIT = 300.0
+"""Seconds after which a command hangs."""
+
+TASK_TIMEOUT = 6
+"""Seconds of a task, where one hangs."""
+
+
+class Wrong(Exception):  # noqa: N818
+    """What may not happen; the message says what did."""
+
+
+class Client:
+    """A search that has begun.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it runs and writes.
+    words : sequence of str
+        Options beyond those of all searches.
+    """
+
+    def __init__(self, folder: Path, words: Sequence[str]) -> None:
+        self.folder, self.mark = folder, f"swsearch-fault-{uuid.uuid4()}"
+        for name in OUTPUTS:
+            (folder / name).unlink(missing_ok=True)
+        outputs = [word for name, outfmt in OUTPUTS.items() for word in ("-o", name, "--outfmt", outfmt)]
+        self.begun = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "swsearch", *SEARCH, *words, *outputs], cwd=folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "SWSEARCH_FAULT": self.mark},
+        )  # fmt: skip
+        self.seconds, self.err = 0.0, ""
+
+    def end(self, limit: float = RUN_LIMIT) -> int:
+        """Wait for its end; return the exit code.
+
+        Raises
+        ------
+        Wrong
+            If it still runs after ``limit`` seconds.
+        """
+        try:
+            out, err = self.process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            _, err = self.process.communicate()
+            said = err.decode(errors="replace").strip()[-300:]
+            raise Wrong(f"still ran after {limit:.0f} s; it said {said!r}") from None
+        self.seconds, self.err = time.monotonic() - self.begun, err.decode(errors="replace")
+        if out:
+            raise Wrong(f"stdout: {out[:200]!r}")
+        if "Traceback" in self.err:
+            raise Wrong(f"exit code {self.process.returncode} and a traceback: {self.err.strip()[-400:]!r}")
+        return self.process.returncode
+
+    def written(self) -> dict[str, bytes]:
+        """Return what it wrote."""
+        return {name: (self.folder / name).read_bytes() for name in OUTPUTS if (self.folder / name).exists()}
+
+
+class Trial:
+    """One run: what it may do to the machines, and what was seen.
+
+    Parameters
+    ----------
+    folder : Path
+        Has the database and the queries.
+    machines : Workers
+        Two.
+    right : dict of str to bytes
+        What a search writes.
+    takes : float
+        Seconds of an undisturbed search.
+    seed : str
+        Draws the moment.
+    """
+
+    def __init__(self, folder: Path, machines: Workers, right: dict[str, bytes], takes: float, seed: str) -> None:
+        self.folder, self.machines, self.right, self.takes = folder, machines, right, takes
+        self.chance = random.Random(seed)
+        self.after, self.at_work, self.said, self.client = 0.0, 0, "", None  # type: ignore[var-annotated]
+
+    def search(self, *words: str) -> Client:
+        """Begin a search by the workers."""
+        self.client = Client(self.folder, ["--cluster", self.machines.address, *words])
+        return self.client
+
+    def wait(self, share: float = 1.05) -> None:
+        """Wait for a random moment, and see whether workers have tasks then."""
+        self.after = self.chance.random() * self.takes * share
+        time.sleep(max(0.0, self.client.begun + self.after - time.monotonic()))
+        self.at_work = self.machines.n_at_work()
+
+    def some_worker(self) -> psutil.Process:
+        """Return the process of one of the workers."""
+        wait_until(lambda: bool(self.machines.processes()), "a worker")
+        return self.chance.choice(self.machines.processes())
+
+    def same_bytes(self) -> None:
+        """Wait for the search, which must have written what is right."""
+        code = self.client.end()
+        self.said = self.client.err.strip()
+        if code:
+            raise Wrong(f"exit code {code}: {self.said[-400:]!r}")
+        found = self.client.written()
+        if found != self.right:
+            sizes = {name: len(each) for name, each in found.items()}
+            raise Wrong(
+                f"other bytes: {sizes}, expected { ({name: len(each) for name, each in self.right.items()}) }"
+            )
+
+    def one_sentence(self, codes: Sequence[int], limit: float = END_LIMIT) -> None:
+        """Wait for the search, which must end soon, with a sentence and without outputs, or have been done before."""
+        code = self.client.end(limit + self.takes)
+        self.said = self.client.err.strip()
+        if code == 0 and self.client.written() == self.right:
+            return
+        if code not in codes:
+            raise Wrong(f"exit code {code}, expected one of {codes}: {self.said[-400:]!r}")
+        if len([line for line in self.said.splitlines() if "error" in line]) != 1:
+            raise Wrong(f"exit code {code}, and not one sentence: {self.said[-400:]!r}")
+        if left := self.client.written():
+            raise Wrong(f"exit code {code}, and left {', '.join(left)}")
+
+
+def killed(trial: Trial) -> None:
+    """Kill a worker; every fourth time with its nanny, and start another later."""
+    trial.search()
+    trial.wait()
+    if trial.chance.random() < 0.25:
+        trial.machines.end(trial.chance.choice(trial.machines.nannies()))
+        time.sleep(trial.chance.random() * trial.takes / 2)
+        trial.machines.add()
+    else:
+        trial.some_worker().kill()
+    trial.same_bytes()
+
+
+def killed_twice(trial: Trial) -> None:
+    """Kill a worker, then another or the one that came for it."""
+    trial.search()
+    trial.wait()
+    trial.some_worker().kill()
+    time.sleep(trial.chance.random() * trial.takes / 2)
+    with contextlib.suppress(psutil.Error):
+        trial.some_worker().kill()
+    trial.same_bytes()
+
+
+def all_killed(trial: Trial) -> None:
+    """Kill both workers at once; their nannies start others."""
+    trial.search()
+    trial.wait()
+    for process in trial.machines.processes():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    trial.same_bytes()
+
+
+def hangs(trial: Trial) -> None:
+    """Stop a worker, which never answers again; a task may take six seconds."""
+    trial.search("--task-timeout", str(TASK_TIMEOUT))
+    trial.wait()
+    trial.some_worker().send_signal(signal.SIGSTOP)
+    trial.same_bytes()
+
+
+def comes_late(trial: Trial) -> None:
+    """Begin with one worker, or none; another comes."""
+    machines = trial.machines
+    first = trial.chance.randrange(2)
+    while len(machines.nannies()) > first:
+        machines.end(machines.nannies()[-1])
+    wait_until(lambda: machines.n_connected() == first, f"{first} workers")
+    trial.search()
+    trial.wait()
+    machines.add()
+    trial.same_bytes()
+
+
+def none_left(trial: Trial) -> None:
+    """Kill both workers with their nannies; none comes."""
+    trial.search()
+    trial.wait()
+    for nanny in list(trial.machines.nannies()):
+        trial.machines.end(nanny)
+    trial.one_sentence((3,), WAIT_LIMIT)
+
+
+def no_scheduler(trial: Trial) -> None:
+    """Kill the scheduler."""
+    trial.search()
+    trial.wait()
+    trial.machines.scheduler.kill()
+    trial.one_sentence((3,))
+
+
+def interrupted(trial: Trial) -> None:
+    """Press Ctrl-C at the client; nothing goes on."""
+    client = trial.search()
+    trial.wait()
+    client.process.send_signal(signal.SIGINT)
+    after_signal(trial, (130,))
+
+
+def terminated(trial: Trial) -> None:
+    """Ask the client to end, by SIGTERM; nothing goes on."""
+    client = trial.search()
+    trial.wait()
+    client.process.send_signal(signal.SIGTERM)
+    after_signal(trial, (143, -signal.SIGTERM))
+
+
+def client_killed(trial: Trial) -> None:
+    """Kill the client; nothing goes on."""
+    client = trial.search()
+    trial.wait()
+    client.process.kill()
+    after_signal(trial, (-signal.SIGKILL,))
+
+
+def interrupted_local(trial: Trial) -> None:
+    """Press Ctrl-C at a client that started its workers itself; no process is left."""
+    trial.client = Client(trial.folder, ["--cluster", "local:2"])
+    trial.wait(1.5)
+    trial.client.process.send_signal(signal.SIGINT)
+    after_signal(trial, (130,))
+
+
+def client_killed_local(trial: Trial) -> None:
+    """Kill a client that started its workers itself; no process is left."""
+    trial.client = Client(trial.folder, ["--cluster", "local:2"])
+    trial.wait(1.5)
+    trial.client.process.kill()
+    after_signal(trial, (-signal.SIGKILL,))
+
+
+def killed_local(trial: Trial) -> None:
+    """Kill a worker that the client started itself."""
+    client = trial.client = Client(trial.folder, ["--cluster", "local:2"])
+    trial.wait(1.5)
+    processes = [each for each in with_mark(client.mark) if "spawn_main" in " ".join(each.cmdline())]
+    if processes:
+        with contextlib.suppress(psutil.Error):
+            trial.chance.choice(processes).kill()
+    trial.same_bytes()
+
+
+def after_signal(trial: Trial, codes: Sequence[int]) -> None:
+    """Check the end of a client that was sent a signal, and that nothing goes on."""
+    client = trial.client
+    early = (1, -signal.SIGINT)  # the interpreter ends, which was about to import something
+    try:
+        code = client.end(END_LIMIT)
+    except Wrong as wrong:
+        if trial.after > 0.5 or "traceback" not in str(wrong):
+            raise
+        code = early[0]
+    trial.said = client.err.strip()
+    if code == 0 and client.written() == trial.right:
+        return
+    if code not in codes and not (trial.after <= 0.5 and code in early):
+        raise Wrong(f"exit code {code}, expected one of {codes}: {client.err.strip()[-400:]!r}")
+    killed = -signal.SIGKILL in codes
+    if not killed and (left := client.written()):
+        raise Wrong(f"exit code {code}, and left {', '.join(left)}")
+    try:
+        trial.machines.rest(END_LIMIT)
+        wait_until(lambda: not list(with_mark(client.mark)), "no process", END_LIMIT / 2)
+    except TimeoutError as late:
+        left = [f"{each.pid} {' '.join(each.cmdline())[:80]}" for each in with_mark(client.mark)]
+        raise Wrong(f"{late}; {trial.machines.n_tasks()} tasks, processes: {left}") from None
+
+
+FAULTS: dict[str, Callable[[Trial], None]] = {
+    "a worker killed": killed,
+    "a worker killed twice": killed_twice,
+    "all workers killed": all_killed,
+    "a worker hangs": hangs,
+    "a worker comes late": comes_late,
+    "workers gone for good": none_left,
+    "scheduler killed": no_scheduler,
+    "Ctrl-C": interrupted,
+    "SIGTERM": terminated,
+    "client killed": client_killed,
+    "own workers, one killed": killed_local,
+    "own workers, Ctrl-C": interrupted_local,
+    "own workers, client killed": client_killed_local,
+}
+"""What happens, by the name that the table has."""

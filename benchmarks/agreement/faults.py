@@ -1,0 +1,168 @@
+"""Are a search's bytes the same whatever happens to its Dask workers at whatever moment? Kills, hangs, Ctrl-C.
+
+A scheduler and two workers of this machine search a small database in volumes. In every run something happens at a
+random moment, from the start of the command to a little after the time that it takes undisturbed; --seed and the
+run's number draw it again. A search that can go on must write the same bytes as one process without workers. One that
+cannot must end within a minute, or three where it waits for workers, with one sentence and its exit code, and leave
+no output. After Ctrl-C and the like it is looked whether anything still runs: tasks that the scheduler knows, workers
+that use their processors, processes.
+
+"At work" counts the runs in which workers had tasks when it happened; the others hit the start or the end of the
+command.
+
+Needs: FASTA files of queries and subjects (the examples of benchmarks/README.md by default), dask.distributed. A run
+takes a few seconds; 100 of each kind more than an hour.
+Run:   python -m benchmarks.agreement.faults [--runs 100] [--only WORD ...] [--seed 1] [--queries FASTA]
+           [--subjects FASTA] [--first 60] [--out benchmarks/results/cluster_faults.txt]
+Exit code 1 if a run writes other bytes, ends otherwise than it should, or leaves something running.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.agreement.fault_kinds import FAULTS, Client, Trial, Wrong
+from benchmarks.agreement.places import split
+from benchmarks.support.common import arguments, data_line, finish, heading, read, swsearch, table, write
+from benchmarks.support.workers import Workers
+
+VOLUMES = 5
+
+
+class Seen(NamedTuple):
+    """What came of a run."""
+
+    problem: str
+    said: str
+    seconds: float
+    at_work: bool
+    code: int
+
+
+def judge(name: str, trial: Trial) -> Seen:
+    """Make one run."""
+    problem = ""
+    try:
+        FAULTS[name](trial)
+    except (Wrong, TimeoutError) as wrong:
+        problem = f"after {trial.after:.2f} s, {trial.at_work} at work: {wrong}"
+    finally:
+        if trial.client is not None:
+            trial.client.process.kill()
+            trial.client.process.wait()
+    client = trial.client
+    return Seen(problem, trial.said, client.seconds if client else 0.0, trial.at_work > 0, client.process.returncode)
+
+
+class Bench:
+    """A database in volumes, queries, and a cluster that is whole before each run.
+
+    Parameters
+    ----------
+    folder : Path
+        For all files.
+    options : argparse.Namespace
+        The script's.
+    """
+
+    def __init__(self, folder: Path, options: argparse.Namespace) -> None:
+        self.folder = folder
+        queries, subjects = read(options.queries, options.first), read(options.subjects)
+        self.about = data_line(queries, subjects, options)
+        write(folder / "queries.fasta", queries)
+        whole = folder / "one" / "database.h5"
+        whole.parent.mkdir()
+        swsearch("db", "build", write(folder / "subjects.fasta", subjects), "-o", whole, "--quiet")
+        split(whole, folder / "database.h5", VOLUMES)
+        (whole.parent / "queries.fasta").symlink_to(folder / "queries.fasta")
+        client = Client(whole.parent, [])
+        if client.end():
+            sys.exit(client.err)
+        self.right, self.alone = client.written(), client.seconds
+        self.machines = Workers(folder)
+        self.takes = statistics.median(self._undisturbed() for _ in range(3))
+
+    def _undisturbed(self) -> float:
+        client = Client(self.folder, ["--cluster", self.machines.address])
+        if client.end() or client.written() != self.right:
+            sys.exit(f"without any fault: {client.err or 'other bytes'}")
+        return client.seconds
+
+    def trial(self, seed: str) -> Trial:
+        """Return the next run, on a cluster that is whole."""
+        if self.machines.scheduler.poll() is not None:
+            self.machines.close()
+            self.machines = Workers(self.folder)
+        self.machines.restore()
+        return Trial(self.folder, self.machines, self.right, self.takes, seed)
+
+    def runs(self, name: str, seed: int, n_runs: int) -> Iterator[Seen]:
+        """Yield what comes of some runs."""
+        for number in range(n_runs):
+            seen = judge(name, self.trial(f"{name} {seed} {number}"))
+            state = seen.problem or f"{seen.seconds:.1f} s, code {seen.code}"
+            print(f"{name}, seed {seed}, run {number}: {state}", file=sys.stderr, flush=True)
+            yield seen
+
+
+def row_of(name: str, seen: Sequence[Seen]) -> list[object]:
+    """Return a row of the table."""
+    same = sum(not each.problem and each.code == 0 for each in seen)
+    ended = Counter(each.code for each in seen if not each.problem and each.code)
+    wrong = sum(bool(each.problem) for each in seen)
+    seconds = sorted(each.seconds for each in seen if each.seconds) or [0.0]
+    codes = ", ".join(f"{number} x {code}" for code, number in sorted(ended.items())) or "-"
+    at_work = sum(each.at_work for each in seen)
+    return [name, len(seen), at_work, same, codes, wrong, f"{statistics.median(seconds):.1f}", f"{seconds[-1]:.1f}"]
+
+
+def said_by(name: str, seen: Sequence[Seen]) -> Iterator[str]:
+    """Yield what runs said, and how often, and what went wrong."""
+    for line, number in Counter(line for each in seen for line in each.said.splitlines()).most_common(6):
+        yield f"{name}, {number} x: {line[:200]}"
+    for number, each in enumerate(seen):
+        if each.problem:
+            yield f"WRONG {name}, run {number}: {each.problem}"
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--runs", type=int, default=100, help="of each kind, default %(default)s")
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="kinds whose name has one of these")
+    parser.add_argument("--seed", type=int, default=1, help="draws the moments, default %(default)s")
+    parser.set_defaults(first=60)
+    options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background would hand on deafness
+    names = [name for name in FAULTS if not options.only or any(word in name for word in options.only)]
+    rows, said = [], []
+    with tempfile.TemporaryDirectory(prefix="swsearch-faults-") as made:
+        bench = Bench(Path(made), options)
+        try:
+            for name in names:
+                seen = list(bench.runs(name, options.seed, options.runs))
+                rows.append(row_of(name, seen))
+                said += [*said_by(name, seen)]
+        finally:
+            bench.machines.close()
+    n_wrong = sum(int(str(row[5])) for row in rows)
+    heads = ["what", "runs", "at work", "same bytes", "ended, exit code", "wrong", "s, median", "s, most"]
+    lines = [
+        *heading(__file__, ["distributed"]), bench.about,
+        f"seed {options.seed}; undisturbed: one process {bench.alone:.1f} s, two workers {bench.takes:.1f} s",
+        "", *table(heads, rows), "", *said, "", f"{sum(int(str(row[1])) for row in rows)} runs, {n_wrong} wrong",
+    ]  # fmt: skip
+    finish(lines, options.out)
+    if n_wrong:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Which GPUs an option names: one by its number, several, or all that can be used.
+
+What is given is checked without a GPU; what is there is asked only when it matters, or to say it in an error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from swsearch.errors import InputError, OptionError, SwsearchError, SwsearchWarning, whole_number
+
+if TYPE_CHECKING:
+    from swsearch.engines.gpu.device import DeviceInfo
+
+Devices = int | Sequence[int] | Literal["all"]
+"""What ``device=`` takes: a number, numbers of which one may come again, or all that can be used."""
+
+CheckedDevices = int | tuple[int, ...] | Literal["all"]
+"""The same after it was checked; several are at least two."""
+
+MOST_DEVICES = 64
+"""Most devices that may be named; one that is named again counts again."""
+
+GREATEST_DEVICE = 999
+"""Greatest number that may be one of a device; no machine has as many."""
+
+DEVICES_EXPECTED = 'the number of a GPU, a list of such numbers, or "all"'
+"""What ``device=`` takes, in the words of an error."""
+
+
+def checked_devices(value: Any) -> CheckedDevices | None:
+    """Return what was given for ``device``, or None where nothing was.
+
+    Parameters
+    ----------
+    value : int, sequence or array of int, "all" or None
+        Whole numbers may be of numpy. One number in a sequence is that number.
+
+    Raises
+    ------
+    OptionError
+        If it is something else; it says which devices there are.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if value == "all":
+            return "all"
+        raise refused_device(value)
+    if not isinstance(value, (list, tuple, range)) and type(value).__name__ != "ndarray":
+        return _number(value, value)
+    # a range may be longer than any length that Python counts, and an array of no dimension has none
+    try:
+        count = len(value)
+    except (OverflowError, TypeError):
+        count = 0
+    if not 1 <= count <= MOST_DEVICES:
+        raise refused_device(value, f"{DEVICES_EXPECTED}, 1 to {MOST_DEVICES} of them")
+    numbers = tuple(_number(each, value) for each in value)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _number(one: Any, given: Any) -> int:
+    try:
+        return whole_number("device", one, 0, GREATEST_DEVICE)
+    except InputError:
+        raise refused_device(given) from None
+
+
+def refused_device(value: object, expected: str = DEVICES_EXPECTED) -> OptionError:
+    """Make the error for what no device is named by."""
+    return OptionError("device", value, expected, devices_there())
+
+
+def devices_there() -> str:
+    """Say which devices this machine has, for the end of an error; empty where none can be asked for."""
+    from swsearch.engines.gpu.device import list_devices, names_of
+
+    try:
+        return f"there are {names_of(list_devices())}"
+    except SwsearchError:
+        return ""
+
+
+def chosen_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]:
+    """Return the devices that are named, in the order given, or all that can be used, by number.
+
+    Those that are too old are left out of all, with a warning.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is none, or one that is named is too old.
+    OptionError
+        If there is no device of a number.
+    """
+    from swsearch.engines.gpu.device import choose_device, list_devices, why_too_old
+
+    if given != "all":
+        return [choose_device(index) for index in given]
+    every = list_devices()
+    found = [each for each in every if not why_too_old(each)]
+    if not found:
+        return [choose_device(None)]  # which says why not
+    warn_left_out(f"{each} {why_too_old(each)}" for each in every if each not in found)
+    return found
+
+
+def warn_left_out(reasons: Iterable[object]) -> None:
+    """Warn of devices that the work is done without, each by the reason or the error that it could not be opened."""
+    for each in reasons:
+        text = str(each).removeprefix("engine gpu cannot be used: ").removesuffix(", or use --engine cpu")
+        warnings.warn(f"a GPU is left out: {text}", SwsearchWarning, stacklevel=2)

@@ -1,0 +1,146 @@
+"""What the doctor says of a cluster, and how it ends."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from support import command_line, fake_pycuda
+from swsearch.cli.doctor_cluster import describe
+from swsearch.cluster.survey import VolumeSeen, WorkerSeen
+from swsearch.cluster.transport import WorkerFound
+
+
+class _Volume:
+    def __init__(self, path):
+        self.path = path
+
+
+VOLUMES = [_Volume("/data/v1.h5"), _Volume("/data/v2.h5")]
+VERSIONS = {"python": "3.12.1", "distributed": "2026.8.0"}
+READ = {"/data/v1.h5": VolumeSeen("/data/v1.h5"), "/data/v2.h5": VolumeSeen("/local/v2.h5")}
+LACKING = {
+    "/data/v1.h5": VolumeSeen("/data/v1.h5"),
+    "/data/v2.h5": VolumeSeen("", "worker on b: there is no /data/v2.h5"),
+}
+
+
+def seen(address="tcp://a:1", host="a", rank=0, **facts):
+    given = {"versions": VERSIONS, "engine": "cpu (avx2, 4 threads)", "why": "PyCUDA is missing", **facts}
+    return WorkerSeen(WorkerFound(address, host, 4, 8 << 30), rank, **given)
+
+
+def lines(*workers, volumes=VOLUMES):
+    return [(each.topic.strip(), each.text, each.good) for each in describe("tcp://s:8786", workers, volumes)]
+
+
+def test_a_cluster_that_is_well():
+    found = lines(
+        seen(volumes=READ), seen("tcp://b:1", "b", engine="gpu (NVIDIA H200)", why="", devices=1, volumes=READ)
+    )
+    assert found == [
+        ("cluster", "tcp://s:8786: 2 workers on 2 hosts, 8 threads, 16.0 GiB", True),
+        (
+            "worker",
+            "tcp://a:1 on a, 4 threads, 8.0 GiB: cpu (avx2, 4 threads); no GPU: PyCUDA is missing",
+            True,
+        ),
+        ("volumes", "2 of 2 can be read, 1 of them copies of its own", True),
+        ("worker", "tcp://b:1 on b, 4 threads, 8.0 GiB: gpu (NVIDIA H200)", True),
+        ("volumes", "2 of 2 can be read, 1 of them copies of its own", True),
+        ("versions", "as here: Python 3.12.1, dask.distributed 2026.8.0", True),
+        ("reading", "2 of 2 workers can read all volumes", True),
+    ]
+
+
+def test_no_workers():
+    assert lines() == [("cluster", "tcp://s:8786: no worker is there; start some: dask worker tcp://s:8786", False)]
+
+
+def test_a_worker_that_does_not_fit():
+    found = lines(seen(problem="swsearch 0.0.9, here 0.1.0", versions={}), volumes=())
+    assert found[1:] == [
+        ("worker", "tcp://a:1 on a, 4 threads, 8.0 GiB: not used: swsearch 0.0.9, here 0.1.0", False),
+        ("versions", "no worker has those of this machine", False),
+    ]
+
+
+def test_a_volume_that_one_or_none_can_read():
+    found = lines(seen(volumes=READ), seen("tcp://b:1", "b", volumes=LACKING))
+    assert found[-4:] == [
+        ("volumes", "1 of 2 can be read", True),
+        ("volume", "worker on b: there is no /data/v2.h5", False),
+        ("versions", "as here: Python 3.12.1, dask.distributed 2026.8.0", True),
+        ("reading", "1 of 2 workers can read all volumes", False),
+    ]
+    found = lines(seen(volumes=LACKING))
+    assert found[-1] == ("reading", "no worker can read /data/v2.h5: a search would fail", False)
+
+
+def test_workers_that_share_a_gpu():
+    gpu = {"engine": "gpu (NVIDIA H200)", "why": "", "devices": 1}
+    found = lines(seen(**gpu), seen("tcp://a:2", rank=1, **gpu), volumes=())
+    assert ("gpu", "device 0 has another worker, too; one worker for each GPU is as fast", True) in found
+
+
+def test_a_worker_without_a_limit_of_memory():
+    worker = WorkerSeen(WorkerFound("tcp://a:1", "", 1, 0), 0, versions=VERSIONS, engine="cpu (avx2, 1 thread)")
+    assert lines(worker, volumes=())[1][1] == (
+        "tcp://a:1 on an unnamed host, 1 thread, memory without limit: cpu (avx2, 1 thread)"
+    )
+
+
+def test_a_database_without_a_cluster_is_refused():
+    command_line.fails(
+        command_line.run("doctor", "some.h5"), 1, "DATABASE: got 'some.h5', expected --cluster beside it"
+    )
+
+
+def test_a_database_that_is_not_there_ends_before_the_cluster_is_asked():
+    done = command_line.run("doctor", "--cluster", "tcp://127.0.0.1:1", "nowhere.h5")
+    assert done.returncode == 2
+    assert "nowhere.h5: no such database; check the name" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["nonsense", "local:0", "ftp://host:1"])
+def test_what_is_no_cluster_is_refused(name):
+    done = command_line.run("doctor", "--cluster", name)
+    assert done.returncode == 1
+    assert "swsearch: error: --cluster: got" in done.stderr
+
+
+def test_the_command_ends_with_what_was_found(monkeypatch, capsys):
+    from swsearch.cli import main
+    from swsearch.cluster import dask_crew, survey
+    from swsearch.cluster.same_program import program
+
+    fake_pycuda.remove(monkeypatch)
+
+    @contextmanager
+    def closing(of):
+        yield of
+
+    class Cluster:
+        told = program()
+
+        def present(self):
+            return {"tcp://a:1": WorkerFound("tcp://a:1", "a", 1, 1 << 30)}
+
+        def describe(self, worker):
+            return self.told
+
+        def ask(self, worker, function, *arguments):
+            return function(*arguments)
+
+        def close(self):
+            self.is_closed = True
+
+    cluster = Cluster()
+    monkeypatch.setattr(dask_crew, "connected", lambda name: cluster)
+    monkeypatch.setattr("sys.argv", ["swsearch", "doctor", "--cluster", "tcp://s:8786"])
+    assert main.main() == 0
+    assert "1 worker on 1 host" in capsys.readouterr().out
+    assert cluster.is_closed
+    cluster.told = {**cluster.told, "dask": "1.0"}
+    assert main.main() == 3
+    assert "not used: dask 1.0, here" in capsys.readouterr().out
+    assert survey

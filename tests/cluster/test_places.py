@@ -1,0 +1,127 @@
+"""The same bytes in every place: one file, volumes, several databases, workers, devices; ties decide by places."""
+
+from __future__ import annotations
+
+import io
+import random
+from itertools import pairwise
+
+import pytest
+
+import swsearch
+from support.fake_gpus import cards, fake_engines
+from support.samples import sample
+from swsearch import Database
+from swsearch.cluster.crew import InlineCrew
+from swsearch.cluster.job import CrewEngine
+from swsearch.cluster.running import ClusterResults
+from swsearch.cluster.sent import EngineWanted
+from swsearch.db import build_database, write_manifest
+from swsearch.inputs import read_queries
+from swsearch.job.asked import options_of
+from swsearch.job.running import SearchResults
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+FORMATS = ["6 std score stitle", "0", "xml", "json", "jsonl"]
+
+
+def records():
+    """Copies of two queries in all volumes, so that places decide; empty ones; the same names in several volumes."""
+    chance = random.Random(5)
+    found = [(f"s{number}", "".join(chance.choices(LETTERS, k=chance.randint(1, 70)))) for number in range(70)]
+    for number in range(3, 70, 6):
+        found[number] = (f"copy{number // 6 % 4} of one, {number}", QUERIES[0][1])
+    for number in range(7, 70, 15):
+        found[number] = (f"copy of two {number}", "mkvl" + QUERIES[1][1])
+    return [(name, "" if 40 <= number < 44 else letters) for number, (name, letters) in enumerate(found)]
+
+
+QUERIES = [
+    ("one", "MKWVTFISLLFLFSSAYSRGVFRRDAHKSEVAHRFKDLG"),
+    ("two", "GPLGSMSERVKQWEELHHHHRTRRNNDE"),
+    ("none", ""),
+]
+RECORDS = records()
+CUTS = {
+    "even": [0, 24, 47, 70],
+    "uneven": [0, 3, 4, 5, 39, 45, 69, 70],
+}
+
+CASES = {
+    "ties, one hit": {"max_hits": 1},
+    "ties, five hits": {"max_hits": 5, "statistics": "published"},
+    "ties by score": {"max_hits": 6, "sort": "score", "evalue": 1e6},
+    "ties, no statistics": {"max_hits": 9, "statistics": "none"},
+    "ties, global": {"max_hits": 4, "mode": "global"},
+    "ties with filters": {"max_hits": 3, "min_identity": 60, "subject_mask": "lower", "query_mask": "lower"},
+    "ties, several": {"max_hits": 3, "max_alignments": 3, "evalue": 1e6},
+    "names in several volumes": {"include_ids": ["copy1", "s2", "s68"], "evalue": 1e6},
+    "names left out": {"exclude_ids": ["copy0", "copy2"], "statistics": "published", "max_hits": 8},
+}
+PLACES = ["manifest", "list", "crew", "crew, one file", "crew, list", "devices", "devices, volumes"]
+EVERY = [(case, cut, place) for case in CASES for cut in [*CUTS, "one each"] for place in PLACES]
+QUICK = [*[each for each in EVERY if each[1] != "one each"][::17], ("ties, one hit", "one each", "manifest")]
+
+
+def fasta(path, some):
+    path.write_text("".join(f">{header}\n{letters}\n" for header, letters in some))
+    return path
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    """What is searched, by kind, one file and manifests of one name."""
+    folder = tmp_path_factory.mktemp("one")
+    one = folder / "database.h5"
+    build_database(fasta(folder / "in.fasta", RECORDS), one)
+    found = {"one": one, "queries": fasta(folder / "queries.fasta", QUERIES)}
+    with Database.open(one) as opened:
+        sources = opened.sources()
+    for name, cuts in CUTS.items():
+        folder = tmp_path_factory.mktemp("volumes")
+        volumes = []
+        for number, (first, last) in enumerate(pairwise(cuts)):
+            volumes.append(folder / f"v{number}.h5")
+            build_database(fasta(folder / "part.fasta", RECORDS[first:last]), volumes[-1], allow_dna=True)
+        write_manifest(folder / "database.h5", volumes, sources)
+        found[name] = folder / "database.h5", volumes
+    folder = tmp_path_factory.mktemp("volumes")
+    # a volume for each subject, also for those without residues
+    build_database(one.parent / "in.fasta", folder / "database.h5", volume_size=1)
+    found["one each"] = folder / "database.h5", sorted(folder.glob("database.*.h5"))
+    return found
+
+
+def written(databases, subjects, engine, options, kind=SearchResults):
+    streams = [io.StringIO() for _ in FORMATS]
+    found = read_queries(databases["queries"])
+    with kind(found, subjects, options_of(**options), engine, threads=1) as results:
+        name = results.job.database.name
+        swsearch.write(results, streams, FORMATS)
+    # a name is broken into lines where it is long
+    lines = [stream.getvalue().replace(name, "NAME") for stream in streams]
+    lines[1] = "\n".join(line for line in lines[1].split("\n\n") if "Database:" not in line)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("case", "cut", "place"),
+    sample(EVERY, lambda each: each in QUICK),
+)
+def test_the_bytes_are_the_same_wherever_it_runs(databases, cpu, monkeypatch, case, cut, place):
+    expected = written(databases, databases["one"], cpu, CASES[case])
+    assert expected[0].count("\n") > 0
+    manifest, volumes = databases[cut]
+    where, _, kind = place.partition(", ")
+    subjects = databases["one"] if kind == "one file" or place == "devices" else manifest
+    if "list" in place:
+        subjects = volumes
+    if where == "crew":
+        with InlineCrew(3, 1) as crew:
+            found = written(databases, subjects, CrewEngine(crew, EngineWanted("cpu")), CASES[case], ClusterResults)
+    elif where == "devices":
+        with fake_engines(monkeypatch, cards(3)) as engine:
+            found = written(databases, subjects, engine, CASES[case])
+    else:
+        found = written(databases, subjects, cpu, CASES[case])
+    assert found == expected

@@ -1,0 +1,64 @@
+"""What the pages of clusters say that starts servers runs as written, and what they name is there."""
+
+import re
+import socket
+import sys
+from dataclasses import replace
+
+import pytest
+
+from support.docs_blocks import DOCS, Runner, blocks
+
+NOTE = "not-run: starts servers; an exhaustive test runs it"
+
+PORTS = ("8786", "8788")
+"""Those of the page, which may be in use here."""
+
+
+def free_ports(number):
+    held = [socket.socket() for _ in range(number)]
+    for each in held:
+        each.bind(("127.0.0.1", 0))
+    ports = [str(each.getsockname()[1]) for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+@pytest.mark.exhaustive
+def test_a_cluster_by_hand_and_one_with_tls(tmp_path):
+    pytest.importorskip("distributed")
+    runner = Runner(tmp_path)
+    program = tmp_path / ".bin" / "dask"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dask "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    found = [block for block in blocks((DOCS / "howto" / "cluster.md").read_text("utf-8")) if block.note == NOTE]
+    assert len(found) == 2
+    ports = dict(zip(PORTS, free_ports(2), strict=True))
+    printed = []
+    for block in found:
+        text = re.sub("|".join(PORTS), lambda match: ports[match[0]], block.text)
+        trap = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n"  # also where a line fails
+        printed.append(runner.run(replace(block, text=trap + text)))
+    assert printed[0].endswith("\nsame\n")
+    assert "workers can read all volumes" in printed[0]
+    assert (tmp_path / "tls.tsv").read_bytes() == (tmp_path / "alone.tsv").read_bytes()
+
+
+def test_manifests_have_the_names_that_they_refer_to(tmp_path):
+    runner = Runner(tmp_path)
+    for block in blocks((DOCS / "howto" / "kubernetes.md").read_text("utf-8")):
+        if block.is_run:
+            runner.run(block)
+    cluster, search = ((tmp_path / name).read_text("utf-8") for name in ("cluster.yaml", "search.yaml"))
+    assert "\t" not in cluster + search
+    name = re.search(r"kind: DaskCluster\nmetadata:\n  name: (\S+)", cluster)[1]
+    assert f"tcp://{name}-scheduler:8786" in search
+    assert f"dask.org/cluster-name: {name}," in cluster
+    images = re.findall(r"image: (\S+)", cluster + search)
+    assert len(images) == 3
+    assert len(set(images)) == 1
+    for text in (cluster, search):
+        assert set(re.findall(r"- \{name: (data|out), mountPath", text)) == set(
+            re.findall(r"- name: (\S+)\n          persistentVolumeClaim", text)
+        )

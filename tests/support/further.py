@@ -1,0 +1,11 @@
+"""Further alignments of a pair, for tests that hold them against others."""
+
+from __future__ import annotations
+
+from swsearch.alignments import PairAlignment
+from swsearch.job.further import find_after
+
+
+def further_after(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
+    """Return what `find_after` finds, as alignments."""
+    return [first.like(*each) for each in find_after(first, most, least)]
