@@ -2,6 +2,7 @@
 
 import os
 import sys
+from types import ModuleType
 
 
 def main() -> None:
@@ -10,13 +11,25 @@ def main() -> None:
         code = _run()
     except KeyboardInterrupt:  # before signals were set
         os._exit(130)
-    except MemoryError:  # so little that it could not be said better
+    except (MemoryError, SystemError) as error:  # Python itself has a SystemError where it finds no memory
+        if _watch() is not None:
+            os._exit(4)  # the process that waits for this one says so
+        if isinstance(error, SystemError):
+            raise
         os.write(2, b"swsearch: error: out of memory; raise the limit of memory for this process\n")
         os._exit(4)
     except OSError as error:  # of an import, such as one file too many; what a command meets is an error of its own
-        os.write(2, f"swsearch: error: cannot start: {error}\n".encode())
+        os.write(sys.stderr.fileno(), f"swsearch: error: cannot start: {error}\n".encode())
+        if (watch := _watch()) is not None:
+            watch.end(255)
         os._exit(255)
     sys.exit(code)
+
+
+def _watch() -> ModuleType | None:
+    """Return the module ``memory_watch`` in a process that another waits for, else None."""
+    watch = sys.modules.get("swsearch.cli.memory_watch")
+    return watch if watch is not None and watch.is_watched() else None
 
 
 def _run() -> int:
@@ -28,8 +41,8 @@ def _run() -> int:
     streams.repair()
     # numpy is not asked for what would take threads of its library, which ends a process that may not start them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    memory_watch.begin()
     try:
+        memory_watch.begin()
         from swsearch.cli.main import main as run
 
         code = run()

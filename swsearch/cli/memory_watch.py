@@ -23,6 +23,9 @@ EXIT_CODE = 4
 CLOSE = 32 << 20
 """Bytes below the limit within which a library may have asked for more than there was."""
 
+REASON = 1000
+"""Characters of an error, at most, that are told to the process that waits: a pipe takes so many at once."""
+
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
 """Signals that a process without memory sends itself."""
 
@@ -147,8 +150,11 @@ def give_up(error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno != errno.ENOMEM:
         return
     if _watch.pipe is not None:
-        _say(f"{type(error).__name__}: {error}".splitlines()[0])
-        end(EXIT_CODE)
+        try:  # the process that waits says it: there may be no memory for that here
+            how = f"{type(error).__name__}: {error}".splitlines()[0][:REASON]
+            os.write(_watch.pipe, b"!" + os.fsencode(how) + b"\0")
+        finally:
+            os._exit(EXIT_CODE)
 
 
 def _say(how: str) -> None:
@@ -192,13 +198,15 @@ def _wait(child: int, pipe: int) -> int:
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     words = told.split(b"\0")[:-1]
     codes = [int(word[1:]) for word in words if word.startswith(b"=")]
+    reasons = [os.fsdecode(word[1:]) for word in words if word.startswith(b"!")]
     for word in words:
-        if not word.startswith(b"="):  # files; after an orderly end they are gone already
+        if not word.startswith((b"=", b"!")):  # files; after an orderly end they are gone already
             with contextlib.suppress(OSError):
                 os.unlink(word)  # noqa: PTH108  # bytes
     if codes:
         return codes[-1]
     if status < 0 and -status not in _CRASHES:  # another process ended it
         return 128 - status
-    _say(signal.Signals(-status).name if status < 0 else f"exit code {status}")
+    ended = signal.Signals(-status).name if status < 0 else f"exit code {status}"
+    _say(reasons[-1] if reasons else ended)
     return EXIT_CODE

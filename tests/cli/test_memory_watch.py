@@ -147,6 +147,9 @@ from swsearch import output_files
 from swsearch.cli import main, memory_watch
 from swsearch.__main__ import main as begin
 
+def fail(_):
+    raise SystemError("error return without exception set")
+
 def crash():
     output_files.watchers.append(memory_watch.tell_of_file)
     temporary = output_files.TemporaryFile(Path("out.tsv").absolute())
@@ -164,6 +167,10 @@ begin()
         ("os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("os.write(2, b'OpenBLAS error'); os._exit(1)", "exit code 1"),
         ("raise SystemError('no exception set')", "SystemError: no exception set"),
+        ("raise SystemError('x' * 100000)", f"SystemError: {'x' * 987}"),
+        ("memory_watch._watch.pipe = 'none'; raise SystemError", "exit code 4"),
+        ("memory_watch.give_up = fail; raise MemoryError", "exit code 4"),
+        ("memory_watch.end = fail; return 0", "exit code 4"),
     ],
 )
 def test_a_library_that_ends_the_process_is_told_in_a_sentence(how, ended, tmp_path):
@@ -174,6 +181,13 @@ def test_a_library_that_ends_the_process_is_told_in_a_sentence(how, ended, tmp_p
         f"use fewer threads, or a database instead of FASTA (it ended with {ended})\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_cannot_start_says_so_once(tmp_path):
+    program = CRASH.format(how="raise OSError(24, 'Too many open files')")
+    done = limited(f"AS={512 * MIB}", sys.executable, "-c", program, cwd=tmp_path)
+    said = "swsearch: error: cannot start: [Errno 24] Too many open files\n"
+    assert (done.returncode, done.stdout, done.stderr) == (255, "", said)
 
 
 @pytest.mark.parametrize("how", ["raise MemoryError", "os.abort()"])
