@@ -20,7 +20,7 @@ class Place(NamedTuple):
     options : str
         Of the command.
     needs : str
-        ``""``, ``workers``, ``gpu`` or ``gpus``.
+        Words: ``workers``, ``gpu`` or ``gpus``; or nothing.
     """
 
     name: str
@@ -66,6 +66,8 @@ PLACES = [
     Place("GPU twice", "one", "--engine gpu --device 0,0", "gpu"),
     Place("GPU twice, 4 volumes", "manifest", "--engine gpu --device 0,0", "gpu"),
     Place("GPU twice, streamed", "one", "--engine gpu --device 0,0 --gpu-memory 160M", "gpu"),
+    Place("GPU, 1 worker", "manifest", "--engine gpu --cluster local:1", "gpu workers"),
+    Place("GPU, 2 workers", "manifest", "--engine gpu --cluster local:2", "gpu workers"),
     Place("all GPUs", "one", "--engine gpu --device all", "gpus"),
     Place("all GPUs, streamed", "manifest", "--engine gpu --device all --gpu-memory 160M", "gpus"),
 ]

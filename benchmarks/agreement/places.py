@@ -2,10 +2,11 @@
 
 The subjects become a database, which is split into four volumes; one file on the CPU of this process says what is
 right. The same searches then run in every other place: the volumes by their manifest and as a list of four databases,
-by 1, 2 and 4 workers of this machine and by workers of a scheduler, and on one GPU opened twice, with the database
-resident and streamed. Each search writes formats 6, 0, xml, json, jsonl and sam, with published and fitted
-statistics, with masks, filters, several alignments, sorted by score, cut among ties, in the other modes and in
-iterations; a GPU also aligns many pairs. Databases have the same name everywhere, in folders of their own.
+by 1, 2 and 4 workers of this machine and by workers of a scheduler, on one GPU opened twice, with the database
+resident and streamed, and by workers that have a GPU. Each search writes formats 6, 0, xml, json, jsonl and sam, with
+published and fitted statistics, with masks, filters, several alignments, sorted by score, cut among ties, in the
+other modes and in iterations; a GPU also aligns many pairs. Databases have the same name everywhere, in folders of
+their own.
 
 Of the subjects, every tenth has a stretch in lower case, and forty copies of the first query are among them, so that
 masks mask something and ties are ties. --keep keeps the databases and the SHA-256 of every output, and what stands
@@ -258,13 +259,13 @@ def named(name: str, words: Sequence[str], names: Sequence[str]) -> bool:
 
 def chosen(places: Sequence[str], cases: Sequence[str]) -> Iterator[tuple[Place, list[Case]]]:
     """Yield the places that are asked for and can be had, with their cases; the first place always."""
-    there = {"": True, "workers": find_spec("distributed") is not None, "gpu": n_gpus() > 0, "gpus": n_gpus() > 1}
+    there = {"workers": find_spec("distributed") is not None, "gpu": n_gpus() > 0, "gpus": n_gpus() > 1}
     found = [case for case in CASES if named(case.name, cases, [each.name for each in CASES])]
     for number, place in enumerate(PLACES):
         if number and not named(place.name, places, [each.name for each in PLACES]):
             continue
-        if not there[place.needs]:
-            say(f"{place.name}: left out, for want of {LACKING[place.needs]}")
+        if lacking := [LACKING[need] for need in place.needs.split() if not there[need]]:
+            say(f"{place.name}: left out, for want of {' and '.join(lacking)}")
             continue
         aligns = not number or ("gpu" in place.needs and place.subjects == "one")
         yield place, [case for case in found if aligns or not case.is_align]

@@ -9,7 +9,8 @@
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
-#   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes
+#   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
+#           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
 #   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
@@ -107,7 +108,8 @@ turns)
     tail -n 5 "$out/turns.log"
     ;;
 places)
-    python3 -m benchmarks.agreement.places "$data/queries20.fasta" "$data/sprot.fasta" --places GPU --keep "$data/places" \
+    # shellcheck disable=SC2086  # PLACES is several words
+    python3 -m benchmarks.agreement.places "$data/queries20.fasta" "$data/sprot.fasta" --places ${PLACES:-GPU} --keep "$data/places" \
         --cases published fitted "masks, filters, several alignments, fitted" "masks of lower case" "by score" \
         "ties, 7 hits" "two iterations" pairs --out "$out/places_gpu.txt" 2> "$out/places.log" > /dev/null
     tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
