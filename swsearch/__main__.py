@@ -1,8 +1,13 @@
 """Where the ``swsearch`` command and ``python -m swsearch`` begin."""
 
+from __future__ import annotations
+
 import os
 import sys
-from types import ModuleType
+
+TYPE_CHECKING = False  # nothing more is imported where memory may be too little for it
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def main() -> None:
