@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from swsearch.cluster.calls import forgetting, run_call, stop_calls
@@ -14,6 +16,15 @@ from swsearch.cluster.transport import WorkerPlace
 
 WATCH_EVERY = 0.5
 """Seconds between two looks at whether a task is wanted."""
+
+TRIM, TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", "65536"
+"""The setting of glibc that Dask starts workers with, and what it sets."""
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Names of settings in glibc's mallopt: from how many bytes on free memory is given back, and blocks are mapped."""
+
+KEPT_BYTES, MAPPED_BYTES = 128 << 20, 32 << 20
+"""What these are here. In a process that Dask did not start they grow by themselves to about as much."""
 
 
 def describe_worker() -> dict[str, str]:
@@ -34,8 +45,24 @@ def run_on_worker(key: str, function: str, payload: bytes, place: WorkerPlace) -
     function, payload, place : str, bytes, WorkerPlace
         As of `swsearch.cluster.calls.run_call`.
     """
+    keep_freed_memory()
     with _Watch(key) as worker, as_one(str(getattr(worker, "id", "")), place) as own:
         return run_call(key, function, payload, own)
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process keep the memory that one task frees for the next one, unless its user has set what it keeps.
+
+    With what Dask sets, every array is given back at once, and the pages of the next one are asked for again.
+    """
+    if os.environ.get(TRIM) == TRIM_OF_DASK:
+        with suppress(OSError, AttributeError):  # another C library
+            import ctypes
+
+            library = ctypes.CDLL(None)
+            library.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+            library.mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES)
 
 
 _guard = threading.Lock()
