@@ -1,13 +1,10 @@
 """Where the ``swsearch`` command and ``python -m swsearch`` begin."""
 
-from __future__ import annotations
-
 import os
 import sys
 
-TYPE_CHECKING = False  # nothing more is imported where memory may be too little for it
-if TYPE_CHECKING:
-    from types import ModuleType
+WATCH = "swsearch.cli.memory_watch"
+"""Looked up among the modules that are there: for another import there may be no memory."""
 
 
 def main() -> None:
@@ -17,7 +14,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before signals were set
         os._exit(130)
     except (MemoryError, SystemError) as error:  # Python itself has a SystemError where it finds no memory
-        if _watch() is not None:
+        if _is_watched():
             os._exit(4)  # the process that waits for this one says so
         if isinstance(error, SystemError):
             raise
@@ -25,16 +22,14 @@ def main() -> None:
         os._exit(4)
     except OSError as error:  # of an import, such as one file too many; what a command meets is an error of its own
         os.write(sys.stderr.fileno(), f"swsearch: error: cannot start: {error}\n".encode())
-        if (watch := _watch()) is not None:
-            watch.end(255)
+        if _is_watched():
+            sys.modules[WATCH].end(255)
         os._exit(255)
     sys.exit(code)
 
 
-def _watch() -> ModuleType | None:
-    """Return the module ``memory_watch`` in a process that another waits for, else None."""
-    watch = sys.modules.get("swsearch.cli.memory_watch")
-    return watch if watch is not None and watch.is_watched() else None
+def _is_watched() -> bool:
+    return WATCH in sys.modules and bool(sys.modules[WATCH].is_watched())
 
 
 def _run() -> int:
