@@ -150,6 +150,7 @@ class IteratedJob(SearchJob):
 
     def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield results, some at a time, in query order; see `SearchJob.batches`."""
+        self._check_wanted()
         rounds: Rounds[QueryTurn] = Rounds(self._begun(), self.most_queries)
         self._rounds, stages = rounds, self._stages
         with self._loaded() as loaded:

@@ -267,6 +267,7 @@ class SearchJob:
         aligned : bool, optional
             Whether hits come with their alignments, and further ones where they may have several.
         """
+        self._check_wanted()
         stages = self._stages
         with self._loaded() as loaded, self.checkpoint or nullcontext():
             try:
@@ -280,9 +281,12 @@ class SearchJob:
 
     def _taken(self) -> Iterator[list[SearchResult]]:
         """Yield what the last stage makes, unless the job was stopped before it had all its stages."""
+        self._check_wanted()
+        yield from self._stages[-1]
+
+    def _check_wanted(self) -> None:
         if self._is_stopped:
             raise Stopped
-        yield from self._stages[-1]
 
     def _close_stages(self) -> None:
         for stage in list(self._stages):  # the first one first: those after it wait for it

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 QUERIES_TOGETHER = 256
 """Queries that are scored together at most."""
 
-TURN_SECONDS = 1.0
+PART_SECONDS = 1.0
 """What the engine should take for a part, by what it took for those before: so long a short search waits for a long
 one. In shorter turns reading the database would take a larger share: it is a hundredth of one of this length."""
 
 FIRST_RATE = 1e10
 """Cells a second that the engine is thought to score before it has."""
 
-LOOK_EVERY = 0.1
+WANTED_EVERY = 0.1
 """Seconds after which a search that waits looks whether it is still wanted."""
 
 KINDS_KEPT = 16
@@ -195,7 +195,7 @@ class Resident:
             self._changed.notify_all()
         try:
             for part in parts:
-                while not part.ended.wait(LOOK_EVERY):
+                while not part.ended.wait(WANTED_EVERY):
                     check_wanted()
                 if part.error is not None:
                     raise part.error
@@ -221,7 +221,7 @@ class Resident:
         """Query residues that take about a turn."""
         if not self.plan.keep:  # then each part reads the whole database
             return GROUP_ROWS
-        return max(1, min(GROUP_ROWS, int(self._rate * TURN_SECONDS / max(1, self.database.n_residues))))
+        return max(1, min(GROUP_ROWS, int(self._rate * PART_SECONDS / max(1, self.database.n_residues))))
 
     def _forget(self, parts: Sequence[_QueryPart]) -> None:
         """Do not score what nobody waits for; stop what is being scored, if that was for these alone."""
