@@ -288,17 +288,28 @@ class Resident:
         return taken
 
     def _run(self, parts: list[_QueryPart]) -> None:
-        error: BaseException | None = None
-        try:
-            self._score(parts)
-        except BaseException as caught:  # it is raised again in each search
-            error = caught
+        errors = [self._error_of(parts)] * len(parts)
+        if errors[0] is not None and len(parts) > 1:
+            errors = [self._error_alone(part) for part in parts]  # a part that cannot be scored fails no others
         with self._changed:
             self._running = []
             end_work(self._work)
-        for part in parts:
-            part.error = error
+        for part, error in zip(parts, errors, strict=True):
+            part.error = error  # it is raised again in the search
             part.ended.set()
+
+    def _error_alone(self, part: _QueryPart) -> BaseException | None:
+        if not part.is_wanted:
+            return Stopped()
+        part.scorer.clear(part.prepared)
+        return self._error_of([part])
+
+    def _error_of(self, parts: Sequence[_QueryPart]) -> BaseException | None:
+        try:
+            self._score(parts)
+        except BaseException as error:
+            return error
+        return None
 
     def _score(self, parts: Sequence[_QueryPart]) -> None:
         scorer = parts[0].scorer

@@ -210,6 +210,12 @@ class Scorer:
         for found in waiting:
             self._collect(prepared, found)
 
+    def clear(self, prepared: Prepared) -> None:
+        """Forget what was found for queries, so that they can be scored once more."""
+        for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
+            top.clear()
+            tally.clear()
+
     def part(self, prepared: Prepared, part: slice) -> Prepared:
         """Return some of the queries, to be scored without the others; what keeps their best subjects is the same."""
         queries = prepared.queries[part]

@@ -119,9 +119,9 @@ class GatedEngine(CpuEngine):
 
 
 @contextmanager
-def gated(database):
+def gated(database, kind=GatedEngine):
     """Give a resident database whose engine scores when it is told to, and some threads for callers."""
-    with GatedEngine() as engine, closing(Resident(database, engine)) as place, ThreadPoolExecutor(20) as threads:
+    with kind() as engine, closing(Resident(database, engine)) as place, ThreadPoolExecutor(20) as threads:
         engine.is_open = False
         try:
             yield place, engine, threads
@@ -258,6 +258,35 @@ def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, qu
         with pytest.raises(Stopped):
             list(never)
     assert engine.groups == [1]
+
+
+@pytest.mark.parametrize("options", [{}, {"distribution": True}, {"iterations": 2}], ids=str)
+def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, options, monkeypatch):
+    """The database comes in several chunks, and scoring fails at the second one, when some was found already."""
+    read, asked = read_queries([*queries[:3], ("bad", "W" * 77)], PROTEIN), options_of(evalue=1e4, **options)
+
+    class Picky(GatedEngine):
+        def plan(self, workload):
+            return ChunkPlan(1 << 12, keep=True)
+
+        def score(self, group, loaded, progress=None):
+            scores = super().score(group, loaded, progress)
+            if 77 in map(len, group.profiles) and loaded.chunk.runs.longest < 77:
+                raise InputError("a score might not fit 32 bits")
+            return scores
+
+    with gated(database, Picky) as (place, engine, threads):
+        first = threads.submit(list, place.search(read[:1], options_of()))
+        engine.wait()
+        found = [threads.submit(lambda each: text_of(place.search([each], asked)), each) for each in read]
+        wait_until(lambda: n_waiting(place) == 4)
+        engine.is_open = True
+        with pytest.raises(InputError, match="32 bits"):
+            found.pop().result()
+        texts = [each.result() for each in found]
+        assert len(first.result()) == 1
+    assert texts == [expected(database, [query], evalue=1e4, **options) for query in queries[:3]]
+    assert 4 in engine.groups
 
 
 def test_progress_of_searches_that_are_scored_together_is_their_own(database, queries):
