@@ -30,7 +30,7 @@ from swsearch.job.asked import SearchKeywords, checked_scoring, options_of, prot
 from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
 from swsearch.job.job import score_everything
 from swsearch.job.options import DEFAULT_MAX_HITS, SortKey
-from swsearch.job.resident import ResidentSearch
+from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
@@ -293,7 +293,7 @@ class Searcher:
     """Searches one database again and again: it stays on the GPU, or in memory, between calls.
 
     A context manager. Calls from several threads are safe, and those that come while another is scored are scored
-    together. Results are those of `search`.
+    together; a call with many queries lets others have a turn about every second. Results are those of `search`.
 
     Parameters
     ----------
@@ -345,8 +345,9 @@ class Searcher:
             database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
             if database is not subjects:
                 closing.callback(database.close)
-            self._resident = ResidentSearch(database, used, self._options, threads)
+            self._resident = Resident(database, used, threads)
             closing.callback(self._resident.close)
+            self._resident.job(self._options)
         except BaseException:
             closing.close()
             raise
@@ -390,7 +391,8 @@ class Searcher:
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
                 f"Searcher, {own.gap_open}/{own.gap_extend}; give it scoring="
             )
-        return [result for batch in self._resident.search(read, aligned) for result in batch]
+        with self._resident.search(read, options) as results:
+            return [result for batch in results.batches(aligned) for result in batch]
 
     def close(self) -> None:
         """Let go of the database and the engine; results stay as they are."""

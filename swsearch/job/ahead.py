@@ -41,11 +41,30 @@ def work_of_thread() -> int:
     return int(getattr(_own, "work", 0))
 
 
+def begin_work() -> int:
+    """Give what this thread does from now on a number, by which another thread may stop it."""
+    number = next(_numbers)
+    extension.load().work_on(number)
+    _own.work = number
+    return number
+
+
+def stop_work(number: int) -> None:
+    """Let the threads that do some work raise `Stopped` as soon as they look."""
+    extension.load().stop(number)
+
+
+def end_work(number: int) -> None:
+    """Forget a number that `begin_work` gave; to be called once, whether or not the work was stopped."""
+    extension.load().forget(number)
+
+
 class Ahead(Generic[Item]):
     """The items of an iterator, made in a thread before they are asked for.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
-    the iterator. Where no thread can be had, items are made when they are asked for.
+    the iterator; any thread may call it, and one that waits for the next item then raises `Stopped`. Where no thread
+    can be had, items are made when they are asked for.
 
     Parameters
     ----------
@@ -59,6 +78,7 @@ class Ahead(Generic[Item]):
 
     def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
         self._shared = _Shared(items, room)
+        self._closing = threading.Lock()
         self._thread: threading.Thread | None = None
         if has_room_for_threads():
             thread = threading.Thread(target=self._shared.run, name=f"swsearch-{name}", daemon=True)
@@ -82,15 +102,16 @@ class Ahead(Generic[Item]):
             self._shared.items.close()
             return
         self._shared.stop()
-        if self._thread.is_alive():
-            extension.load().stop(self._shared.work)
-            try:
-                self._thread.join()
-            finally:
-                extension.load().forget(self._shared.work)
-        if self in _running:
-            _turns.end()
-            _running.discard(self)
+        with self._closing:  # whoever comes second has nothing left to do
+            if self._thread.is_alive():
+                stop_work(self._shared.work)
+                try:
+                    self._thread.join()
+                finally:
+                    end_work(self._shared.work)
+            if self in _running:
+                _turns.end()
+                _running.discard(self)
 
     def __enter__(self) -> Ahead[Item]:
         return self
@@ -168,12 +189,14 @@ class _Shared(Generic[Item]):
             return not self._is_stopped
 
     def take(self) -> Item:
-        """Wait for the next item."""
+        """Wait for the next item; raise `Stopped` if there is to be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._made or self._is_done)
+            self._changed.wait_for(lambda: self._made or self._is_done or self._is_stopped)
             if self._made:
                 self._changed.notify_all()
                 return self._made.popleft()
+            if self._is_stopped:
+                raise Stopped
             error, self._error = self._error, None
         if error is not None:
             raise error

@@ -11,11 +11,10 @@ A query's results follow from the query alone, whatever it is scored with and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, check_wanted, for_each
 from swsearch.job.hits import HitMaker
 from swsearch.job.included import Growth, Includer, stored_codes
-from swsearch.job.job import ENOUGH_THREADS, HITS_TOGETHER, SearchJob, groups_of, parts_of
+from swsearch.job.job import HITS_TOGETHER, SearchJob, groups_of, parts_of
 from swsearch.job.known import first_found, localized, next_iteration, subjects_of
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
@@ -102,6 +101,8 @@ class Ended:
 class IteratedJob(SearchJob):
     """Queries, a database and an engine, ready to search in iterations; parameters are those of `SearchJob`."""
 
+    _rounds: Rounds[QueryTurn] | None = None
+
     def keep_in(self, folder: Path) -> None:
         """Refuse to keep what is done: profiles of iterations are not kept."""
         raise InputError(
@@ -142,23 +143,31 @@ class IteratedJob(SearchJob):
             rater = Rater(self.database, options, self.work, least.effective_residues, None)
         return Includer(HitMaker(self.work, options, least), rater, self.options, self._threads)
 
+    def make_tables(self) -> None:
+        """Make what follows from the options alone now; see `SearchJob.make_tables`."""
+        super().make_tables()
+        self._inclusion, self.includer  # noqa: B018
+
     def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield results, some at a time, in query order; see `SearchJob.batches`."""
+        self._check_wanted()
         rounds: Rounds[QueryTurn] = Rounds(self._begun(), self.most_queries)
-        stages: list[Ahead[Any]] = []
-        loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
-        with closing(loaded):
+        self._rounds, stages = rounds, self._stages
+        with self._loaded() as loaded:
             try:
                 stages.append(Ahead(self._readied(rounds), "prepare"))
                 stages.append(Ahead(self._found(stages[-1], loaded), "score"))
                 stages.append(Ahead(self._included(stages[-1]), "rate"))
                 stages.append(Ahead(self._grown(stages[-1], rounds), "build"))
                 stages.append(Ahead(self._reported(stages[-1], rounds, aligned), "align"))
-                yield from stages[-1]
+                yield from self._taken()
             finally:
-                rounds.close()
-                for stage in stages:  # the first one first: those after it wait for it
-                    stage.close()
+                self._close_stages()
+
+    def _close_stages(self) -> None:
+        if self._rounds is not None:
+            self._rounds.close()
+        super()._close_stages()
 
     def _begun(self) -> Iterator[list[QueryTurn]]:
         """Yield groups of queries before their first iterations."""
@@ -213,8 +222,8 @@ class IteratedJob(SearchJob):
             for turns, selections, chosen in included:
                 ended: list[Ended] = []
                 for part in parts_of([len(each.candidates) for each in chosen], HITS_TOGETHER):
-                    if aligner is None and self._threads < ENOUGH_THREADS:
-                        aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in chosen[part]))
+                    if aligner is None:
+                        aligner = self._pair_aligner(sum(len(each.candidates) for each in chosen[part]))
                         stack.enter_context(aligner or nullcontext())
                     going, done = self.grow(turns[part], selections[part], chosen[part], aligner)
                     ended += done
@@ -305,8 +314,8 @@ class IteratedJob(SearchJob):
             for ended in grown:
                 rated = self.rated([each.turn.query for each in ended], [each.selection for each in ended])
                 for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
-                    if aligned and aligner is None and self._threads < ENOUGH_THREADS:
-                        aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
+                    if aligned and aligner is None:
+                        aligner = self._pair_aligner(sum(len(each.candidates) for each in rated[part]))
                         stack.enter_context(aligner or nullcontext())
                     made = self.told(ended[part], rated[part], aligned, aligner)
                     held.update(zip([each.turn.place for each in ended[part]], made, strict=True))

@@ -7,18 +7,19 @@ group, so that memory stays flat however many queries there are.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
-from swsearch.job.ahead import Ahead, for_each
+from swsearch.job.ahead import Ahead, Stopped, for_each
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
@@ -120,6 +121,8 @@ class SearchJob:
         """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
         self.forgone: Progress | None = None
         """Called with the cells of iterations that queries did not need."""
+        self._stages: list[Ahead[Any]] = []
+        self._is_stopped = False
 
     def keep_in(self, folder: Path) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
@@ -136,6 +139,30 @@ class SearchJob:
 
         asked = manifest(self.queries, self.database, self.reader.mask, self.options)
         self.checkpoint = Checkpoint(folder, asked, self.options.statistics, self.database.n_subjects)
+
+    def for_queries(
+        self, queries: Sequence[Query], progress: Progress | None = None, origin: Origin | None = None
+    ) -> Self:
+        """Return a job with the same options for other queries; what follows from options is not made again.
+
+        Raises
+        ------
+        InputError
+            If a profile's scores are not those that published statistics are of.
+        """
+        check_scales(queries, self.options)
+        job = copy.copy(self)
+        job.queries = [query.masked(self.options.query_mask) for query in queries]
+        job.progress, job._origin = progress, origin or Origin()
+        job.checkpoint = job.restored = job.forgone = None
+        job._stages, job._is_stopped = [], False
+        for name in ("run", "plan"):
+            vars(job).pop(name, None)
+        return job
+
+    def make_tables(self) -> None:
+        """Make what follows from the options alone now, so that all jobs that `for_queries` makes have it."""
+        self.asked, self.method, self.work, self._maker, self._rater, self.scorer  # noqa: B018
 
     @cached_property
     def asked(self) -> Asked:
@@ -240,18 +267,35 @@ class SearchJob:
         aligned : bool, optional
             Whether hits come with their alignments, and further ones where they may have several.
         """
-        stages: list[Ahead[Any]] = []
-        loaded = LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask)
-        with closing(loaded), self.checkpoint or nullcontext():
+        self._check_wanted()
+        stages = self._stages
+        with self._loaded() as loaded, self.checkpoint or nullcontext():
             try:
                 stages.append(Ahead(self._prepared(), "prepare"))
                 stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
                 stages.append(Ahead(self._held_against_nulls(stages[-1]), "rate"))
                 stages.append(Ahead(self._finished(stages[-1], aligned), "align"))
-                yield from stages[-1]
+                yield from self._taken()
             finally:
-                for stage in stages:  # the first one first: those after it wait for it
-                    stage.close()
+                self._close_stages()
+
+    def _taken(self) -> Iterator[list[SearchResult]]:
+        """Yield what the last stage makes, unless the job was stopped before it had all its stages."""
+        self._check_wanted()
+        yield from self._stages[-1]
+
+    def _check_wanted(self) -> None:
+        if self._is_stopped:
+            raise Stopped
+
+    def _close_stages(self) -> None:
+        for stage in list(self._stages):  # the first one first: those after it wait for it
+            stage.close()
+
+    def stop(self) -> None:
+        """End `batches`, which raises `Stopped` where it is waited for; any thread may call this, at any time."""
+        self._is_stopped = True
+        self._close_stages()
 
     def _prepared(self) -> Generator[Prepared | Selected]:
         """Make groups of queries ready, but for those that the checkpoint has."""
@@ -320,10 +364,18 @@ class SearchJob:
         with ExitStack() as stack:
             for queries, rated in scored:
                 for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
-                    if aligned and aligner is None and self._threads < ENOUGH_THREADS:
-                        aligner = self.engine.pair_aligner(sum(len(each.candidates) for each in rated[part]))
+                    if aligned and aligner is None:
+                        aligner = self._pair_aligner(sum(len(each.candidates) for each in rated[part]))
                         stack.enter_context(aligner or nullcontext())
                     yield self.made(queries[part], rated[part], aligned, aligner)
+
+    def _loaded(self) -> AbstractContextManager[Any]:
+        """Return the database as the engine takes it, for as long as the job runs."""
+        return closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask))
+
+    def _pair_aligner(self, n_hits: int) -> PairAligner | None:
+        """Return what aligns hits in place of the processors' threads, if these are few."""
+        return self.engine.pair_aligner(n_hits) if self._threads < ENOUGH_THREADS else None
 
     def run_group(self, queries: Sequence[Query], loaded: LoadedDatabase) -> list[SearchResult]:
         """Return the results of some of the queries, scored together; `plan` made the loaded database."""

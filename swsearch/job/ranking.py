@@ -160,7 +160,11 @@ class TopHits:
         rating: Rating | None = None,
     ) -> None:
         self.by_length, self._limit, self._allowed, self._rating = by_length, limit, allowed, rating
-        self.ranked = rank([], [], limit, None if rating is None else [])
+        self.clear()
+
+    def clear(self) -> None:
+        """Keep nothing of what was taken in."""
+        self.ranked = rank([], [], self._limit, None if self._rating is None else [])
 
     def least(self, chunk: Chunk) -> int | None:
         """Return the score below which no subject of a chunk can become one of the best any more.
@@ -225,6 +229,11 @@ class TwoTops(TopHits):
         self.reported, self.included = reported, included
         tables = (reported.by_length, included.by_length)
         self.by_length = None if tables[0] is None or tables[1] is None else np.minimum(tables[0], tables[1])
+
+    def clear(self) -> None:
+        """Keep nothing of what was taken in."""
+        for top in (self.reported, self.included):
+            top.clear()
 
     @property
     def ranked(self) -> Ranked:  # type: ignore[override]

@@ -1,49 +1,99 @@
-"""A database that stays with its engine between searches, and calls from several threads that are scored together."""
+"""A database that stays with its engine between searches: those of several callers are scored in turns, and together.
+
+One thread has the engine. Searches leave their queries to it in parts that take about a turn; it takes one part of
+each search after the other, and scores together those of the same recurrence and mask, whatever else is asked for. So
+a short search that comes while a long one runs waits for a turn, and not for its end.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from swsearch.engines.base import ChunkPlan, Engine, Workload
+from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
+from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
-from swsearch.job.job import GROUP_ROWS, SearchJob, groups_of
+from swsearch.job.ahead import Stopped, begin_work, check_wanted, end_work, stop_work
+from swsearch.job.iterated import IteratedJob
+from swsearch.job.job import GROUP_ROWS, SearchJob, parts_of
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
-from swsearch.job.options import SearchOptions, check_scales
-from swsearch.job.scored import Prepared
-from swsearch.job.selection import Selection
+from swsearch.job.options import SearchOptions
+from swsearch.job.running import SearchResults
+from swsearch.job.scored import Found, Prepared, Scorer
+from swsearch.masking import Mask
+from swsearch.recurrence import Recurrence
+from swsearch.run_info import Origin
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-    from swsearch.results import SearchResult
 
 QUERIES_TOGETHER = 256
 """Queries that are scored together at most."""
 
+PART_SECONDS = 1.0
+"""What the engine should take for a part, by what it took for those before: so long a short search waits for a long
+one. In shorter turns reading the database would take a larger share: it is a hundredth of one of this length."""
 
-@dataclass(frozen=True)
-class _Request:
-    """Queries that one call wants to be scored."""
+FIRST_RATE = 1e10
+"""Cells a second that the engine is thought to score before it has."""
 
+WANTED_EVERY = 0.1
+"""Seconds after which a search that waits looks whether it is still wanted."""
+
+KINDS_KEPT = 16
+"""Options of which the tables that follow from them are kept."""
+
+
+@dataclass(eq=False)
+class _QueryPart:
+    """Queries of one search that are scored in one go.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        The search's own.
+    prepared : Prepared
+        The queries.
+    mask : str
+        Of the subjects.
+    most : int
+        Queries that may be scored together with these, and these.
+    progress : callable or None
+        Called with the cells that were scored for these.
+    """
+
+    scorer: Scorer
     prepared: Prepared
-    selections: Future[list[Selection]] = field(default_factory=Future)
+    mask: Mask
+    most: int
+    progress: Progress | None
+    ended: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+    is_wanted: bool = True
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.prepared.queries)
 
     @property
     def n_rows(self) -> int:
         return sum(len(query.codes) for query in self.prepared.queries)
 
+    @property
+    def kind(self) -> tuple[Recurrence, Mask, bool]:
+        """What parts that are scored together have in common."""
+        return self.scorer.recurrence, self.mask, self.scorer.options.distribution
 
-class ResidentSearch:
-    """Searches one database again and again, with the same options.
 
-    One thread has the engine. Calls leave their queries to it, and those that wait at the same time are scored
-    together; each call makes its own hits of what is found.
+class Resident:
+    """A database and its engine, for any number of searches at a time, each with options of its own.
 
     Parameters
     ----------
@@ -51,185 +101,369 @@ class ResidentSearch:
         Open; closed by whoever opened it.
     engine : Engine
         Open, and used by nobody else; closed by whoever made it.
-    options : SearchOptions
-        What is asked for.
     threads : int, optional
-        For alignments; one for each processor by default.
+        For the alignments of a search; one for each processor by default.
     """
 
-    def __init__(
-        self, database: Database, engine: Engine, options: SearchOptions, threads: int | None = None
-    ) -> None:
-        self.job = self._job(database, engine, options, threads)
-        self._engine, self._database = engine, database
-        self._most = min(QUERIES_TOGETHER, self.job.most_queries or QUERIES_TOGETHER)
-        self._planned = 0
-        self._plan = ChunkPlan()
-        self._loaded: LoadedDatabase | None = None
-        self._waiting: deque[_Request] = deque()
+    def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
+        self.database, self.engine = database, engine
+        self.threads = threads
+        self._kinds: OrderedDict[SearchOptions, SearchJob] = OrderedDict()
+        self._kinds_guard = threading.Lock()
+        self._waiting: OrderedDict[int, deque[_QueryPart]] = OrderedDict()
+        """The parts of each search that are not yet scored, by its thread: the one whose turn is next comes first."""
+        self._running: list[_QueryPart] = []
+        self._work = 0
         self._changed = threading.Condition()
         self._is_closed = False
+        self._rate = FIRST_RATE
+        self.plan = ChunkPlan()
+        self._planned = 0
+        self._loaded: LoadedDatabase | None = None
+        self._mask: Mask = "none"
         self._make_room(GROUP_ROWS)
         self._thread = threading.Thread(target=self._serve, name="swsearch-resident", daemon=True)
         self._thread.start()
 
-    def search(self, queries: Sequence[Query], aligned: bool = False) -> Iterator[list[SearchResult]]:
-        """Yield the results of queries, in query order, some at a time.
+    def search(
+        self,
+        queries: Sequence[Query],
+        options: SearchOptions,
+        *,
+        progress: Progress | None = None,
+        origin: Origin | None = None,
+    ) -> ResidentResults:
+        """Return the results of a search, which runs as they are taken; close them to end it.
 
         Parameters
         ----------
         queries : sequence of Query
             As they were read; they are masked here as the options say.
-        aligned : bool, optional
-            Whether hits come with their alignments.
+        options : SearchOptions
+            What is asked for.
+        progress : callable, optional
+            Called with the number of cells just finished, from the engine's thread.
+        origin : Origin, optional
+            Where the queries come from, for reports.
+        """
+        return ResidentResults(self, queries, options, progress, origin)
+
+    def job(self, options: SearchOptions) -> SearchJob:
+        """Return a job without queries, with what follows from its options; kept for the next search with the same.
 
         Raises
         ------
-        EngineError
-            If the engine fails, or this was closed.
-        OptionError
-            If a profile's scores are not those that published statistics are of.
+        InputError
+            If the options do not fit the database; see `SearchJob`.
         """
-        options = self.job.options
-        check_scales(queries, options)
-        masked = [query.masked(options.query_mask) for query in queries]
-        if options.makes_profiles:
-            yield from self._iterated(masked, aligned)
-            return
-        requests: deque[_Request] = deque()
-        try:
-            for group in groups_of(masked, self._most):
-                requests.append(self._ask(group))
-                if len(requests) > 1:  # one is scored while the hits of the one before are made
-                    yield self._made(requests.popleft(), aligned)
-            while requests:
-                yield self._made(requests.popleft(), aligned)
-        finally:
-            for request in requests:
-                request.selections.cancel()
-
-    def _iterated(self, queries: Sequence[Query], aligned: bool) -> Iterator[list[SearchResult]]:
-        """Yield the results of queries that are searched with again and again, group after group."""
-        from swsearch.job.iterated import IteratedJob
-
-        job = self.job
-        assert isinstance(job, IteratedJob)
-        place = 0
-        for group in groups_of(queries, self._most):
-            turns = [job.first_turn(place + k, query) for k, query in enumerate(group)]
-            place += len(group)
-            results: dict[int, SearchResult] = {}
-            while turns:
-                request = self._ask([turn.query for turn in turns])
-                selections = self._selections(request)
-                chosen = job.includer.rated([turn.query for turn in turns], selections)
-                turns, ended = job.grow(turns, selections, chosen)
-                rated = job.rated([each.turn.query for each in ended], [each.selection for each in ended])
-                places = [each.turn.place for each in ended]
-                results.update(zip(places, job.told(ended, rated, aligned), strict=True))
-            yield [results[each] for each in sorted(results)]
+        with self._kinds_guard:
+            found = self._kinds.get(options)
+            if found is None:
+                kind = ResidentIteratedJob if options.makes_profiles else ResidentJob
+                found = self._kinds[options] = kind(self, options, self.threads)
+                if len(self._kinds) > KINDS_KEPT:
+                    self._kinds.popitem(last=False)
+            self._kinds.move_to_end(options)
+        return found
 
     def close(self) -> None:
-        """Let go of the database, when what is being scored is done; calls that still wait raise `EngineError`."""
+        """Let go of the database, when what is being scored is done; searches that still wait raise `EngineError`."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         self._thread.join()
 
-    def _ask(self, queries: Sequence[Query]) -> _Request:
-        request = _Request(self.job.scorer.prepare(queries))
+    # what a search asks for, in a thread of its own
+
+    def score(
+        self, scorer: Scorer, prepared: Prepared, mask: Mask, most: int | None, progress: Progress | None
+    ) -> None:
+        """Have queries scored, and wait for it; what was found is then in ``prepared``.
+
+        Raises
+        ------
+        EngineError
+            If the engine fails, or this was closed.
+        Stopped
+            If this thread's work is not wanted any more; the engine goes on with that of others.
+        """
+        most = min(QUERIES_TOGETHER, most or QUERIES_TOGETHER)
+        parts = [_QueryPart(scorer, part, mask, most, progress) for part in self._cut(scorer, prepared, most)]
         with self._changed:
-            if self._is_closed:
-                raise EngineError("this Searcher was closed; make another one")
-            self._waiting.append(request)
+            self._check_open()
+            self._waiting.setdefault(threading.get_ident(), deque()).extend(parts)
             self._changed.notify_all()
-        return request
-
-    def _selections(self, request: _Request) -> list[Selection]:
         try:
-            return request.selections.result()
-        except CancelledError:
-            raise EngineError("this Searcher was closed while a search was waiting; make another one") from None
+            for part in parts:
+                while not part.ended.wait(WANTED_EVERY):
+                    check_wanted()
+                if part.error is not None:
+                    raise part.error
+        except BaseException:
+            self._forget(parts)
+            raise
 
-    def _made(self, request: _Request, aligned: bool) -> list[SearchResult]:
-        selections = self._selections(request)
-        queries = request.prepared.queries
-        return self.job.made(queries, self.job.rated(queries, selections), aligned)
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EngineError("this Searcher was closed; make another one")
 
-    @staticmethod
-    def _job(database: Database, engine: Engine, options: SearchOptions, threads: int | None) -> SearchJob:
-        if not options.makes_profiles:
-            return SearchJob((), database, engine, options, threads=threads)
-        from swsearch.job.iterated import IteratedJob
+    def _cut(self, scorer: Scorer, prepared: Prepared, most: int) -> Iterator[Prepared]:
+        """Cut queries into parts of about a turn, and of so many at most."""
+        queries = prepared.queries
+        rows = self._rows
+        each = [max(len(query.codes), -(-rows // most)) for query in queries]
+        parts = list(parts_of(each, rows))
+        for part in parts:
+            yield prepared if len(parts) == 1 else scorer.part(prepared, part)
 
-        return IteratedJob((), database, engine, options, threads=threads)
+    @property
+    def _rows(self) -> int:
+        """Query residues that take about a turn."""
+        if not self.plan.keep:  # then each part reads the whole database
+            return GROUP_ROWS
+        return max(1, min(GROUP_ROWS, int(self._rate * PART_SECONDS / max(1, self.database.n_residues))))
+
+    def _forget(self, parts: Sequence[_QueryPart]) -> None:
+        """Do not score what nobody waits for; stop what is being scored, if that was for these alone."""
+        with self._changed:
+            for part in parts:
+                part.is_wanted = False
+            self._drop_unwanted()
+            if self._running and not any(part.is_wanted for part in self._running):
+                stop_work(self._work)
+
+    def _drop_unwanted(self) -> None:
+        for owner, waiting in list(self._waiting.items()):
+            left = deque(part for part in waiting if part.is_wanted)
+            if left:
+                self._waiting[owner] = left
+            else:
+                del self._waiting[owner]
 
     # the thread that has the engine
 
     def _serve(self) -> None:
         try:
-            while requests := self._next():
-                try:
-                    found = self._scored([request.prepared for request in requests])
-                except BaseException as error:  # it is raised again in each call
-                    for request in requests:
-                        request.selections.set_exception(error)
-                    continue
-                for request, selections in zip(requests, found, strict=True):
-                    request.selections.set_result(selections)
+            while parts := self._next():
+                self._run(parts)
         finally:
             self._unload()
-            for request in self._waiting:
-                request.selections.cancel()
+            with self._changed:
+                self._is_closed = True
+                left = [part for waiting in self._waiting.values() for part in waiting]
+                self._waiting.clear()
+            for part in left:
+                part.error = EngineError("this Searcher was closed while a search was waiting; make another one")
+                part.ended.set()
 
-    def _next(self) -> list[_Request]:
-        """Wait for calls, and take those that can be scored together; none when this is closed."""
+    def _next(self) -> list[_QueryPart]:
+        """Wait for parts, and take those that are scored together next; none when this is closed."""
         with self._changed:
-            while True:
-                self._changed.wait_for(lambda: self._waiting or self._is_closed)
-                if self._is_closed:
-                    return []
-                taken: list[_Request] = []
-                rows = queries = 0
-                while self._waiting:
-                    request = self._waiting[0]
-                    rows, queries = rows + request.n_rows, queries + len(request.prepared.queries)
-                    if taken and (rows > GROUP_ROWS or queries > self._most):
-                        break
-                    self._waiting.popleft()
-                    if request.selections.set_running_or_notify_cancel():
-                        taken.append(request)
-                if taken:
-                    return taken
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            if self._is_closed:
+                return []
+            self._running = self._taken()
+            self._work = begin_work()
+            return self._running
 
-    def _scored(self, prepared: Sequence[Prepared]) -> list[list[Selection]]:
-        together = self.job.scorer.together(prepared)
-        rows = sum(len(query.codes) for query in together.queries)
+    def _taken(self) -> list[_QueryPart]:
+        """Take a part of the first search, and what fits to it of the others in turn, as often as there is room."""
+        first = next(iter(self._waiting.values()))[0]
+        taken: list[_QueryPart] = []
+        kind, rows, most, limit = first.kind, 0, first.most, self._rows
+        n_before = -1
+        while len(taken) > n_before:
+            n_before, n_queries = len(taken), sum(part.n_queries for part in taken)
+            for owner in list(self._waiting):
+                part = self._waiting[owner][0]
+                fits = rows + part.n_rows <= limit and n_queries + part.n_queries <= min(most, part.most)
+                if taken and not (fits and part.kind == kind):
+                    continue
+                taken.append(self._waiting[owner].popleft())
+                rows, n_queries, most = rows + part.n_rows, n_queries + part.n_queries, min(most, part.most)
+                if self._waiting[owner]:
+                    self._waiting.move_to_end(owner)
+                else:
+                    del self._waiting[owner]
+        return taken
+
+    def _run(self, parts: list[_QueryPart]) -> None:
+        errors = [self._error_of(parts)] * len(parts)
+        if errors[0] is not None and len(parts) > 1:
+            errors = [self._error_alone(part) for part in parts]  # a part that cannot be scored fails no others
+        with self._changed:
+            self._running = []
+            end_work(self._work)
+        for part, error in zip(parts, errors, strict=True):
+            part.error = error  # it is raised again in the search
+            part.ended.set()
+
+    def _error_alone(self, part: _QueryPart) -> BaseException | None:
+        if not part.is_wanted:
+            return Stopped()
+        part.scorer.clear(part.prepared)
+        return self._error_of([part])
+
+    def _error_of(self, parts: Sequence[_QueryPart]) -> BaseException | None:
+        try:
+            self._score(parts)
+        except BaseException as error:
+            return error
+        return None
+
+    def _score(self, parts: Sequence[_QueryPart]) -> None:
+        scorer = parts[0].scorer
+        together = scorer.together([part.prepared for part in parts])
+        rows = sum(part.n_rows for part in parts)
         if rows > self._planned:
             self._make_room(2 * rows)
-        if self._loaded is None:
-            self._loaded = LoadedDatabase(self._engine, self._database, self._plan, self.job.reader.mask)
+        loaded = self._load(parts[0].mask)
+        begun = time.monotonic()
         try:
-            found = self.job.scorer.select(together, self._loaded, self._plan.in_flight)
-        except BaseException:
-            self._unload()  # what is loaded may be in an unknown state
+            found = scorer.found(together, loaded, self.plan.in_flight, _shared(parts, self.database.n_residues))
+            scorer.collect(together, found)
+        except BaseException as error:
+            if not isinstance(error, Stopped) or self.engine.name != "cpu":
+                self._unload()  # what is loaded may be in an unknown state
             raise
-        ends = [0]
-        for each in prepared:
-            ends.append(ends[-1] + len(each.queries))
-        return [found[begin:end] for begin, end in pairwise(ends)]
+        seconds = max(time.monotonic() - begun, 1e-6)
+        self._rate = (self._rate + rows * self.database.n_residues / seconds) / 2
+
+    def _load(self, mask: Mask) -> LoadedDatabase:
+        if self._loaded is None or self._mask != mask:
+            self._unload()
+            self._loaded, self._mask = LoadedDatabase(self.engine, self.database, self.plan, mask), mask
+        return self._loaded
 
     def _make_room(self, rows: int) -> None:
         """Let the engine plan for queries of so many residues together."""
         self._unload()
         each = max(1, rows // QUERIES_TOGETHER)
-        groups = [[rows - each * (self._most - 1)] + [each] * (self._most - 1)]
-        self._plan = self._engine.plan(Workload(self._database.residue_bytes, self._database.length_runs, groups))
+        groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
+        self.plan = self.engine.plan(Workload(self.database.residue_bytes, self.database.length_runs, groups))
         self._planned = rows
-        if not self._plan.keep and self._engine.name == "cpu" and fits_the_host(self._database):
-            self._plan = replace(self._plan, keep=True)
+        if not self.plan.keep and self.engine.name == "cpu" and fits_the_host(self.database):
+            self.plan = replace(self.plan, keep=True)
 
     def _unload(self) -> None:
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
+
+
+def _shared(parts: Sequence[_QueryPart], n_residues: int) -> Progress:
+    """Return what tells each of the parts of its share in the cells that were scored for all."""
+    rows = [part.n_rows for part in parts]
+    told, total, done = [0] * len(parts), sum(rows), 0
+
+    def count(cells: int) -> None:
+        nonlocal done
+        done += cells
+        for place, part in enumerate(parts):
+            share = done * rows[place] // max(total, 1)
+            if part.progress is not None and part.is_wanted and share > told[place]:
+                part.progress(share - told[place])
+                told[place] = share
+
+    return count
+
+
+@dataclass(frozen=True)
+class _Asking(Scorer):
+    """Scores queries by asking a `Resident`; parameters are those of `Scorer`, and what the search is asked with."""
+
+    resident: Resident | None = None
+    mask: Mask = "none"
+    most: int | None = None
+
+    @classmethod
+    def of(cls, scorer: Scorer, resident: Resident, mask: Mask, most: int | None) -> _Asking:
+        """Return what asks a resident for what a scorer does."""
+        return cls(
+            **{each.name: getattr(scorer, each.name) for each in fields(Scorer)},
+            resident=resident,
+            mask=mask,
+            most=most,
+        )
+
+    def begun(
+        self, prepared: Prepared, loaded: Any, in_flight: int, progress: Progress | None = None
+    ) -> Callable[[], list[Found]] | None:
+        """Begin nothing: `found` asks and waits."""
+        return None
+
+    def found(self, prepared: Prepared, loaded: Any, in_flight: int, progress: Progress | None = None) -> list[Found]:
+        """Have queries scored; nothing is left to be collected."""
+        assert self.resident is not None
+        plain = Scorer(**{each.name: getattr(self, each.name) for each in fields(Scorer)})
+        self.resident.score(plain, prepared, self.mask, self.most, progress)
+        return []
+
+
+class ResidentResults(SearchResults):
+    """The results of a search by a `Resident`; see `SearchResults`.
+
+    Parameters
+    ----------
+    resident : Resident
+        Scores the queries.
+    queries, options, progress, origin
+        As for `Resident.search`.
+    """
+
+    def __init__(
+        self,
+        resident: Resident,
+        queries: Sequence[Query],
+        options: SearchOptions,
+        progress: Progress | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        def job_of(queries: Sequence[Query], *given: Any) -> SearchJob:
+            _, _, options, progress, _, origin = given
+            return resident.job(options).for_queries(queries, progress, origin)
+
+        self.kind_of = lambda _: job_of
+        super().__init__(
+            queries, resident.database, options, resident.engine,
+            progress=progress, threads=resident.threads, origin=origin,
+        )  # fmt: skip
+
+
+class ResidentJob(SearchJob):
+    """A job without queries whose `for_queries` are scored by a `Resident`.
+
+    Parameters
+    ----------
+    resident : Resident
+        Has the database and the engine.
+    options : SearchOptions
+        What is asked for.
+    threads : int or None
+        As for `SearchJob`.
+    """
+
+    def __init__(self, resident: Resident, options: SearchOptions, threads: int | None) -> None:
+        super().__init__((), resident.database, resident.engine, options, threads=threads)
+        self._resident = resident
+        self.make_tables()  # once for all searches
+
+    @property
+    def plan(self) -> ChunkPlan:
+        """How the engine has the database."""
+        return self._resident.plan
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What has queries scored with the database."""
+        return _Asking.of(super().scorer, self._resident, self.reader.mask, self.most_queries)
+
+    def _loaded(self) -> AbstractContextManager[Any]:
+        return nullcontext()  # the resident has it
+
+    def _pair_aligner(self, n_hits: int) -> PairAligner | None:
+        return None
+
+
+class ResidentIteratedJob(ResidentJob, IteratedJob):
+    """The same in iterations; parameters are those of `ResidentJob`."""

@@ -127,7 +127,7 @@ class SearchResults:
         Where the queries and the command come from, for reports.
     """
 
-    kind_of = staticmethod(_kind_of)
+    kind_of: Callable[[SearchOptions], Callable[..., SearchJob]] = staticmethod(_kind_of)
     """Says which kind of job does what is asked for; one that runs elsewhere has jobs of its own."""
 
     def __init__(
@@ -142,7 +142,7 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        kind_of = type(self).kind_of
+        kind_of = self.kind_of
 
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
@@ -234,6 +234,10 @@ class SearchResults:
         if not self._waiting:
             raise StopIteration
         return self._waiting.popleft()
+
+    def stop(self) -> None:
+        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
+        self.job.stop()
 
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""

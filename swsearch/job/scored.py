@@ -193,8 +193,7 @@ class Scorer:
 
     def collected(self, prepared: Prepared, waiting: Sequence[Found]) -> list[Selection]:
         """Return what may be reported for each query; takes neither the engine nor the database."""
-        for found in waiting:
-            self._collect(prepared, found)
+        self.collect(prepared, waiting)
         limit = self.options.max_candidates
         counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
         each = zip(prepared.tops, prepared.nulls, counts, strict=True)
@@ -205,6 +204,23 @@ class Scorer:
             )
             for top, null, count in each
         ]  # fmt: skip
+
+    def collect(self, prepared: Prepared, waiting: Sequence[Found]) -> None:
+        """Keep the best of what was found; `collected` does this too."""
+        for found in waiting:
+            self._collect(prepared, found)
+
+    def clear(self, prepared: Prepared) -> None:
+        """Forget what was found for queries, so that they can be scored once more."""
+        for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
+            top.clear()
+            tally.clear()
+
+    def part(self, prepared: Prepared, part: slice) -> Prepared:
+        """Return some of the queries, to be scored without the others; what keeps their best subjects is the same."""
+        queries = prepared.queries[part]
+        group = prepare(self.engine, queries, self.recurrence)
+        return Prepared(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
 
     def _find(
         self,

@@ -85,6 +85,10 @@ class ScoreTally:
     """Counts a query's scores while they come, a chunk at a time, and keeps none of them."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all counts."""
         self._parts: list[ScoreCounts] = []
         self._kept, self._most = 0, FEW_KEPT
 

@@ -23,7 +23,7 @@ from swsearch.errors import EngineError, OptionError, SwsearchWarning
 from swsearch.inputs import read_queries
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
-from swsearch.job.resident import ResidentSearch
+from swsearch.job.resident import Resident
 from swsearch.scoring import MODES, Scoring
 
 SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 12, 800), 0, 30]))
@@ -310,16 +310,13 @@ def test_a_searcher(database, expected, monkeypatch, resident):
     with fake_engines(monkeypatch, cards(2)) as gpu:
         options = SearchOptions(Scoring(), max_hits=20, evalue=1e6)
         queries = read_queries(QUERIES, PROTEIN)
-        with closing(ResidentSearch(database, gpu, options)) as resident_search:
-            first = [hits_of(result) for batch in resident_search.search(queries) for result in batch]
+        with closing(Resident(database, gpu)) as place:
+            first = [hits_of(result) for result in place.search(queries, options)]
             CardDevice.faults[1] = Fault("launch", 3)
             CardDevice.held_back[0] = lambda: resident or 1 in CardDevice.gone
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
-                rest = [
-                    [hits_of(result) for batch in resident_search.search(queries) for result in batch]
-                    for _ in range(2)
-                ]
+                rest = [[hits_of(result) for result in place.search(queries, options)] for _ in range(2)]
         assert first == rest[0] == rest[1] == expected
         assert ["device 1" in str(each.message) for each in told] == [True]
 
