@@ -44,9 +44,13 @@ def work_of_thread() -> int:
 def begin_work() -> int:
     """Give what this thread does from now on a number, by which another thread may stop it."""
     number = next(_numbers)
+    _work_on(number)
+    return number
+
+
+def _work_on(number: int) -> None:
     extension.load().work_on(number)
     _own.work = number
-    return number
 
 
 def stop_work(number: int) -> None:
@@ -120,6 +124,53 @@ class Ahead(Generic[Item]):
         self.close()
 
 
+class InPlace(Generic[Item]):
+    """The items of an iterator, made when they are asked for, by the thread that asks.
+
+    Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `Stopped`.
+
+    Parameters
+    ----------
+    items : generator
+        Closed with this.
+    """
+
+    def __init__(self, items: Generator[Item]) -> None:
+        self._items, self._guard = items, threading.Lock()
+        self._work = 0
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        before = work_of_thread()
+        try:
+            with self._guard:
+                if self._is_closed:
+                    raise Stopped
+                self._work = begin_work()
+            return next(self._items)
+        except KeyboardInterrupt:  # so the extension says that the work was stopped
+            if self._is_closed:
+                raise Stopped from None
+            raise
+        finally:
+            with self._guard:
+                work, self._work = self._work, 0
+                _work_on(before)
+                end_work(work)
+
+    def close(self) -> None:
+        """Make no more items."""
+        with self._guard:
+            self._is_closed = True
+            if self._work:
+                stop_work(self._work)
+            else:
+                self._items.close()
+
+
 def for_each(work: Callable[[Item], None], items: Iterable[Item], threads: int) -> None:
     """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL."""
     left, guard, errors = iter(items), threading.Lock(), deque[BaseException]()
@@ -164,8 +215,7 @@ class _Shared(Generic[Item]):
         """Make items; the thread's work."""
         error: BaseException | None = None
         try:
-            extension.load().work_on(self.work)
-            _own.work = self.work
+            _work_on(self.work)
             for item in self.items:
                 if not self._put(item):
                     break

@@ -19,7 +19,7 @@ import numpy as np
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
-from swsearch.job.ahead import Ahead, Stopped, for_each
+from swsearch.job.ahead import Ahead, InPlace, Stopped, for_each
 from swsearch.job.filters import allowed_subjects
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
@@ -121,7 +121,7 @@ class SearchJob:
         """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
         self.forgone: Progress | None = None
         """Called with the cells of iterations that queries did not need."""
-        self._stages: list[Ahead[Any]] = []
+        self._stages: list[Ahead[Any] | InPlace[Any]] = []
         self._is_stopped = False
 
     def keep_in(self, folder: Path) -> None:
@@ -268,16 +268,20 @@ class SearchJob:
             Whether hits come with their alignments, and further ones where they may have several.
         """
         self._check_wanted()
-        stages = self._stages
         with self._loaded() as loaded, self.checkpoint or nullcontext():
             try:
-                stages.append(Ahead(self._prepared(), "prepare"))
-                stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
-                stages.append(Ahead(self._held_against_nulls(stages[-1]), "rate"))
-                stages.append(Ahead(self._finished(stages[-1], aligned), "align"))
+                self._begin(loaded, aligned)
                 yield from self._taken()
             finally:
                 self._close_stages()
+
+    def _begin(self, loaded: LoadedDatabase, aligned: bool) -> None:
+        """Let the stages run, each in a thread of its own."""
+        stages = self._stages
+        stages.append(Ahead(self._prepared(), "prepare"))
+        stages.append(Ahead(self._scored(stages[-1], loaded), "score"))
+        stages.append(Ahead(self._held_against_nulls(stages[-1]), "rate"))
+        stages.append(Ahead(self._finished(stages[-1], aligned), "align"))
 
     def _taken(self) -> Iterator[list[SearchResult]]:
         """Yield what the last stage makes, unless the job was stopped before it had all its stages."""

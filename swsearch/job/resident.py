@@ -14,15 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
-from swsearch.job.ahead import Stopped, begin_work, check_wanted, end_work, stop_work
+from swsearch.job.ahead import InPlace, Stopped, begin_work, check_wanted, end_work, stop_work
 from swsearch.job.iterated import IteratedJob
-from swsearch.job.job import GROUP_ROWS, SearchJob, parts_of
+from swsearch.job.job import GROUP_ROWS, SearchJob, groups_of, parts_of
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
@@ -460,6 +461,14 @@ class ResidentJob(SearchJob):
 
     def _loaded(self) -> AbstractContextManager[Any]:
         return nullcontext()  # the resident has it
+
+    def _begin(self, loaded: LoadedDatabase, aligned: bool) -> None:
+        if len(list(islice(groups_of(self.queries, self.most_queries), 2))) > 1:
+            super()._begin(loaded, aligned)
+            return
+        # one stage has nothing to do while another works, and new threads cost a short search a third of its time
+        rated = self._held_against_nulls(self._scored(self._prepared(), loaded))
+        self._stages.append(InPlace(self._finished(rated, aligned)))
 
     def _pair_aligner(self, n_hits: int) -> PairAligner | None:
         return None

@@ -14,7 +14,7 @@ from swsearch.db import Database
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.job import ahead
-from swsearch.job.ahead import Ahead, Stopped, check_wanted
+from swsearch.job.ahead import Ahead, InPlace, Stopped, check_wanted, work_of_thread
 from swsearch.recurrence import Recurrence
 
 
@@ -157,3 +157,82 @@ def test_the_interpreter_ends_while_a_search_waits():
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert int(ran.stdout) > 0
+
+
+def test_items_in_place_are_made_by_who_asks():
+    made = []
+
+    def items():
+        for k in range(3):
+            made.append(threading.get_ident())
+            assert work_of_thread() > 0
+            yield k
+
+    stage = InPlace(items())
+    assert next(stage) == 0
+    assert len(made) == 1
+    assert list(stage) == [1, 2]
+    assert set(made) == {threading.get_ident()}
+    assert work_of_thread() == 0
+    stage.close()
+    with pytest.raises(Stopped):
+        next(stage)
+
+
+def test_in_place_inside_other_work_leaves_that_its_number():
+    def items():
+        yield work_of_thread()
+
+    def outer():
+        before = work_of_thread()
+        assert next(InPlace(items())) not in (0, before)
+        yield before == work_of_thread() > 0
+
+    with Ahead(outer(), "test") as stage:
+        assert list(stage) == [True]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_an_error_in_place_comes_as_it_is(error):
+    def items():
+        yield 1
+        raise error("broken")
+
+    stage = InPlace(items())
+    assert next(stage) == 1
+    with pytest.raises(error, match="broken"):
+        next(stage)
+    assert work_of_thread() == 0
+
+
+def test_what_is_made_in_place_ends_when_another_thread_closes_it():
+    """In Python code that looks whether it is wanted, and in the extension, which computes for hours here."""
+
+    def looking(begun):
+        begun.set()
+        while True:
+            check_wanted()
+        yield 1
+
+    def computing(begun):
+        with Database.from_records([(f"s{k}", "MKTAYIAKQR" * 1_000) for k in range(1_000)]) as database:
+            begun.set()
+            yield swsearch.score("MKTAYIAKQR" * 5_000, database, engine="cpu", threads=1)
+
+    for items in (looking, computing):
+        begun, ended = threading.Event(), []
+        stage = InPlace(items(begun))
+
+        def ask(stage=stage, ended=ended):
+            try:
+                next(stage)
+            except BaseException as error:
+                ended.append((type(error), work_of_thread()))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        begun.wait()
+        stage.close()
+        thread.join(60)
+        assert ended == [(Stopped, 0)]
+        assert not check_wanted()
