@@ -293,7 +293,8 @@ class Searcher:
     """Searches one database again and again: it stays on the GPU, or in memory, between calls.
 
     A context manager. Calls from several threads are safe, and those that come while another is scored are scored
-    together; a call with many queries lets others have a turn about every second. Results are those of `search`.
+    together; a call with many queries lets others have a turn about every second, or after a query that takes longer.
+    Results are those of `search`.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of settings in glibc's mallopt: from how many bytes on free memory is given back, and blocks are mapped."""
 
 KEPT_BYTES, MAPPED_BYTES = 128 << 20, 32 << 20
-"""What these are here. In a process that Dask did not start they grow by themselves to about as much."""
+"""What these are here. In a process that Dask did not start they grow by themselves, to 64 and 32 MiB."""
 
 
 def describe_worker() -> dict[str, str]:

@@ -81,7 +81,7 @@ class Ahead(Generic[Item]):
     """
 
     def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
-        self._shared = _Shared(items, room)
+        self._shared, self._in_place = _Shared(items, room), InPlace(items)
         self._closing = threading.Lock()
         self._thread: threading.Thread | None = None
         if has_room_for_threads():
@@ -98,12 +98,12 @@ class Ahead(Generic[Item]):
         return self
 
     def __next__(self) -> Item:
-        return next(self._shared.items) if self._thread is None else self._shared.take()
+        return next(self._in_place) if self._thread is None else self._shared.take()
 
     def close(self) -> None:
         """End the thread, and drop what was made."""
         if self._thread is None:
-            self._shared.items.close()
+            self._in_place.close()
             return
         self._shared.stop()
         with self._closing:  # whoever comes second has nothing left to do

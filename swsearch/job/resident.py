@@ -373,6 +373,7 @@ def _shared(parts: Sequence[_QueryPart], n_residues: int) -> Progress:
 class _Asking(Scorer):
     """Scores queries by asking a `Resident`; parameters are those of `Scorer`, and what the search is asked with."""
 
+    plain: Scorer | None = None
     resident: Resident | None = None
     mask: Mask = "none"
     most: int | None = None
@@ -382,6 +383,7 @@ class _Asking(Scorer):
         """Return what asks a resident for what a scorer does."""
         return cls(
             **{each.name: getattr(scorer, each.name) for each in fields(Scorer)},
+            plain=scorer,
             resident=resident,
             mask=mask,
             most=most,
@@ -396,8 +398,8 @@ class _Asking(Scorer):
     def found(self, prepared: Prepared, loaded: Any, in_flight: int, progress: Progress | None = None) -> list[Found]:
         """Have queries scored; nothing is left to be collected."""
         assert self.resident is not None
-        plain = Scorer(**{each.name: getattr(self, each.name) for each in fields(Scorer)})
-        self.resident.score(plain, prepared, self.mask, self.most, progress)
+        assert self.plain is not None
+        self.resident.score(self.plain, prepared, self.mask, self.most, progress)
         return []
 
 

@@ -205,8 +205,9 @@ def test_an_error_in_place_comes_as_it_is(error):
     assert work_of_thread() == 0
 
 
-def test_what_is_made_in_place_ends_when_another_thread_closes_it():
-    """In Python code that looks whether it is wanted, and in the extension, which computes for hours here."""
+@pytest.mark.parametrize("kind", [InPlace, lambda items: Ahead(items, "test")], ids=["in place", "ahead"])
+def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
+    """In Python code that looks whether it is wanted, and in the extension, which computes for many seconds here."""
 
     def looking(begun):
         begun.set()
@@ -221,7 +222,7 @@ def test_what_is_made_in_place_ends_when_another_thread_closes_it():
 
     for items in (looking, computing):
         begun, ended = threading.Event(), []
-        stage = InPlace(items(begun))
+        stage = kind(items(begun))
 
         def ask(stage=stage, ended=ended):
             try:
@@ -229,7 +230,7 @@ def test_what_is_made_in_place_ends_when_another_thread_closes_it():
             except BaseException as error:
                 ended.append((type(error), work_of_thread()))
 
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         begun.wait()
         stage.close()
