@@ -13,9 +13,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any, TextIO
 
 import numpy as np
@@ -35,40 +37,69 @@ SCRIPTS = ("alignments.js", "pictures.js", "logo.js", "table.js", "report.js")
 """What makes up the page's script, in this order."""
 
 
+@dataclass(frozen=True)
+class Link:
+    """A link at the top of a report that a server shows.
+
+    Parameters
+    ----------
+    text : str
+        Its words.
+    href : str
+        Its address; the caller sees to it that it leads where it should.
+    """
+
+    text: str
+    href: str
+
+
 class HtmlWriter(Writer):
-    """One self-contained page: what was searched, and for each query its hits, pictures and alignments."""
+    """One self-contained page: what was searched, and for each query its hits, pictures and alignments.
+
+    Parameters
+    ----------
+    stream : file object
+        As of every writer.
+    bar : sequence of Link
+        Shown at the top; none in a file, which leads nowhere.
+    subjects_url : str or None
+        Where ``?query=1&hits=1,3,4`` gives whole subjects of a query as FASTA, both counted from 1 and hits in the
+        report's order; hundreds of hits are asked for as ranges, ``1-400,403``. None in a file, which has but what
+        is aligned.
+    """
 
     needs_distribution = True
     needs_checksums = True
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, bar: Sequence[Link] = (), subjects_url: str | None = None) -> None:
         super().__init__(stream)
+        self._bar = bar
+        self._subjects_url = subjects_url
         self._run: RunInfo | None = None
         self._index: list[dict[str, Any]] = []
 
     def begin(self, run: RunInfo) -> None:
         """Write the page's head and what was searched."""
         self._run = run
-        style, script = _asset("report.css"), _script()
-        policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
+        searched = _searched(run)
         self._put(
             "<!doctype html>\n"
             '<html lang="en">\n'
             "<head>\n"
             '<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n'
             f'<meta name="generator" content="swsearch {_text(run.version)}">\n'
-            f"<title>swsearch: {_text(run.database_name)}</title>\n"
-            f"<style>{style}</style>\n"
+            f"<title>{_text(searched)} - swsearch</title>\n"
+            f"<style>{_asset('report.css')}</style>\n"
             "</head>\n"
             "<body>\n"
             '<a class="skip" href="#query">Skip to the hits</a>\n'
-            "<header>\n"
-            "<h1>swsearch report</h1>\n"
-            f"<p>Exact {run.mode} search of <strong>{_text(run.database_name)}</strong>: "
-            f"{run.database_subjects:,} subjects, {run.database_residues:,} residues, every one of them scored. "
+            f"<header>\n{_bar(self._bar)}"
+            f"<h1>{_text(searched)}</h1>\n"
+            f"<p>Exact {run.mode} search by swsearch: {run.database_subjects:,} subjects, "
+            f"{run.database_residues:,} residues, every one of them scored. "
             '<a href="#parameters">Parameters and checksums</a></p>\n'
             "</header>\n"
             "<main>\n"
@@ -103,7 +134,7 @@ class HtmlWriter(Writer):
         if run.execution is not None:
             self._put(_definitions("run", "Run", _execution(run)))
         self._put("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
-        index = {"queries": self._index, **_alphabet(run.scoring)}
+        index = {"queries": self._index, "subjects": self._subjects_url, **_alphabet(run.scoring)}
         self._stream.writelines(_data("index", [json_text.encode(index)]))
         self._put(f"<script>{_script()}</script>\n</body>\n</html>\n")
 
@@ -121,6 +152,32 @@ def _asset(name: str) -> str:
 def _script() -> str:
     # one function around all, so that nothing is global
     return '\n"use strict";\n(() => {' + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
+
+
+def content_policy() -> str:
+    """Return the policy of a report, which allows its own style and script and nothing else.
+
+    Returns
+    -------
+    policy : str
+        As it stands in every report, and as a server sends it with one: a value of ``Content-Security-Policy``.
+    """
+    style, script = _hash(_asset("report.css")), _hash(_script())
+    return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
+
+
+def _searched(run: RunInfo) -> str:
+    """Say in the names of files what was searched with what; their paths are among the parameters."""
+    names = ", ".join(PurePath(path).name or path for path in run.database_name.split(", "))
+    queries = "" if run.queries == "-" else PurePath(run.queries).name
+    return f"{queries} against {names}" if queries and names else queries or names or "swsearch report"
+
+
+def _bar(links: Sequence[Link]) -> str:
+    if not links:
+        return ""
+    items = "\n".join(f'<a href="{_text(link.href)}">{_text(link.text)}</a>' for link in links)
+    return f'<nav class="bar" aria-label="This server">\n{items}\n</nav>\n'
 
 
 def _hash(text: str) -> str:
@@ -255,9 +312,10 @@ def _alphabet(scoring: Scoring) -> dict[str, Any]:
 def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, str]]:
     scoring, statistics = run.scoring, run.statistics
     values = "" if statistics is None or not hasattr(statistics, "parameters") else _named(statistics.parameters())
+    queries = f"{run.queries}: " if run.queries and run.queries != "-" else ""
     rows = [
         ("Program", f"swsearch {run.version}"),
-        ("Queries", f"{len(index):,}, {sum(query['length'] for query in index):,} residues"),
+        ("Queries", f"{queries}{len(index):,}, {sum(query['length'] for query in index):,} residues"),
         ("Hits", f"{sum(query['hits'] for query in index):,}"),
         ("Database", f"{run.database_name}: {run.database_subjects:,} subjects, {run.database_residues:,} residues"),
         ("Alignment", f"{run.mode}, exact"),

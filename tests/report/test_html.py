@@ -22,6 +22,7 @@ import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, report
 from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
+from swsearch.report.html import HtmlWriter, Link, content_policy
 from swsearch.results import Hsp, SearchResult
 from swsearch.run_info import Checksum, Execution, RunInfo, checksums
 from swsearch.scoring import Scoring
@@ -97,6 +98,50 @@ def test_a_page_that_is_well_formed_and_allows_nothing_but_itself() -> None:
     assert not re.search(r"@import|url\(", page.style)
 
 
+def page_of(result: SearchResult, *, queries: str = "", database: str | None = None, **options: Any) -> Page:
+    """Return a page made by the writer itself, as a server makes it."""
+    stream = io.StringIO()
+    name = result.database_name if database is None else database
+    size = name, result.database_subjects, result.database_residues
+    writer = HtmlWriter(stream, **options)
+    writer.begin(RunInfo("0", *size, result.scoring, result.mode, result.statistics, 10.0, 500, queries=queries))
+    writer.write(result)
+    writer.end()
+    return Page(stream.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("queries", "database", "title"),
+    [
+        ("/data/all queries.fa", "/data/sprot.h5", "all queries.fa against sprot.h5"),
+        ("-", "dbs/one.h5, dbs/two.fa", "one.h5, two.fa"),
+        ("", "sprot", "sprot"),
+        ("q.fa", "", "q.fa"),
+        ("", "", "swsearch report"),
+        ("a/<b>&.fa", "s.h5", "<b>&.fa against s.h5"),
+    ],
+)
+def test_the_title_is_the_files_names_and_the_paths_are_parameters(queries: str, database: str, title: str) -> None:
+    page = page_of(make_result(), queries=queries, database=database)
+    words = [line.strip() for line in page.words.splitlines()]
+    assert {title, f"{title} - swsearch"} <= set(words)
+    assert database in page.words
+    assert queries == "-" or queries in page.words
+
+
+def test_a_server_adds_its_links_and_where_subjects_are_and_sends_the_policy() -> None:
+    links = [Link("Jobs & all", "/jobs?a=1&b=<2>"), Link('"New"', '/"search"')]
+    page = page_of(make_result(), bar=links, subjects_url="/jobs/ABC</script>/subjects")
+    assert [a["href"] for tag, a in page.elements if tag == "a"][1:3] == [link.href for link in links]
+    assert 'Jobs & all\n"New"' in page.words
+    assert page.data("index")["subjects"] == "/jobs/ABC</script>/subjects"
+    (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == content_policy()
+    plain = page_of(make_result())
+    assert plain.data("index")["subjects"] is None
+    assert not [a for tag, a in plain.elements if a.get("class") == "bar"]
+
+
 def test_the_data_are_those_of_the_result() -> None:
     result = counted(make_result(effective=5_000_000))
     page = Page(report("html", result, make_result(("q2", "none here", "WWW"), [])))
@@ -144,7 +189,7 @@ def test_hostile_headers_are_never_markup() -> None:
     text = report("html", result)
     page = Page(text)
     assert {tag for tag, _ in page.elements} == {
-        "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "p", "strong", "main", "noscript",
+        "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "p", "main", "noscript",
         "code", "nav", "section", "h2", "dl", "div", "dt", "dd", "footer", "script",
     }  # fmt: skip
     assert text.count("<script") == text.count("</script") == 3
