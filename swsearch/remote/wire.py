@@ -1,0 +1,267 @@
+"""What a search is asked for over the network, as JSON and back: checked, and without any name of a file to be read.
+
+A server must not be made to read its own files, so identifiers are lists, a matrix is a name that is known or the
+text of one, and queries are what a file holds. Names and values are those of the arguments of `swsearch.search`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any, get_args
+
+from swsearch.alphabet import PROTEIN
+from swsearch.errors import InputError, OptionError, check_choice, check_flag, shown
+from swsearch.inputs import Query, read_queries, with_gap_costs_of
+from swsearch.job.filters import PERCENTAGES, HitFilters
+from swsearch.job.inclusion import Inclusion
+from swsearch.job.options import SearchOptions
+from swsearch.matrices import PRESET_MATRICES, Preset
+from swsearch.profiles.formats import QUERY_FORMATS
+from swsearch.run_info import Origin
+from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text, usable_matrices
+
+FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
+"""What a request may hold."""
+
+SCORING_OPTIONS = ("preset", "matrix", "gap_open", "gap_extend")
+FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids")
+INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+OTHER_OPTIONS = {
+    "mode": "mode",
+    "max_hits": "max_hits",
+    "evalue": "evalue",
+    "sort": "sort",
+    "dbsize": "dbsize",
+    "statistics": "statistics_method",
+    "max_alignments": "max_alignments",
+    "query_mask": "query_mask",
+    "subject_mask": "subject_mask",
+    "allow_dna": "allow_dna",
+    "iterations": "iterations",
+    "distribution": "distribution",
+    "keep_next": "keep_next",
+}
+"""Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
+
+OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, *OTHER_OPTIONS)
+"""Every option that a request may name."""
+
+FLAGS = ("allow_dna", "distribution", "keep_next")
+
+LONGEST_TITLE = 200
+"""Characters of a title, and of the names that a request gives for reports."""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search that is asked for.
+
+    Parameters
+    ----------
+    database : str
+        Name of a database of the server.
+    queries : bytes
+        What a file of queries holds, not compressed.
+    query_format : str
+        One of `swsearch.profiles.formats.QUERY_FORMATS`.
+    options : dict of str to object
+        What was named of `OPTION_NAMES`, as it was given; a name with None counts as not named.
+    title : str
+        What whoever asks calls it.
+    origin : dict of str to str
+        For reports, each may be missing: ``queries``, the name of their file; ``command``; ``begun``, an ISO time.
+    """
+
+    database: str
+    queries: bytes
+    query_format: str = "auto"
+    options: Mapping[str, Any] = None  # type: ignore[assignment]  # made a dict when this is made
+    title: str = ""
+    origin: Mapping[str, str] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name in ("database", "title"):
+            _check_text(name, getattr(self, name))
+        check_choice("query_format", self.query_format, QUERY_FORMATS)
+        given = _mapping("options", self.options)
+        _check_names("options", given, OPTION_NAMES)
+        object.__setattr__(self, "options", {name: value for name, value in given.items() if value is not None})
+        origin = _mapping("origin", self.origin)
+        _check_names("origin", origin, ("queries", "command", "begun"))
+        for name, value in origin.items():
+            _check_text(f"origin.{name}", value, 10 * LONGEST_TITLE)
+        object.__setattr__(self, "origin", dict(origin))
+        self.search_options, self.run_origin  # noqa: B018  # what is wrong is told now
+
+    @classmethod
+    def of(cls, stated: Any) -> SearchRequest:
+        """Return the request that JSON states.
+
+        Raises
+        ------
+        InputError
+            If something is unknown, missing, or has a value that cannot be used; the message names it.
+        """
+        given = _mapping("request", stated)
+        _check_names("request", given, FIELDS)
+        for name in ("database", "queries"):
+            if given.get(name) is None:
+                raise InputError(f"{name}: got none, expected {_EXPECTED[name]}")
+        rest = {name: given[name] for name in FIELDS[2:] if given.get(name) is not None}
+        return cls(given["database"], _content(given["queries"]), **rest)
+
+    def stated(self) -> dict[str, Any]:
+        """Return the request as JSON has it; `of` makes the same of it."""
+        try:
+            queries: Any = self.queries.decode("utf-8")
+        except UnicodeDecodeError:
+            queries = {"base64": base64.b64encode(self.queries).decode("ascii")}
+        return {
+            "database": self.database, "queries": queries, "query_format": self.query_format,
+            "options": dict(self.options), "title": self.title, "origin": dict(self.origin),
+        }  # fmt: skip
+
+    @cached_property
+    def search_options(self) -> SearchOptions:
+        """The options, but for gap costs that profiles among the queries go with."""
+        return options_stated(self.options)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is likely a mistake among the options, and done all the same."""
+        return list(self.search_options.filters.doubts())
+
+    @cached_property
+    def run_origin(self) -> Origin:
+        """Where the queries and the search come from, for reports."""
+        usual = Origin()
+        origin = replace(
+            usual,
+            queries=self.origin.get("queries", usual.queries),
+            command=self.origin.get("command", usual.command),
+        )
+        if "begun" not in self.origin:
+            return origin
+        begun: datetime | None
+        try:
+            begun = datetime.fromisoformat(self.origin["begun"])
+        except ValueError:
+            raise OptionError(
+                "origin.begun", self.origin["begun"], "an ISO time such as 2026-11-23T14:00:00+00:00"
+            ) from None
+        if begun.tzinfo is None:
+            raise OptionError("origin.begun", self.origin["begun"], "an ISO time with its time zone")
+        return replace(origin, begun=begun)
+
+    def read(self) -> tuple[list[Query], SearchOptions]:
+        """Read the queries, and return them with the options that they are searched with.
+
+        Raises
+        ------
+        InputError
+            If a query cannot be used.
+        """
+        options = self.search_options
+        found = read_queries(
+            io.BytesIO(self.queries), PROTEIN, argument="queries", allow_dna=options.allow_dna,
+            scoring=options.scoring, query_format=self.query_format,  # type: ignore[arg-type]  # it was checked
+        )  # fmt: skip
+        is_named = self.options.get("preset", "default") != "default" or any(
+            name in self.options for name in ("gap_open", "gap_extend")
+        )  # as the command line has it
+        scoring = with_gap_costs_of(found, options.scoring, is_named)
+        return found, options if scoring is options.scoring else replace(options, scoring=scoring)
+
+
+_EXPECTED = {"database": "the name of a database", "queries": "what a file of queries holds, such as FASTA"}
+
+
+def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
+    """Return the options of a search that JSON states by the names of `OPTION_NAMES`.
+
+    Raises
+    ------
+    InputError
+        If one is unknown, or has a value that cannot be used.
+    """
+    _check_names("options", stated, OPTION_NAMES)
+    given = {name: value for name, value in stated.items() if value is not None}
+    for name in FLAGS:
+        check_flag(name, given.get(name, False))
+    for name in ("include_ids", "exclude_ids"):
+        if name in given:
+            given[name] = _identifiers(name, given[name])
+    filters = HitFilters(**{name: given[name] for name in FILTER_OPTIONS if name in given})
+    inclusion = Inclusion(**{known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given})
+    others = {known: given[name] for name, known in OTHER_OPTIONS.items() if name in given}
+    return SearchOptions(_scoring(given), filters=filters, inclusion=inclusion, **others)
+
+
+def _scoring(given: Mapping[str, Any]) -> Scoring:
+    preset = given.get("preset", "default")
+    check_choice("preset", preset, get_args(Preset))
+    matrix = _matrix(given.get("matrix", PRESET_MATRICES[preset]))
+    return Scoring(matrix, given.get("gap_open"), given.get("gap_extend"))
+
+
+def _matrix(given: Any) -> Matrix:
+    """Return the matrix of a name, or the one whose text is there; never that of a file."""
+    if isinstance(given, Mapping):
+        _check_names("matrix", given, ("name", "text"))
+        name, text = given.get("name", "custom"), given.get("text")
+        _check_text("matrix.name", name)
+        if not isinstance(text, str):
+            raise OptionError("matrix.text", text, "a matrix in NCBI's format")
+        return matrix_from_text(text, name, PROTEIN)
+    known = usable_matrices(PROTEIN)
+    if not isinstance(given, str) or given.upper() not in {name.upper() for name in known}:
+        raise OptionError("matrix", given, f"one of {', '.join(known)}, or its text: {{'name': ..., 'text': ...}}")
+    return load_matrix(next(name for name in known if name.upper() == given.upper()), PROTEIN)
+
+
+def _identifiers(name: str, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
+        raise OptionError(name, given, "a list of identifiers")
+    if not given:
+        raise OptionError(name, given, "a list of at least one identifier")
+    return tuple(given)
+
+
+def _content(given: Any) -> bytes:
+    if isinstance(given, str):
+        return given.encode("utf-8", errors="surrogatepass")
+    if isinstance(given, Mapping) and list(given) == ["base64"] and isinstance(given["base64"], str):
+        try:
+            return base64.b64decode(given["base64"], validate=True)
+        except (binascii.Error, ValueError):
+            raise OptionError("queries.base64", given["base64"], "bytes in base64") from None
+    raise OptionError("queries", given, f"{_EXPECTED['queries']}, or {{'base64': ...}}")
+
+
+def _mapping(name: str, given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise OptionError(name, given, "names with their values, as a JSON object")
+    return given
+
+
+def _check_names(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    import difflib
+
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            remedy = f"; did you mean {close[0]}?" if close else ""
+            raise InputError(f"{where}: got {shown(name)}, expected {', '.join(known)}{remedy}")
+
+
+def _check_text(name: str, given: Any, longest: int = LONGEST_TITLE) -> None:
+    if not isinstance(given, str) or len(given) > longest or "\0" in given:
+        raise OptionError(name, given, f"a text of at most {longest:,} characters")
