@@ -74,6 +74,7 @@ class Database:
 
     def __init__(self, members: Sequence[Member]) -> None:
         self.name = ", ".join(member.name for member in members)
+        """What messages and reports call it; a server, which tells nobody its folders, sets another one."""
         files, first = [], 0
         for file in (file for member in members for file in member.files):
             files.append(file.placed(first))

@@ -74,11 +74,15 @@ class Origin:
         The command line.
     begun : datetime
         With its time zone; now by default.
+    checksums : tuple of Checksum or None
+        Those of queries and database, where their names are no paths on this machine, or none of its business; None
+        reads the files that the names lead to.
     """
 
     queries: str = ""
     command: str = PYTHON
     begun: datetime = field(default_factory=lambda: datetime.now(UTC))
+    checksums: tuple[Checksum, ...] | None = None
 
 
 def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]]) -> tuple[Checksum, ...]:
@@ -105,8 +109,16 @@ def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]])
     block = read_user_block(database) if Path(database).is_file() and is_database(database) else None
     if block is not None and block.sha256:
         found.append(Checksum("database", database, block.sha256))
-    found += [Checksum("built from", source["path"], source["sha256"]) for source in sources if source.get("sha256")]
-    return tuple(found)
+    return (*found, *_built_from(sources))
+
+
+def database_checksums(path: str, name: str) -> tuple[Checksum, ...]:
+    """Return the checksums of a database file that reports know by another name than its path."""
+    return tuple(replace(each, path=name) for each in checksums("", path, ()))
+
+
+def _built_from(sources: Iterable[Mapping[str, Any]]) -> list[Checksum]:
+    return [Checksum("built from", source["path"], source["sha256"]) for source in sources if source.get("sha256")]
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,8 @@ class RunInfo:
         The files that the database was built from, as `Database.info` has them: path, sha256, bytes, records.
     queries : str
         Path of the query file; empty where there is none.
+    known_checksums : tuple of Checksum or None
+        As in `Origin`.
     """
 
     version: str
@@ -158,9 +172,12 @@ class RunInfo:
     effective_residues: int | None = None
     database_sources: tuple[dict[str, Any], ...] = ()
     queries: str = ""
+    known_checksums: tuple[Checksum, ...] | None = None
 
     def with_checksums(self) -> RunInfo:
-        """Return the same with the checksums of the files that went in, which are read for it."""
+        """Return the same with the checksums of the files that went in, which are read where they are not known."""
+        if self.known_checksums is not None:
+            return replace(self, checksums=(*self.known_checksums, *_built_from(self.database_sources)))
         return replace(self, checksums=checksums(self.queries, self.database_name, self.database_sources))
 
     def is_of(self, other: RunInfo) -> bool:
@@ -169,4 +186,4 @@ class RunInfo:
 
 
 def _without_circumstances(run: RunInfo) -> RunInfo:
-    return replace(run, checksums=(), execution=None, queries="")
+    return replace(run, checksums=(), execution=None, queries="", known_checksums=None)

@@ -197,7 +197,7 @@ class SearchJob:
             self.method, options.threshold, options.max_hits,
             execution=Execution(self.engine.description, self._origin.command, self._origin.begun), asked=self.asked,
             effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),
-            queries=self._origin.queries,
+            queries=self._origin.queries, known_checksums=self._origin.checksums,
         )  # fmt: skip
 
     @cached_property

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -23,7 +25,7 @@ from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.matrices import PRESET_MATRICES, Preset
 from swsearch.profiles.formats import QUERY_FORMATS
-from swsearch.run_info import Origin
+from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text, usable_matrices
 
 FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
@@ -52,6 +54,8 @@ OTHER_OPTIONS = {
 OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, *OTHER_OPTIONS)
 """Every option that a request may name."""
 
+ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
+
 FLAGS = ("allow_dna", "distribution", "keep_next")
 
 LONGEST_TITLE = 200
@@ -75,7 +79,8 @@ class SearchRequest:
     title : str
         What whoever asks calls it.
     origin : dict of str to str
-        For reports, each may be missing: ``queries``, the name of their file; ``command``; ``begun``, an ISO time.
+        For reports, each may be missing: ``queries``, the name of their file, and ``sha256``, its checksum;
+        ``command``; ``begun``, an ISO time.
     """
 
     database: str
@@ -93,7 +98,7 @@ class SearchRequest:
         _check_names("options", given, OPTION_NAMES)
         object.__setattr__(self, "options", {name: value for name, value in given.items() if value is not None})
         origin = _mapping("origin", self.origin)
-        _check_names("origin", origin, ("queries", "command", "begun"))
+        _check_names("origin", origin, ORIGIN_NAMES)
         for name, value in origin.items():
             _check_text(f"origin.{name}", value, 10 * LONGEST_TITLE)
         object.__setattr__(self, "origin", dict(origin))
@@ -139,13 +144,18 @@ class SearchRequest:
 
     @cached_property
     def run_origin(self) -> Origin:
-        """Where the queries and the search come from, for reports."""
-        usual = Origin()
-        origin = replace(
-            usual,
-            queries=self.origin.get("queries", usual.queries),
-            command=self.origin.get("command", usual.command),
-        )
+        """Where the queries and the search come from, for reports.
+
+        Its checksums are those of the queries, where these have a name; nothing is read for them.
+        """
+        usual, name = Origin(), self.origin.get("queries", "")
+        sha256 = self.origin.get("sha256", "")
+        if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise OptionError("origin.sha256", sha256, "64 hexadecimal digits in lower case")
+        if name and not sha256:
+            sha256 = hashlib.sha256(self.queries).hexdigest()
+        sums = (Checksum("queries", name, sha256),) if name not in ("", "-") else ()
+        origin = replace(usual, queries=name, command=self.origin.get("command", usual.command), checksums=sums)
         if "begun" not in self.origin:
             return origin
         begun: datetime | None
@@ -158,6 +168,11 @@ class SearchRequest:
         if begun.tzinfo is None:
             raise OptionError("origin.begun", self.origin["begun"], "an ISO time with its time zone")
         return replace(origin, begun=begun)
+
+    def origin_with(self, database: Iterable[Checksum]) -> Origin:
+        """Return `run_origin` with the checksums of the database too, as its reports name it."""
+        origin = self.run_origin
+        return replace(origin, checksums=(*(origin.checksums or ()), *database))
 
     def read(self) -> tuple[list[Query], SearchOptions]:
         """Read the queries, and return them with the options that they are searched with.
