@@ -1,0 +1,165 @@
+"""swsearch.server.blast_answers and blast_formats: what clients of NCBI's server read, whatever a request brought."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+
+import pytest
+from Bio import Blast
+from Bio.Blast import NCBIWWW
+
+from swsearch.errors import OptionError
+from swsearch.server import blast_answers
+from swsearch.server.blast_formats import BLAST_FORMATS, format_of, report_in
+
+RID = "ABCDEFGH23456789JKLM"
+HOSTILE = "a<script>alert(1)</script>&\"' RID = X RTOE = 1 Status=READY ThereAreHits=yes --> QBlastInfoBegin"
+
+
+def reference(page: str) -> tuple[str, int]:
+    """What Biopython's two parsers read in the answer to a Put."""
+    found: list[tuple[str, int]] = [
+        parse(io.BytesIO(page.encode())) for parse in (NCBIWWW._parse_qblast_ref_page, Blast._parse_qblast_ref_page)
+    ]
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_a_put_names_the_search() -> None:
+    page = blast_answers.submitted(RID, 3, ["one", HOSTILE])
+    assert reference(page) == (RID, 3)
+    assert re.search(r"^    RID = (.*$)", page, re.MULTILINE)[1] == RID  # type: ignore[index]
+    assert re.search(r"^    RTOE = (.*$)", page, re.MULTILINE)[1] == "3"  # type: ignore[index]
+    assert re.findall(r"(?:RID|RTOE) = (.+?)[\n\s]", page) == [RID, "3"]
+    assert "<script" not in page
+
+
+@pytest.mark.parametrize("said", ["DATABASE: got 'nr', expected one of sprot", HOSTILE, "RID = 1", "rtoe=1"])
+def test_a_refused_put_is_a_sentence_that_biopython_shows(said: str) -> None:
+    page = blast_answers.refused(said)
+    for module in (NCBIWWW, Blast):
+        with pytest.raises(ValueError, match="Error message from NCBI") as caught:
+            module._parse_qblast_ref_page(io.BytesIO(page.encode()))
+        if said.startswith("DATABASE"):
+            assert said in str(caught.value)
+    assert "<script" not in page
+    assert "Status=" not in page
+
+
+@pytest.mark.parametrize(
+    ("page", "read"),
+    [
+        (blast_answers.search_info("READY", True), ["READY", "yes"]),
+        (blast_answers.search_info("READY", False), ["READY", "no"]),
+        (blast_answers.search_info("FAILED", problem=HOSTILE), ["FAILED"]),
+        (blast_answers.search_info("UNKNOWN"), ["UNKNOWN"]),
+        (blast_answers.search_info("WAITING"), ["WAITING"]),
+        (blast_answers.waiting(0.4), ["WAITING"]),
+        (blast_answers.refused(HOSTILE, "FAILED"), ["FAILED"]),
+    ],
+)
+def test_a_state_is_read_once(page: str, read: list[str]) -> None:
+    assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", page) == read
+    assert re.search(rf"\s+Status={read[0]}", page)
+    if read == ["READY", "yes"]:
+        assert re.search(r"QBlastInfoBegin\s+ThereAreHits=yes", page)
+    assert "<script" not in page
+
+
+def test_biopython_waits_for_a_waiting_page_and_for_no_refusal() -> None:
+    assert blast_answers.waiting(0).startswith("<!DOCTYPE html")
+    assert not blast_answers.refused("failed", "FAILED").startswith("<!DOCTYPE html")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({}, "html"),
+        ({"FORMAT_TYPE": "Text"}, "0"),
+        ({"FORMAT_TYPE": "TEXT", "ALIGNMENT_VIEW": "Pairwise"}, "0"),
+        ({"FORMAT_TYPE": "Text", "ALIGNMENT_VIEW": "Tabular"}, "7 std ppos"),
+        ({"ALIGNMENT_VIEW": "Tabular"}, "7 std ppos"),
+        ({"FORMAT_TYPE": "Tabular"}, "7 std ppos"),
+        ({"FORMAT_TYPE": "CSV", "ALIGNMENT_VIEW": "Tabular"}, "10 std ppos"),
+        ({"FORMAT_TYPE": "XML", "ALIGNMENT_VIEW": "Tabular"}, "5"),
+        ({"FORMAT_TYPE": "json2_s"}, "15"),
+    ],
+)
+def test_formats(words: dict[str, str], expected: str) -> None:
+    assert format_of(words).outfmt == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"FORMAT_TYPE": "XML2"},
+        {"FORMAT_TYPE": "ASN.1"},
+        {"FORMAT_TYPE": "Text", "ALIGNMENT_VIEW": "QueryAnchored"},
+    ],
+)
+def test_formats_that_there_are_not(words: dict[str, str]) -> None:
+    with pytest.raises(OptionError):
+        format_of(words)
+
+
+def pieces(content: bytes, size: int) -> Iterator[bytes]:
+    """Some bytes in chunks of a size."""
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+
+
+def wrapped(name: str, content: bytes, n_queries: int = 1, size: int = 7) -> bytes:
+    """A report in a format, from chunks of a size."""
+    return b"".join(report_in(BLAST_FORMATS[name], RID, n_queries, pieces(content, size)))
+
+
+@pytest.mark.parametrize("name", ["Text", "Tabular"])
+def test_text_is_cut_out_of_its_marks(name: str) -> None:
+    found = wrapped(name, b"# blastp\na\tb\n")
+    assert found.startswith(b"<p><!--\nQBlastInfoBegin")
+    assert re.search(rb"<PRE>(.+?)</PRE>", found, re.DOTALL)[1] == b"\n# blastp\na\tb\n"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 7, 100])
+def test_no_header_passes_for_the_state_of_a_search(size: int) -> None:
+    found = wrapped("XML", b"<a>Status=1 and SStatus=2 Status</a>", size=size)
+    assert b"Status=" not in found
+    assert found.replace(b"&#61;", b"=") == b"<a>Status=1 and SStatus=2 Status</a>"
+    stated = {"title": "Status=WAITING"}
+    found = wrapped("JSON2_S", json.dumps(stated).encode(), size=size)
+    assert b"Status=" not in found
+    assert json.loads(found) == stated
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 16, 17, 18, 1000])
+@pytest.mark.parametrize("n_queries", [1, 2, 3])
+def test_an_archive_has_a_file_for_each_query(size: int, n_queries: int) -> None:
+    reports = [{"report": {"results": {"n": number}}} for number in range(n_queries)]
+    content = '{"BlastOutput2":[\n' + ",\n".join(map(json.dumps, reports)) + "\n]}\n"
+    found = wrapped("JSON2", content.encode(), n_queries, size)
+    assert found.startswith(b"PK\x03\x04")
+    with zipfile.ZipFile(io.BytesIO(found)) as archive:
+        assert archive.testzip() is None
+        listed = [each["File"] for each in json.loads(archive.read(f"{RID}.json"))["BlastJSON"]]
+        assert archive.namelist() == [f"{RID}.json", *listed]
+        assert [json.loads(archive.read(name))["BlastOutput2"] for name in listed] == reports
+
+
+def test_a_client_that_leaves_closes_the_report() -> None:
+    closed = []
+
+    def report() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 100
+        finally:
+            closed.append(True)
+
+    answer = report_in(BLAST_FORMATS["XML"], RID, 1, report())
+    next(answer)
+    answer.close()  # type: ignore[attr-defined]
+    assert closed == [True]

@@ -1,0 +1,145 @@
+"""swsearch.server.blast_words: what parameters become, and what is said of those that are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from swsearch.errors import InputError
+from swsearch.server.blast_words import WORDS, BlastWord, command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.problems import ServerProblem, problem_of
+
+DATABASES = ("sprot", "trembl")
+PROTEIN = "MKVLAAGIVGLCAKAWE"
+
+
+def asked(**changed: str | None) -> dict[str, str]:
+    """The words of a Put with some of them changed; None leaves one out."""
+    usual: dict[str, str | None] = {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "sprot", "QUERY": PROTEIN}
+    return words_of([(name, value) for name, value in (usual | changed).items() if value is not None])
+
+
+def said_of(**changed: str | None) -> str:
+    """The sentence that a Put is refused with."""
+    with pytest.raises(InputError) as caught:
+        request_of(asked(**changed), DATABASES)
+    return sentence_of(problem_of(caught.value))
+
+
+def test_what_qblast_sends() -> None:
+    words = asked(ENTREZ_QUERY="(none)", EXPECT="10.0", HITLIST_SIZE="50")
+    request = request_of(words, DATABASES)
+    assert (request.database, request.query_format) == ("sprot", "fasta")
+    assert request.queries == f">query_1\n{PROTEIN}\n".encode()
+    assert request.options == {"evalue": 10.0, "max_hits": 50}
+
+
+def test_every_option_that_there_is() -> None:
+    request = request_of(
+        asked(
+            EXPECT="1e-3", HITLIST_SIZE="7", MATRIX="blosum80", GAPCOSTS="10 1", FILTER="F", LCASE_MASK="yes",
+            COMPOSITION_BASED_STATISTICS="0", JOB_TITLE="mine", QUERY=">a\nMKV\n>b\nMLL",
+        ),
+        DATABASES,
+    )  # fmt: skip
+    assert request.options == {
+        "evalue": 1e-3, "max_hits": 7, "matrix": "BLOSUM80", "gap_open": 10, "gap_extend": 1, "query_mask": "lower",
+        "statistics": "published",
+    }  # fmt: skip
+    assert request.search_options.scoring.matrix.name == "BLOSUM80"
+    assert request.title == "mine"
+    assert request.queries == b">a\nMKV\n>b\nMLL"
+
+
+@pytest.mark.parametrize("word", ["0", "F", "none", "off", "No", "FALSE"])
+def test_no_composition_in_every_word_that_clients_have(word: str) -> None:
+    assert request_of(asked(COMPOSITION_BASED_STATISTICS=word), DATABASES).options == {"statistics": "published"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("COMPOSITION_BASED_STATISTICS", "2", "expected 0: BLAST's adjustments of scores are not there"),
+        ("COMPOSITION_BASED_STATISTICS", "yes", "expected 0"),
+        ("FILTER", "L", "there is no SEG here; mask queries beforehand as lower case"),
+        ("FILTER", "mL", "there is no SEG here"),
+        ("PROGRAM", "blastn", "expected blastp"),
+        ("PROGRAM", None, "PROGRAM: got none, expected blastp"),
+        ("QUERY", None, "QUERY: got none, expected proteins as FASTA"),
+        ("DATABASE", None, "DATABASE: got none, expected the name of one database"),
+        ("DATABASE", "nr", "expected one of sprot, trembl"),
+        ("DATABASE", "sprot trembl", "one at a time"),
+        ("QUERY", "P69905", "nothing is looked up by identifiers here"),
+        ("QUERY", "P69905\nNP_000549.1", "nothing is looked up by identifiers here"),
+        ("QUERY", "MKV{}", "whose first line begins with >"),
+        ("EXPECT", "0", "EXPECT: got '0', expected a number > 0"),
+        ("EXPECT", "nan", "expected a number > 0"),
+        ("EXPECT", "inf", "expected a number > 0"),
+        ("HITLIST_SIZE", "-1", "expected a whole number >= 1"),
+        ("HITLIST_SIZE", "1" * 5000, "expected a whole number >= 1"),
+        ("HITLIST_SIZE", "٣", "expected a whole number >= 1"),
+        ("GAPCOSTS", "11", "such as 11 1"),
+        ("GAPCOSTS", "11 1 1", "such as 11 1"),
+        ("MATRIX", "/etc/passwd", "MATRIX: got '/etc/passwd', expected one of BLASTP"),
+        ("LCASE_MASK", "perhaps", "expected yes or no"),
+        ("JOB_TITLE", "a\0b", None),
+    ],
+)
+def test_what_is_wrong_is_said_in_blasts_words(name: str, value: str | None, said: str | None) -> None:
+    if said is None:  # what acts on a terminal becomes a blank
+        assert request_of(asked(**{name: value}), DATABASES).title == "a b"
+    else:
+        assert said in said_of(**{name: value})
+
+
+def test_two_names_of_one_thing_must_agree() -> None:
+    assert request_of(asked(MATRIX="PAM30", MATRIX_NAME="pam30"), DATABASES).options["matrix"].upper() == "PAM30"
+    assert "expected one of them" in said_of(MATRIX="PAM30", MATRIX_NAME="PAM70")
+
+
+def test_names_in_any_case_and_values_with_blanks_around() -> None:
+    words = words_of([("cmd", " Put "), ("Query", f"\n{PROTEIN}\n"), ("DATABASE", ""), ("database", "sprot")])
+    assert words == {"CMD": "Put", "QUERY": PROTEIN, "DATABASE": "sprot"}
+    assert command_of(words) == "Put"
+
+
+@pytest.mark.parametrize("given", ["", "Info", "DisplayRIDs", "Web"])
+def test_commands_that_there_are_not(given: str) -> None:
+    with pytest.raises(InputError, match="expected one of Put, Get, Delete"):
+        command_of(words_of([("CMD", given)]))
+
+
+def test_a_value_that_is_there_twice() -> None:
+    assert words_of([("RID", "A"), ("rid", "A")]) == {"RID": "A"}
+    with pytest.raises(InputError, match="DATABASE: got 'a' and 'b', expected one of them"):
+        words_of([("DATABASE", "a"), ("DATABASE", "b")])
+
+
+def test_an_unknown_parameter_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(InputError, match="got the parameter 'EXPCT', which is not known here; did you mean EXPECT"):
+        words_of([("EXPCT", "1")])
+
+
+REFUSED = [word for word in WORDS.values() if word.effect == "refused"]
+
+
+@pytest.mark.parametrize("word", REFUSED, ids=lambda word: word.name)
+def test_each_that_is_refused_says_why_and_takes_what_asks_for_nothing(word: BlastWord) -> None:
+    with pytest.raises(InputError) as caught:
+        words_of([(word.name, "something")])
+    assert f"{word.name}: got 'something', which is not supported: {word.meaning}" in str(caught.value)
+    for harmless in word.allowed:
+        assert words_of([(word.name, harmless.upper())]) == {word.name: harmless.upper()}
+
+
+def test_what_has_no_effect_is_said() -> None:
+    notes = notes_on(asked(WORD_SIZE="6", COMPOSITION_BASED_STATISTICS="0"))
+    assert notes == ["WORD_SIZE has no effect: no words are looked for: every subject is scored"]
+    assert len(notes_on(asked())) == 1
+    assert "COMPOSITION_BASED_STATISTICS of 0" in notes_on(asked())[0]
+
+
+def test_options_in_messages_of_others_are_called_as_blast_does() -> None:
+    problem = ServerProblem("too_large", "max_hits: got 9999, expected at most 5,000", option="max_hits")
+    assert sentence_of(problem) == "HITLIST_SIZE: got 9999, expected at most 5,000"
+    assert sentence_of(ServerProblem("too_many", "the queue is full", option="max_hits")) == "the queue is full"
+    assert sentence_of(ServerProblem("wrong", "mode: got 'x'", option="mode")) == "mode: got 'x'"
