@@ -33,7 +33,10 @@ from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.observed import ScoreDistribution
 
-SCRIPTS = ("alignments.js", "pictures.js", "logo.js", "table.js", "report.js")
+SCRIPTS = (
+    "alignments.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js", "table.js",
+    "report.js",
+)  # fmt: skip
 """What makes up the page's script, in this order."""
 
 

@@ -4,77 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
-import shutil
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import swsearch
+from support.browser import (
+    MARKS,
+    WIDTHS,
+    all_of,
+    column,
+    drawn,
+    filter_field,
+    heading,
+    one,
+    resize,
+    until,
+)  # fmt: skip
 from support.report_cases import QUERY, make_result, report
 from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-WIDTHS = (360, 1280, 1920)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
-    # warnings of the driver's own libraries are theirs
-    pytest.mark.filterwarnings("default"),
-]
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A browser that keeps its console and every request that it makes."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(each)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    options.add_experimental_option(
-        "prefs", {"download.default_directory": str(tmp_path_factory.mktemp("downloads"))}
-    )
-    with webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER)) as driver:
-        driver.downloads = Path(options.experimental_options["prefs"]["download.default_directory"])
-        resize(driver, 1280)
-        yield driver
-
-
-def resize(driver: Any, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-@pytest.fixture
-def opened(chromium: Any, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
-    """Open a report's text; afterwards nothing was said on the console and nothing was loaded but the file."""
-    page = tmp_path / "report.html"
-    chromium.get_log("browser")
-    chromium.get_log("performance")
-
-    def show(text: str) -> Any:
-        page.write_text(text, encoding="ascii")
-        chromium.get(page.as_uri())
-        return chromium
-
-    yield show
-    assert chromium.get_log("browser") == []
-    events = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-    outside = {url for url in asked if not url.startswith(("blob:", page.as_uri(), "data:"))}
-    assert outside == set()
-    assert page.as_uri() in asked  # so that the log is known to be kept
-    resize(chromium, 1280)
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -85,39 +40,12 @@ def found(examples: Path) -> list[Any]:
     )
 
 
-def all_of(driver: Any, selector: str) -> list[Any]:
-    return list(driver.find_elements("css selector", selector))
-
-
-def one(driver: Any, selector: str) -> Any:
-    return driver.find_element("css selector", selector)
-
-
-def drawn(driver: Any) -> str:
-    return "".join(svg.get_attribute("outerHTML") for svg in all_of(driver, "#query svg"))
-
-
-def column(driver: Any, place: int) -> list[str]:
-    rows = "tbody > tr:not(.detail)"
-    return [cell.text for cell in all_of(driver, f"#query .wide > table > {rows} > :nth-child({place})")]
-
-
-def heading(driver: Any, text: str) -> Any:
-    (button,) = [each for each in all_of(driver, "#query .wide > table > thead button") if each.text == text]
-    return button
-
-
-def filter_field(driver: Any, label: str) -> Any:
-    (found,) = [each for each in all_of(driver, ".filters label") if each.text == label]
-    return one(found, "input")
-
-
 def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
     assert one(driver, "h2").text.startswith("P01308")
-    assert len(all_of(driver, "#query svg")) == 2
+    assert len(all_of(driver, "#query svg")) == 3
     assert len(all_of(driver, "svg .bar")) == len(found[0].hits)
-    assert [cell.split("\n")[0] for cell in column(driver, 2)] == [hit.subject_id for hit in found[0].hits]
+    assert [cell.split()[0] for cell in column(driver, 2)] == [hit.subject_id for hit in found[0].hits]
     assert one(driver, ".shown").text == f"{len(found[0].hits)} hits shown"
     expected = one(driver, "svg .expected").get_attribute("d")
     assert expected.startswith("M")
@@ -145,7 +73,7 @@ def test_filtering(opened: Any, found: list[Any]) -> None:
     assert len(column(driver, 1)) == sum(hit.evalue <= 1e-20 for hit in hits)
     assert len(all_of(driver, "svg .bar")) == len(column(driver, 1))
     filter_field(driver, "Subject holds").send_keys(hits[2].subject_id[2:].lower())
-    assert [text.split("\n")[0] for text in column(driver, 2)] == [hits[2].subject_id]
+    assert [text.split()[0] for text in column(driver, 2)] == [hits[2].subject_id]
     assert one(driver, ".shown").text == f"1 of {len(hits)} hits shown"
     one(driver, "button[type=reset]").click()
     time.sleep(0.2)
@@ -300,15 +228,17 @@ def test_a_profile_is_drawn_where_it_is_looked_at(opened: Any) -> None:
     result = make_result(("long", "", (QUERY * 30)[:2000]))
     profile = swsearch.Profile("long", "", codes, Scoring().matrix.scores[codes][:, :27], source="<b>made up</b>")
     driver = opened(report("html", dataclasses.replace(result, profile=profile)))
+    one(driver, ".whole summary").click()
     logo = one(driver, ".logo")
     positions = lambda: [each.get_property("textContent") for each in all_of(driver, ".logo g g > title")]  # noqa: E731
+    until(positions)
     assert positions()[0].startswith("M1: L 0.")
     assert 60 < len(positions()) < 200
     driver.execute_script("arguments[0].scrollLeft = 16 * 1500", logo)
     time.sleep(0.3)
     assert any(title.startswith(f"{(QUERY * 30)[1500]}1501: ") for title in positions())
     assert len(positions()) < 200
-    assert "<b>made up</b>" in one(driver, "figure.whole figcaption").text
+    assert "<b>made up</b>" in one(driver, ".whole figcaption").text
     assert "NaN" not in drawn(driver)
     content, room = driver.execute_script("const d = document.documentElement; return [d.scrollWidth, d.clientWidth]")
     assert content <= room
@@ -323,7 +253,7 @@ def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, chromium:
     script = "const d = document.documentElement; return [d.scrollWidth, d.clientWidth]"
     content, room = driver.execute_script(script)
     assert content <= room <= width
-    wide = one(driver, "#query .wide")
+    wide = one(driver, "#query .hits-table")
     assert driver.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", wide) <= 0
 
 

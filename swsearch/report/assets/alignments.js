@@ -1,5 +1,7 @@
 // alignments.js: rows of an alignment from its CIGAR, cut into numbered blocks.
 
+const MOST_LETTERS = 240;  // of a title in a row
+
 /** Make an element: attributes by name ("text" is its text, "class" its class), then children. */
 function make(name, attributes = {}, ...children) {
   const node = document.createElement(name);
@@ -9,6 +11,11 @@ function make(name, attributes = {}, ...children) {
   }
   node.append(...children);
   return node;
+}
+
+/** What of a text fits a row; the open hit has all of it. */
+function shorten(text) {
+  return text.length <= MOST_LETTERS ? text : `${text.slice(0, MOST_LETTERS).replace(/[\ud800-\udbff]$/, "")}\u2026`;
 }
 
 /** E-values as blastp's tables have them. */
@@ -133,10 +140,16 @@ function columnsFor(width, digits) {
 }
 
 /** All that a hit's open row shows. */
-function hitDetail(hit, data, positive, width) {
-  const box = make("div");
-  for (const title of hit.titles) box.append(make("p", {}, make("strong", { text: title })));
+function hitDetail(hit, data, positive, classes, width) {
+  const box = make("div"), parts = [];
+  for (const title of hit.titles) {
+    const link = linkTo(title.split(" ", 1)[0]);
+    box.append(make("p", {}, make("strong", { text: title }), ...(link ? [" ", link] : [])));
+  }
   box.append(make("p", { class: "note", text: `${hit.length.toLocaleString("en")} residues` }));
+  if (hit.hsps.length > 1) {
+    box.append(dotsFigure(hit, data, classes, width, (place) => parts[place].scrollIntoView({ block: "start" })));
+  }
   hit.hsps.forEach((hsp, place) => {
     const m = measure(hsp);
     const share = (n) => `${n}/${m.length} (${m.length ? Math.round((100 * n) / m.length) : 0} %)`;
@@ -147,7 +160,10 @@ function hitDetail(hit, data, positive, width) {
       `identities ${share(hsp.identities)}`, `positives ${share(hsp.positives)}`, `gaps ${share(m.gaps)}`,
       `query ${m.query.join("-")}`, `subject ${m.subject.join("-")}`,
     ];
-    if (hit.hsps.length > 1) box.append(make("h3", { text: `Alignment ${place + 1} of ${hit.hsps.length}` }));
+    if (hit.hsps.length > 1) {
+      parts.push(make("h3", { text: `Alignment ${place + 1} of ${hit.hsps.length}` }));
+      box.append(parts[place]);
+    }
     box.append(make("p", { text: words.filter(Boolean).join(", ") }));
     const digits = String(Math.max(m.query[1], m.subject[1])).length;
     box.append(alignmentBlocks(hsp, data.sequence, positive, columnsFor(width, digits)));

@@ -66,8 +66,8 @@ function logoFigure(data) {
   view.addEventListener("scroll", update);
   new ResizeObserver(update).observe(view);
   const items = [["m", "the query's letter"], ["p", "alike (scores above 0)"], ["x", "other"]];
-  return make("figure", { class: "whole" },
-    make("h3", { text: "Profile" }), legend(items, "Colours"), view,
+  const figure = make("figure", {}, legend(items, "Colours"), view,
     make("figcaption", { text: `What was searched with: ${source || "a profile"}. A position is as high as its ` +
       `information, at most ${most.toFixed(1)} bits; its letters share it by their frequencies. Below stands the query.` }));
+  return make("details", { class: "whole" }, make("summary", { text: `The profile of ${plural(logo.length, "position", "positions")}` }), figure);
 }

@@ -1,6 +1,7 @@
 // pictures.js: where the hits lie along the query, and how the whole database scores.
 
-const MOST_BARS = 100;
+const FEW_BARS = 40;  // drawn at first, so that the table below them is seen
+const MOST_BARS = 500;
 const SVG = "http://www.w3.org/2000/svg";
 
 function draw(name, attributes = {}, ...children) {
@@ -24,6 +25,11 @@ function niceStep(range, n) {
   return 10 * power;
 }
 
+/** Room left of an axis for its title and the widest of these numbers, at 12 pixels a letter's height. */
+function marginFor(values) {
+  return 28 + Math.ceil(7.7 * Math.max(1, ...values.map((value) => value.toLocaleString("en").length)));
+}
+
 /** BLAST's five classes by bits; five equal parts of the hits' scores where there are no bits. */
 function scoreClasses(hits) {
   const inBits = hits.some((hit) => hit.bits !== null);
@@ -45,15 +51,16 @@ function legend(items, label) {
   return list;
 }
 
-/** Bars along the query, a line a hit, several bars where it has several alignments. */
-function coverageFigure(data, hits, classes, width, open) {
-  const shown = hits.slice(0, MOST_BARS);
+/** Bars along the query, a line a hit, several bars where it has several alignments; the first ones, or all. */
+function coverageFigure(data, hits, classes, width, folding, open) {
+  const most = folding.isOpen ? MOST_BARS : FEW_BARS;
+  const shown = hits.slice(0, most);
   const left = 4, right = width - 4, top = 38;
-  const pitch = Math.max(4, Math.min(12, Math.floor(330 / Math.max(shown.length, 1))));
+  const pitch = Math.max(4, Math.min(12, Math.floor(162 / Math.max(shown.length, 1))));
   const height = top + pitch * Math.max(shown.length, 1) + 6;
   const at = (residue) => round(left + ((right - left) * residue) / Math.max(data.length, 1));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  const what = hits.length > MOST_BARS ? `the first ${MOST_BARS} of ${hits.length} hits shown` : `${hits.length} hits`;
+  const what = hits.length > most ? `the first ${most} of ${hits.length} hits shown` : `${hits.length} hits`;
   svg.setAttribute("aria-label", `Where ${what} lie along the query, coloured by score; the table says the same.`);
   svg.append(draw("rect", { class: "query", x: left, y: 0, width: right - left, height: 16 }));
   svg.append(draw("text", { class: "query-label", x: (left + right) / 2, y: 12, "text-anchor": "middle",
@@ -85,12 +92,20 @@ function coverageFigure(data, hits, classes, width, open) {
     row.addEventListener("click", () => open(hit));
     svg.append(row);
   });
-  const more = hits.length > MOST_BARS ? ` The first ${MOST_BARS} of the ${hits.length.toLocaleString("en")} shown.` : "";
+  const more = hits.length > most ? ` The first ${most} of the ${hits.length.toLocaleString("en")} shown.` : "";
   return make("figure", {},
     make("h3", { text: "Coverage of the query" }),
     legend(classes.names.map((name, k) => [`class-${k + 1}`, k === 4 ? `${name} ${classes.unit}` : name]), "Colours"),
     svg,
-    make("figcaption", { text: `A line a hit of the table, in its order.${more} Choose one to see its alignment.` }));
+    make("figcaption", { text: `A line a hit of the table, in its order.${more} Choose one to see its alignment.` }),
+    ...(hits.length > FEW_BARS ? [foldButton(hits, folding)] : []));
+}
+
+function foldButton(hits, folding) {
+  const all = Math.min(hits.length, MOST_BARS), text = folding.isOpen ? `Draw the first ${FEW_BARS}` : `Draw ${all === hits.length ? "all" : "the first"} ${all}`;
+  const button = make("button", { type: "button", class: "fold", text, "aria-expanded": String(folding.isOpen) });
+  button.addEventListener("click", folding.turn);
+  return button;
 }
 
 /**
@@ -110,10 +125,11 @@ function scoreScale(found, left, right) {
   return { at, bend, highest };
 }
 
-function scoreTicks(found, scale) {
+function scoreTicks(found, scale, right) {
   const ticks = [];
   const add = (value, room) => {
     const x = scale.at(value + (found.width === 1 ? 0.5 : 0));  // the middle of the bar of one score
+    if (x + 4 * value.toLocaleString("en").length > right + 10) return;  // its number would be cut
     if (ticks.every((tick) => Math.abs(tick.x - x) >= room)) ticks.push({ value, x });
   };
   const step = niceStep(found.end - found.first, 5);
@@ -152,17 +168,19 @@ function wording(found, hits) {
 /** Counts of scores on a logarithmic axis, the expected ones as a line, the reported hits marked. */
 function distributionFigure(data, hits, width) {
   const found = data.distribution;
-  const left = 50, right = width - 10, top = 8, bottom = 262, height = 304, least = 0.5;
+  const most = Math.max(...found.counts, ...(found.expected || [1]), 2), rows = [];
+  for (let count = 1; count <= 1.3 * most; count *= 10) rows.push(count);
+  const left = marginFor(rows), right = width - 10, top = 8, bottom = 158, height = 200, least = 0.5;
   const scale = scoreScale(found, left, right);
-  const most = Math.max(...found.counts, ...(found.expected || [1]), 2);
   const up = (count) => round(bottom - ((bottom - top) * Math.log(Math.max(count, least) / least)) / Math.log(1.3 * most / least));
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": wording(found, hits) });
   if (scale.bend !== null) {
     svg.append(draw("rect", { class: "beyond", x: scale.bend, y: top, width: right - scale.bend, height: bottom - top }));
-    const said = right - scale.bend > 110 ? "compressed scale" : "compressed";
-    svg.append(draw("text", { x: scale.bend + 4, y: top + 13, text: said }));
+    const room = right - scale.bend, said = room > 120 ? "compressed scale" : room > 90 ? "compressed" : "";
+    const isOnLine = rows.some((count) => Math.abs(up(count) - top - 9) < 9);
+    svg.append(draw("text", { x: scale.bend + 4, y: top + (isOnLine ? 28 : 13), text: said }));
   }
-  for (let count = 1; count <= 1.3 * most; count *= 10) {
+  for (const count of rows) {
     svg.append(draw("line", { class: "grid", x1: left, x2: right, y1: up(count), y2: up(count) }));
     svg.append(draw("text", { x: left - 5, y: up(count) + 4, "text-anchor": "end", text: count.toLocaleString("en") }));
   }
@@ -184,7 +202,7 @@ function distributionFigure(data, hits, width) {
     svg.append(draw("path", { class: "expected", d: path }));
   }
   svg.append(draw("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
-  for (const { value, x } of scoreTicks(found, scale)) {
+  for (const { value, x } of scoreTicks(found, scale, right)) {
     svg.append(draw("line", { class: "axis", x1: x, x2: x, y1: bottom, y2: bottom + 4 }));
     svg.append(draw("text", { x, y: bottom + 17, "text-anchor": "middle", text: value.toLocaleString("en") }));
   }

@@ -1,6 +1,6 @@
 // report.js: which query is shown, and everything around its table.
 
-const { queries, positive } = JSON.parse(document.getElementById("index").textContent);
+const { queries, positive, subjects } = JSON.parse(document.getElementById("index").textContent);
 const home = document.getElementById("query");
 const MOST_OPEN = 50;  // alignments that are opened at once
 let table = null, redrawPictures = () => {}, current = -1;
@@ -23,7 +23,7 @@ function chooser() {
   const go = (place) => { location.hash = `#query-${place + 1}`; };
   const select = make("select", { id: "which" });
   queries.forEach((query, place) => select.append(
-    make("option", { value: place, text: `${place + 1}. ${query.id}: ${plural(query.hits, "hit", "hits")}` })));
+    make("option", { value: place, text: `${place + 1}. ${shorten(query.id)}: ${plural(query.hits, "hit", "hits")}` })));
   select.addEventListener("change", () => go(Number(select.value)));
   const before = make("button", { type: "button", text: "Previous" });
   const after = make("button", { type: "button", text: "Next" });
@@ -49,8 +49,8 @@ function overview() {
     queries.forEach((query, place) => {
       const number = (value) => make("td", { class: "number", text: value === null ? "" : String(value) });
       body.append(make("tr", {},
-        make("th", { scope: "row" }, make("a", { href: `#query-${place + 1}`, text: query.id }), make("span", { class: "title", text: query.title })),
-        number(query.length.toLocaleString("en")), number(query.hits.toLocaleString("en")), make("td", { text: query.best }),
+        make("th", { scope: "row" }, make("a", { href: `#query-${place + 1}`, text: shorten(query.id) }), make("span", { class: "title", text: shorten(query.title) })),
+        number(query.length.toLocaleString("en")), number(query.hits.toLocaleString("en")), make("td", { text: shorten(query.best) }),
         number(query.score), number(query.hits ? evalueText(query.evalue) : null)));
     });
     details.append(make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), body)));
@@ -81,38 +81,44 @@ function show(place) {
   const data = JSON.parse(document.getElementById(`data-${place}`).textContent);
   prepare(data);
   const classes = scoreClasses(data.hits);
-  const heading = make("h2", { text: data.id });
+  const heading = make("h2", {}, make("span", { text: data.id }));
   if (data.title) heading.append(make("span", { class: "title", text: data.title }));
-  const pictures = make("div", { class: "pictures" });
+  const pictures = make("div", { class: "pictures" }), folding = { isOpen: false };
   home.replaceChildren(heading,
     make("p", { class: "note", text: `${plural(data.length, "residue", "residues")}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
     pictures);
+  if (data.profile && data.length) home.append(logoFigure(data));
   table = data.hits.length ? new HitTable(data, positive, classes) : null;
-  const logo = data.profile && data.length ? logoFigure(data) : null;
   redrawPictures = (printing = false) => {
-    const wide = printing ? 340 : pictureWidth(pictures);
-    const shown = table ? table.shown : [];
-    const figures = [];
-    if (table) figures.push(coverageFigure(data, shown, classes, wide, (hit) => table.jumpTo(hit)));
-    if (data.distribution) figures.push(distributionFigure(data, data.hits, wide));
-    if (logo) figures.push(logo);
-    pictures.replaceChildren(...figures);
+    const shown = table ? table.shown : [], makers = [];
+    if (table) makers.push((wide) => coverageFigure(data, shown, classes, wide, folding, (hit) => table.jumpTo(hit)));
+    if (data.distribution) makers.push((wide) => distributionFigure(data, data.hits, wide));
+    if (shown.length) makers.push((wide) => lengthsFigure(data, shown, wide));
+    pictures.className = `pictures of-${makers.length}`;
+    const widths = pictureWidths(pictures);
+    pictures.replaceChildren(...makers.map((drawn, k) => drawn(printing ? 340 : widths[k % widths.length])));
   };
-  if (table) addTable(data);
+  folding.turn = () => {
+    folding.isOpen = !folding.isOpen;
+    redrawPictures();
+    pictures.querySelector(".fold").focus({ preventScroll: true });
+  };
+  if (table) addTable(data, place);
   else home.append(make("p", { text: "No hits." }));
   redrawPictures();
 }
 
-function pictureWidth(pictures) {
+/** Room for a picture in each column, in pixels. */
+function pictureWidths(pictures) {
   const columns = getComputedStyle(pictures).gridTemplateColumns.split(" ");
-  return Math.max(240, Math.floor(parseFloat(columns[0])) - 24);
+  return columns.map((column) => Math.max(240, Math.floor(parseFloat(column)) - 24));
 }
 
-function addTable(data) {
+function addTable(data, place) {
   const { form, fields } = filterForm(data);
   const shown = make("p", { class: "shown", role: "status" });
   const save = make("button", { type: "button", text: "Download TSV", title: "The hits that are shown, in their order" });
-  save.addEventListener("click", () => download(`${data.id.replace(/[^A-Za-z0-9._-]+/g, "_")}.tsv`, tsvOf(data, table.shown)));
+  save.addEventListener("click", () => download(fileName(data.id, ".tsv"), tsvOf(data, table.shown), "text/tab-separated-values"));
   const all = make("button", { type: "button", text: "Open alignments" });
   all.addEventListener("click", () => {
     const some = table.shown.slice(0, MOST_OPEN);
@@ -136,9 +142,11 @@ function addTable(data) {
     redrawPictures();
   };
   table.onChange = update;
+  const take = takeAway(data, place, table, (text) => { shown.textContent = text; });
+  table.onTicks = take.update;
   form.addEventListener("input", update);
   form.addEventListener("reset", () => setTimeout(update));
-  home.append(form, shown, table.node);
+  home.append(form, make("div", { class: "said" }, shown, take.node), table.node);
   update();
 }
 

@@ -21,6 +21,7 @@ function prepare(data) {
     hit.rank = place + 1;
     hit.identity = hit.hsps.length ? measure(hit.hsps[0]).identity : 0;
     hit.coverage = coverageOf(hit, data.length);
+    hit.iteration = hit.hsps.length ? hit.hsps[0].iteration : undefined;
     hit.words = hit.titles.join(" ").toLowerCase();
   });
 }
@@ -42,7 +43,8 @@ function columnsOf(data) {
     { key: "identity", name: "Ident.", say: "Identities of the best alignment, per cent", down: true,
       text: (hit) => hit.identity.toFixed(1), small: true },
     { key: "coverage", name: "Cover", say: "Query covered, per cent", down: true, text: (hit) => hit.coverage, small: true },
-    { key: "length", name: "Length", say: "Subject's length, residues", down: true, text: (hit) => hit.length.toLocaleString("en"), small: false },
+    { key: "length", name: "Length", say: "Subject's length, residues", down: true, text: (hit) => hit.length.toLocaleString("en"),
+      plain: (hit) => hit.length, small: false },
   ].filter(Boolean);
 }
 
@@ -97,23 +99,17 @@ function tsvOf(data, hits) {
   return lines.join("\n") + "\n";
 }
 
-function download(name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/tab-separated-values" }));
-  const link = make("a", { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
-}
-
 /** The table of one query: draws rows, sorts, opens. */
 class HitTable {
   constructor(data, positive, classes) {
     Object.assign(this, { data, positive, classes, columns: columnsOf(data), key: "rank", down: false, most: PAGE });
     this.shown = data.hits;
     this.open = new Set();
+    this.ticked = new Set();
     this.rows = new Map();
-    const head = make("tr");
+    this.hits = new WeakMap();  // of rows
+    this.all = make("input", { type: "checkbox", "aria-label": "Tick all hits that are shown" });
+    const head = make("tr", {}, make("td", { class: "tick" }, make("label", {}, this.all)));
     this.heads = this.columns.map((column) => {
       const button = make("button", { type: "button", text: column.name, title: `Sort by: ${column.say}` });
       button.setAttribute("aria-label", column.say);
@@ -124,10 +120,52 @@ class HitTable {
     head.append(...this.heads);
     this.body = make("tbody");
     this.more = make("div", { class: "more" });
-    this.table = make("table", {}, make("caption", { text: "Choose a heading to sort, a subject to see its alignment." }),
+    this.table = make("table", {}, make("caption", { text: "Choose a heading to sort, a row to see its alignment." }),
       make("thead", {}, head), this.body);
-    this.node = make("div", {}, make("div", { class: "wide" }, this.table), this.more);
+    this.node = make("div", {}, make("div", { class: "hits-table" }, this.table), this.more);
+    this.body.addEventListener("click", (event) => this.onClick(event));
+    this.body.addEventListener("change", (event) => this.onTick(event));
+    this.all.addEventListener("change", () => this.tick(this.shown, this.all.checked));
     this.mark();
+  }
+
+  /** A row opens its hit, except where something in it has a purpose of its own or text is being selected. */
+  onClick(event) {
+    const row = event.target.closest("tr"), hit = this.hits.get(row);
+    const isButton = event.target.closest(".open-hit") !== null;
+    if (!hit || (!isButton && event.target.closest("a, label, input"))) return;
+    if (!isButton && !getSelection().isCollapsed) return;
+    this.toggle(hit);
+    if (!this.open.has(hit)) return;
+    row.querySelector(".open-hit").focus({ preventScroll: true });
+    if (row.nextElementSibling.getBoundingClientRect().bottom > innerHeight) row.scrollIntoView({ block: "start" });
+  }
+
+  onTick(event) {
+    const hit = this.hits.get(event.target.closest("tr"));
+    if (hit) this.tick([hit], event.target.checked);
+  }
+
+  /** Tick hits, or take their ticks away, whether their rows are drawn or not. */
+  tick(hits, isTicked) {
+    for (const hit of hits) {
+      if (isTicked) this.ticked.add(hit);
+      else this.ticked.delete(hit);
+      if (this.rows.has(hit)) this.rows.get(hit).querySelector("input").checked = isTicked;
+    }
+    this.markTicks();
+    this.onTicks();
+  }
+
+  markTicks() {
+    const n = this.ticked.size ? this.shown.filter((hit) => this.ticked.has(hit)).length : 0;
+    this.all.checked = n > 0 && n === this.shown.length;
+    this.all.indeterminate = n > 0 && n < this.shown.length;
+  }
+
+  /** The hits that are ticked, shown or not, in the table's order. */
+  taken() {
+    return sorted(this.data.hits.filter((hit) => this.ticked.has(hit)), this.key, this.down);
   }
 
   mark() {
@@ -148,6 +186,8 @@ class HitTable {
   show(hits) {
     this.shown = sorted(hits, this.key, this.down);
     this.fill();
+    this.markTicks();
+    this.onTicks();
   }
 
   fill() {
@@ -167,27 +207,29 @@ class HitTable {
 
   rowOf(hit) {
     if (this.rows.has(hit)) return this.rows.get(hit);
-    const row = make("tr");
+    const box = make("input", { type: "checkbox", "aria-label": `Tick ${shorten(hit.id)}` });
+    box.checked = this.ticked.has(hit);
+    const row = make("tr", {}, make("td", { class: "tick" }, make("label", {}, box)));
     for (const column of this.columns) {
       if (column.text) {
         row.append(make("td", { class: column.small ? "number" : "number small-out", text: String(column.text(hit)) }));
         continue;
       }
       const button = make("button", { type: "button", class: "open-hit", "aria-expanded": "false" },
-        make("span", { class: `chip class-${this.classes.of(hit)}`, "aria-hidden": "true" }), hit.id);
-      button.addEventListener("click", () => this.toggle(hit));
-      const title = hit.titles[0].startsWith(hit.id) ? hit.titles[0].slice(hit.id.length).trim() : hit.titles[0];
-      const several = hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "";
-      row.append(make("th", { scope: "row" }, button, make("span", { class: "title", text: title + several })));
+        make("span", { class: `chip class-${this.classes.of(hit)}`, "aria-hidden": "true" }), shorten(hit.id));
+      const link = linkTo(hit.id), several = hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "";
+      row.append(make("th", { scope: "row" }, button, ...(link ? [" ", link] : []),
+        make("span", { class: "title", text: shorten(describe(hit)) + several })));
     }
     this.rows.set(hit, row);
+    this.hits.set(row, hit);
     return row;
   }
 
   detailOf(hit) {
-    const cell = make("td", { colspan: this.columns.length });
+    const cell = make("td", { colspan: this.columns.length + 1 });
     const width = Math.max(200, this.node.clientWidth - 26);
-    const detail = hitDetail(hit, this.data, this.positive, this.printing ? 640 : width);
+    const detail = hitDetail(hit, this.data, this.positive, this.classes, this.printing ? 640 : width);
     if (!this.printing) detail.style.maxWidth = `${width}px`;  // where the table is wider than the screen
     cell.append(detail);
     return make("tr", { class: "detail" }, cell);
