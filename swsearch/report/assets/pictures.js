@@ -127,18 +127,19 @@ function scoreScale(found, left, right) {
 
 function scoreTicks(found, scale, right) {
   const ticks = [];
-  const add = (value, room) => {
+  const add = (value) => {
     const x = scale.at(value + (found.width === 1 ? 0.5 : 0));  // the middle of the bar of one score
-    if (x + 4 * value.toLocaleString("en").length > right + 10) return;  // its number would be cut
-    if (ticks.every((tick) => Math.abs(tick.x - x) >= room)) ticks.push({ value, x });
+    const half = 4 * value.toLocaleString("en").length;
+    if (x + half > right + 10) return;  // its number would be cut
+    if (ticks.every((tick) => Math.abs(tick.x - x) >= tick.half + half + 6)) ticks.push({ value, x, half });
   };
   const step = niceStep(found.end - found.first, 5);
-  for (let value = Math.ceil(found.first / step) * step; value <= found.end; value += step) add(value, 30);
+  for (let value = Math.ceil(found.first / step) * step; value <= found.end; value += step) add(value);
   if (scale.bend !== null) {
     for (let power = 1; power <= scale.highest; power *= 10) {
       for (const factor of [1, 2, 5]) {
         const value = factor * power;
-        if (value > found.end && value <= scale.highest) add(value, 44);
+        if (value > found.end && value <= scale.highest) add(value);
       }
     }
   }

@@ -83,16 +83,16 @@ function listOf(ranks) {
 function takeAway(data, place, table, say) {
   const node = make("div", { class: "take", role: "group", "aria-label": "Hits that are ticked" });
   const count = make("span", { class: "ticked" });
-  const button = (text, label, act) => {
-    const made = make("button", { type: "button", text, "aria-label": label, title: label });
+  const button = (text, title, act) => {
+    const made = make("button", { type: "button", text, title });
     made.addEventListener("click", act);
     return made;
   };
   const said = async (what, text) => say((await copy(text)) ? `Copied ${what}.` : "The browser does not let this page copy; download it.");
   const fasta = () => fastaOf(table.taken()), rows = () => shownTable(table.columns, table.taken());
-  const parts = "the aligned part of each ticked subject, as FASTA";
+  const parts = "the aligned part of each ticked subject, a record an alignment";
   const buttons = [
-    button("FASTA", `Download ${parts}`, () => download(fileName(data.id, "-ticked.fasta"), fasta(), "text/x-fasta")),
+    button("Aligned parts as FASTA", `Download ${parts}`, () => download(fileName(data.id, "-ticked.fasta"), fasta(), "text/x-fasta")),
     button("Copy FASTA", `Copy ${parts}`, () => said("the aligned parts as FASTA", fasta())),
     button("Table", "Download the ticked rows with the columns shown, as TSV", () => download(fileName(data.id, "-ticked.tsv"), rows(), "text/tab-separated-values")),
     button("Copy table", "Copy the ticked rows with the columns shown", () => said("the rows", rows())),
