@@ -51,15 +51,18 @@ class Execution:
         The command line.
     begun : datetime
         With its time zone.
+    ended : datetime or None
+        None while it runs.
     """
 
     engine: str
     command: str
     begun: datetime
+    ended: datetime | None = None
 
     def seconds(self) -> float:
-        """Return the seconds since it began."""
-        return (datetime.now(UTC) - self.begun).total_seconds()
+        """Return the seconds that it took, or since it began."""
+        return ((self.ended or datetime.now(UTC)) - self.begun).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,15 @@ class Origin:
     checksums : tuple of Checksum or None
         Those of queries and database, where their names are no paths on this machine, or none of its business; None
         reads the files that the names lead to.
+    ended : datetime or None
+        When the search ended, where its reports are written later.
     """
 
     queries: str = ""
     command: str = PYTHON
     begun: datetime = field(default_factory=lambda: datetime.now(UTC))
     checksums: tuple[Checksum, ...] | None = None
+    ended: datetime | None = None
 
 
 def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]]) -> tuple[Checksum, ...]:

@@ -63,6 +63,9 @@ class Checkpoint:
         The statistics that the options name.
     n_subjects : int
         Of the database.
+    is_read : bool, optional
+        Whether what is there is only read: nothing is written or locked, so that several may read at a time. Whoever
+        asks knows that nobody writes.
 
     Raises
     ------
@@ -73,7 +76,12 @@ class Checkpoint:
     """
 
     def __init__(
-        self, folder: Path, manifest: Mapping[str, Any], published: KarlinAltschul | None, n_subjects: int
+        self,
+        folder: Path,
+        manifest: Mapping[str, Any],
+        published: KarlinAltschul | None,
+        n_subjects: int,
+        is_read: bool = False,
     ) -> None:
         self.folder, self._published, self._n_subjects = folder, published, n_subjects
         self._wants_distribution = bool(manifest["distribution"])
@@ -81,15 +89,17 @@ class Checkpoint:
         self._mode = 0o666 & ~umask()  # asked for once: it is a setting of all threads
         self._last: tuple[str, list[Selection]] | None = None
         self._guard = threading.Lock()
+        self._is_read = is_read
         if not folder.parent.exists():
             raise OutputError(
                 f"checkpoint: {folder} cannot be made: there is no folder {folder.parent}; make that first"
             )
         try:
             with _errors(folder, "opened"):
-                folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
-                self._take_lock()
-                remove_abandoned(folder)
+                if not is_read:
+                    folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
+                    self._take_lock()
+                    remove_abandoned(folder)
                 self._digest = digest_of(self._begin(dict(manifest)))
             self._kept = dict(self._files())
         except BaseException:
@@ -162,7 +172,7 @@ class Checkpoint:
             self._kept[held] = name
 
     def __enter__(self) -> Checkpoint:
-        if self._lock < 0:
+        if self._lock < 0 and not self._is_read:
             with _errors(self.folder, "opened"):
                 self._take_lock()
         return self
@@ -197,7 +207,7 @@ class Checkpoint:
     def _begin(self, manifest: Stated) -> Stated:
         """Return the folder's manifest, which is this one if the folder is new."""
         path = self.folder / MANIFEST
-        if not path.exists():
+        if not self._is_read and not path.exists():
             # hidden ones may be of a process that was killed, on a computer whose locks are not seen here
             names = [each.name for each in self.folder.iterdir()]
             others = sorted(name for name in names if name != LOCK and not name.startswith("."))
@@ -239,6 +249,8 @@ class Checkpoint:
             if len(found) != held[1] - held[0]:
                 raise Unreadable(f"it holds {len(found)} queries")
         except (OSError, Unreadable) as error:
+            if self._is_read:
+                return None
             why = error.strerror if isinstance(error, OSError) else error
             warnings.warn(
                 f"checkpoint: {self.folder / name} is damaged ({why}); its queries are searched again",

@@ -103,7 +103,7 @@ class IteratedJob(SearchJob):
 
     _rounds: Rounds[QueryTurn] | None = None
 
-    def keep_in(self, folder: Path) -> None:
+    def keep_in(self, folder: Path, is_read: bool = False) -> None:
         """Refuse to keep what is done: profiles of iterations are not kept."""
         raise InputError(
             f"checkpoint: {folder} cannot keep a search with iterations; leave one of the two out, or search some of "

@@ -18,6 +18,7 @@ import numpy as np
 
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.engines.pair_base import PairAligner
+from swsearch.errors import OutputError
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, InPlace, Stopped, for_each
 from swsearch.job.filters import allowed_subjects
@@ -58,6 +59,9 @@ SCORES_MEMORY = 256 << 20
 
 HITS_TOGETHER = 16_000
 """Hits that are read and aligned together, those of whole queries."""
+
+KEPT_TOGETHER = 32
+"""Queries whose kept results are read together: as they are read, so much memory do they take."""
 
 ENOUGH_THREADS = 4
 """Threads from which on hits are aligned by them, and not by a GPU that is scoring meanwhile: a hit of 350 residues
@@ -124,8 +128,15 @@ class SearchJob:
         self._stages: list[Ahead[Any] | InPlace[Any]] = []
         self._is_stopped = False
 
-    def keep_in(self, folder: Path) -> None:
+    def keep_in(self, folder: Path, is_read: bool = False) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it is not there.
+        is_read : bool, optional
+            Whether all is done, and `kept` is to read it.
 
         Raises
         ------
@@ -138,7 +149,36 @@ class SearchJob:
         from swsearch.job.manifest import manifest
 
         asked = manifest(self.queries, self.database, self.reader.mask, self.options)
-        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, self.database.n_subjects)
+        n_subjects = self.database.n_subjects
+        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, n_subjects, is_read)
+
+    def kept(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield the results of some queries in a row as the checkpoint has them, some at a time; nothing is scored.
+
+        Parameters
+        ----------
+        first : int
+            Place of the first query, counted from 0.
+        count : int
+            How many.
+        aligned : bool, optional
+            As for `batches`.
+
+        Raises
+        ------
+        OutputError
+            If what was kept is damaged, or not there.
+        """
+        assert self.checkpoint is not None
+        for place in range(first, first + count, KEPT_TOGETHER):
+            queries = self.queries[place : min(place + KEPT_TOGETHER, first + count)]
+            found = self.checkpoint.load(place, len(queries))
+            if found is None:
+                numbers = f"{place + 1:,} to {place + len(queries):,}"
+                raise OutputError(f"what was kept of queries {numbers} is damaged; search them again")
+            rated = self.rated(queries, found)
+            for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
+                yield self.made(queries[part], rated[part], aligned or self.options.max_alignments > 1)
 
     def for_queries(
         self, queries: Sequence[Query], progress: Progress | None = None, origin: Origin | None = None
@@ -191,13 +231,14 @@ class SearchJob:
     @cached_property
     def run(self) -> RunInfo:
         """What reports say of the job as a whole."""
-        database, options = self.database, self.options
+        database, options, origin = self.database, self.options, self._origin
+        execution = Execution(self.engine.description, origin.command, origin.begun, origin.ended)
         return RunInfo(
             version(), database.name, database.n_subjects, database.n_residues, options.scoring, options.mode,
             self.method, options.threshold, options.max_hits,
-            execution=Execution(self.engine.description, self._origin.command, self._origin.begun), asked=self.asked,
+            execution=execution, asked=self.asked,
             effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),
-            queries=self._origin.queries, known_checksums=self._origin.checksums,
+            queries=origin.queries, known_checksums=origin.checksums,
         )  # fmt: skip
 
     @cached_property

@@ -118,6 +118,8 @@ class Resident:
         self._changed = threading.Condition()
         self._is_closed = False
         self._rate = FIRST_RATE
+        self.cells, self.seconds = 0, 0.0
+        """What was scored so far, query residues times subject residues, and how long the engine took."""
         self.plan = ChunkPlan()
         self._planned = 0
         self._loaded: LoadedDatabase | None = None
@@ -173,6 +175,8 @@ class Resident:
             self._is_closed = True
             self._changed.notify_all()
         self._thread.join()
+        with self._kinds_guard:
+            self._kinds.clear()  # they hold the database's files open
 
     # what a search asks for, in a thread of its own
 
@@ -328,7 +332,9 @@ class Resident:
                 self._unload()  # what is loaded may be in an unknown state
             raise
         seconds = max(time.monotonic() - begun, 1e-6)
-        self._rate = (self._rate + rows * self.database.n_residues / seconds) / 2
+        cells = rows * self.database.n_residues
+        self.cells, self.seconds = self.cells + cells, self.seconds + seconds
+        self._rate = (self._rate + cells / seconds) / 2
 
     def _load(self, mask: Mask) -> LoadedDatabase:
         if self._loaded is None or self._mask != mask:

@@ -29,6 +29,8 @@ class ServerLimits:
         That a job is kept after its end.
     connections : int
         At a time.
+    queries : int
+        Queries of a job: many short ones take more memory than their residues say.
     """
 
     queued: int = 1000
@@ -39,6 +41,7 @@ class ServerLimits:
     seconds: float = 3600.0
     days: float = 7.0
     connections: int = 1000
+    queries: int = 100_000
 
 
 @dataclass(frozen=True)

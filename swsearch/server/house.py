@@ -1,0 +1,460 @@
+"""All that a server can do, whoever asks and however: searches that are kept as jobs, and such as are not."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from swsearch.job.ahead import Stopped
+from swsearch.remote.wire import SearchRequest
+from swsearch.report.html import Link
+from swsearch.server.health import Health, HouseCounts, PlaceHealth
+from swsearch.server.intake import TakenRequest, place_of, problem_stated, taken
+from swsearch.server.jobs import ENDED, Job, JobState, new_identifier
+from swsearch.server.places import Lease, Log, ServedPlace, opened_places, without_folders
+from swsearch.server.problems import ServerProblem
+from swsearch.server.reading import ResultReader
+from swsearch.server.rendering import Format, Pieces, Rendered, written
+from swsearch.server.runner import Runner, Running
+from swsearch.server.settings import ServerSettings
+from swsearch.server.store import KEPT, Store
+from swsearch.server.work import JobEnd, run_job, told, why_stopped, with_engine
+
+SECONDS_A_DAY = 86_400.0
+
+SWEEP_SECONDS = 60.0
+"""Between looks for jobs whose time is over."""
+
+MOST_LISTED = 1000
+"""Jobs of a client that are listed."""
+
+RETRY_SECONDS = 10
+"""After which one who was refused for want of room may ask again."""
+
+LEAST_FREE = 64 << 20
+"""Bytes that are to be free on the disk; with less, health says that jobs may fail."""
+
+WHOLE_QUERIES = 64
+"""Queries of a search that is not stored up to which its answer is made before it is begun to be sent, so that a
+failure is told as one."""
+
+CANCEL_SECONDS = 5.0
+"""That `House.cancel` waits for a job to end."""
+
+
+class House:
+    """The databases, the jobs and what runs them. Methods block, and may be called from any thread.
+
+    A context manager. What is wrong is raised as `ServerProblem`, or as another `SwsearchError`, which
+    `swsearch.server.problems.problem_of` turns into one; messages name none of the server's folders.
+
+    Parameters
+    ----------
+    settings : ServerSettings
+        What to open, and its limits.
+    log : callable, optional
+        Called with what whoever runs the server should know, a message at a time.
+
+    Raises
+    ------
+    SwsearchError
+        If a database cannot be opened, or another server uses the folder.
+    """
+
+    def __init__(self, settings: ServerSettings, *, log: Log | None = None) -> None:
+        self.settings = settings
+        self._log: Log = log or (lambda _: None)
+        self._swept = 0.0
+        self._is_ending = False
+        self._ended: dict[str, int] = dict.fromkeys(ENDED, 0)
+        self._guard = threading.Lock()
+        folders = [settings.folder, *(each.parent for each in settings.databases)]
+        self._folders = [path for each in dict.fromkeys(folders) for path in (each.resolve(), each.absolute(), each)]
+        with ExitStack() as opened:
+            self._store = Store(settings.folder)
+            opened.callback(self._store.close)
+            self.places: Mapping[str, ServedPlace] = opened.enter_context(opened_places(settings, self._log))
+            self._reader = ResultReader(self._store)
+            opened.callback(self._reader.close)
+            limits = settings.limits
+            self._runner = Runner(settings.workers, self._run, self._tidy, limits.seconds, self._log)
+            opened.callback(self._runner.close)
+            for job in self._store.restarted():
+                self._runner.put(job.identifier, job.client)
+            self._runner.start()
+            self._closing = opened.pop_all()
+
+    def __enter__(self) -> House:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End: what runs is stopped, and goes on where it was when a server begins with the same folder."""
+        self._is_ending = True
+        self._closing.close()
+
+    # jobs
+
+    def submit(self, requests: Sequence[SearchRequest], client: str) -> list[Job]:
+        """Take searches as jobs, one each, which are a group; they are on the disk when this returns.
+
+        Parameters
+        ----------
+        requests : sequence of SearchRequest
+            At least one.
+        client : str
+            Who asks.
+
+        Raises
+        ------
+        ServerProblem
+            If one is beyond the limits, there are too many jobs, or the disk is full; none is taken then.
+        SwsearchError
+            If one cannot be done.
+        """
+        self._check_room(len(requests), client)
+        with self._told():
+            found = [taken(each, self.places, self.settings.limits) for each in requests]
+        jobs: list[Job] = []
+        for each in found:
+            identifier = new_identifier()
+            jobs.append(self._job_of(each, identifier, jobs[0].identifier if jobs else identifier, client))
+        self._check_room(len(requests), client)
+        self._store.add(jobs, [each.request for each in found])
+        for job in jobs:
+            self._runner.put(job.identifier, client)
+        return [self._seen(job) for job in jobs]
+
+    def _job_of(self, found: TakenRequest, identifier: str, group: str, client: str) -> Job:
+        request = found.request
+        return Job(
+            identifier, group, client, request.database, request.title, "queued", dict(request.options),
+            len(found.queries), found.n_residues, time.time(), cells=found.cells(self.places[request.database]),
+            notes=found.notes,
+        )  # fmt: skip
+
+    def _check_room(self, n_jobs: int, client: str) -> None:
+        if self._is_ending:
+            raise ServerProblem("unavailable", "the server is ending; ask again when it was started", retry_after=10)
+        if not n_jobs:
+            raise ServerProblem("wrong", "got no search, expected at least one", option="database")
+        limits, runner = self.settings.limits, self._runner
+        if runner.n_active() + n_jobs > limits.queued:
+            why = f"{runner.n_active():,} jobs wait or run, of at most {limits.queued:,}"
+            raise ServerProblem("too_many", f"the queue is full: {why}; ask again later", retry_after=RETRY_SECONDS)
+        own = runner.n_active(client)
+        if own + n_jobs > limits.client_jobs:
+            why = f"{own:,} of your jobs wait or run, of at most {limits.client_jobs:,}"
+            raise ServerProblem("too_many", f"{why}; submit more when some are done", retry_after=RETRY_SECONDS)
+
+    def job(self, identifier: str) -> Job:
+        """Return a job as it is now.
+
+        Raises
+        ------
+        ServerProblem
+            ``not_found``, or ``expired``.
+        """
+        return self._seen(self._store.job(identifier))
+
+    def group(self, identifier: str) -> list[Job]:
+        """Return the jobs that were submitted with one of them, in their order.
+
+        Raises
+        ------
+        ServerProblem
+            ``not_found``, or ``expired``.
+        """
+        return [self._seen(job) for job in self._store.group(self._store.job(identifier).group)]
+
+    def jobs_of(self, client: str) -> list[Job]:
+        """Return the jobs of a client, the last first."""
+        return [self._seen(job) for job in self._store.jobs_of(client, MOST_LISTED)]
+
+    def _seen(self, job: Job) -> Job:
+        """Return a job with what is not kept of it: its place and its progress."""
+        if job.state == "queued":
+            return replace(job, place=self._runner.place_of(job.identifier))
+        running = self._runner.running(job.identifier) if job.state == "running" else None
+        if running is None:
+            return job
+        return replace(job, progress=running.progress, cells_done=running.cells_done)
+
+    def wait(self, identifier: str, seconds: float) -> Job:
+        """Return a job when it has ended, or after so many seconds."""
+        self._store.job(identifier)
+        self._runner.wait(identifier, seconds)
+        return self.job(identifier)
+
+    def cancel(self, identifier: str, client: str) -> Job:
+        """Cancel a job that waits or runs; one that has ended stays as it is.
+
+        Raises
+        ------
+        ServerProblem
+            ``not_allowed`` if it is another client's.
+        """
+        self._own(identifier, client)
+        if self._runner.withdraw(identifier):
+            self._keep_end(identifier, "cancelled")
+            self._runner.ended(identifier)
+        elif self._runner.stop(identifier):
+            self._runner.wait(identifier, CANCEL_SECONDS)
+        return self.job(identifier)
+
+    def forget(self, identifier: str, client: str) -> None:
+        """Cancel a job, and remove it with its results.
+
+        Raises
+        ------
+        ServerProblem
+            ``not_allowed`` if it is another client's; ``conflict`` if it does not end.
+        """
+        self._own(identifier, client)
+        if not self.cancel(identifier, client).is_ended:
+            raise ServerProblem("conflict", f"job {identifier} is being stopped; try again", retry_after=1)
+        self._reader.remove(identifier)
+
+    def _own(self, identifier: str, client: str) -> None:
+        if self._store.job(identifier).client != client:
+            raise ServerProblem("not_allowed", f"job {identifier} is another client's; only that one may end it")
+
+    def queries(self, identifier: str) -> bytes:
+        """Return the queries of a job as they were sent."""
+        self._store.job(identifier)
+        return self._store.queries(identifier)
+
+    def request(self, identifier: str) -> SearchRequest:
+        """Return what a job was asked for."""
+        self._store.job(identifier)
+        return self._store.request(identifier)
+
+    # results
+
+    def rendered(
+        self,
+        identifier: str,
+        outfmt: str,
+        queries: tuple[int, int] | None = None,
+        *,
+        bar: Sequence[Link] = (),
+        subjects_url: str | None = None,
+    ) -> Rendered:
+        """Return the results of a job in a format of `swsearch search`.
+
+        Parameters
+        ----------
+        identifier : str
+            The job.
+        outfmt : str
+            As ``--outfmt``.
+        queries : (int, int), optional
+            The first and the last query, counted from 1; all by default.
+        bar, subjects_url
+            For the report of ``html``, as `swsearch.report.html.HtmlWriter` takes them.
+
+        Raises
+        ------
+        ServerProblem
+            ``conflict`` unless the job is done.
+        InputError
+            If there is no such format, or it cannot hold these queries.
+        """
+        with self._told():
+            wanted = Format(outfmt, bar, subjects_url)
+            job = self._done(identifier)
+            return self._reader.rendered(job, self._place_of(job), wanted, queries)
+
+    def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Iterator[bytes]:
+        """Return whole subjects of hits of a query as FASTA, one at a time; all are counted from 1.
+
+        Raises
+        ------
+        ServerProblem
+            ``conflict`` unless the job is done, ``wrong`` if there is no such query or hit.
+        """
+        with self._told():
+            job = self._done(identifier)
+            return self._reader.subjects(job, self._place_of(job), query, hits)
+
+    def _done(self, identifier: str) -> Job:
+        job = self._store.job(identifier)
+        if job.state == "done":
+            return job
+        what = f"is {job.state}" if job.state in ("queued", "running") else f"has {job.state}"
+        what = "was cancelled" if job.state == "cancelled" else what
+        retry_after = None if job.is_ended else 1
+        raise ServerProblem("conflict", f"job {identifier} {what}, and has no results", retry_after=retry_after)
+
+    def _place_of(self, job: Job) -> ServedPlace:
+        """Return a job's database: one that is not served any more, or another one of its name, has no results."""
+        if job.database not in self.places:
+            raise ServerProblem(
+                "expired", f"job {job.identifier}: the server has no database {job.database} any more"
+            )
+        return self.places[job.database]
+
+    # searches that are not stored
+
+    def search_now(
+        self, request: SearchRequest, outfmt: str, client: str, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Rendered:
+        """Search, and return the results; nothing is kept.
+
+        Parameters
+        ----------
+        request : SearchRequest
+            What for.
+        outfmt : str
+            As ``--outfmt``.
+        client : str
+            Who asks.
+        is_wanted : callable, optional
+            Asked ten times a second, in a thread of the server's: once it says no the search is stopped. It should
+            take no time, such as the ``is_set`` of an event.
+
+        Raises
+        ------
+        SwsearchError
+            As for `submit`; ``too_many`` counts searches of this kind.
+        """
+        with self._told(), ExitStack() as closing:
+            wanted = Format(outfmt)
+            self._check_searches(client)
+            running = Running(client, self.settings.limits.seconds, is_wanted)
+            self._runner.watch(running)
+            closing.callback(self._runner.unwatch, running)
+            found = taken(request, self.places, self.settings.limits)
+            wanted.check(len(found.queries))
+            place = self.places[found.request.database]
+            options = replace(found.options, distribution=found.options.distribution or wanted.needs_distribution)
+
+            def made(lease: Lease) -> Generator[bytes]:
+                origin = place.origin(found.request)
+                results = lease.resident.search(found.queries, options, progress=running.advance, origin=origin)
+                with results:
+                    running.cells, running.cells_done = results.job.cells, 0
+                    try:
+                        running.holds(results)
+                        yield from written(wanted, lambda: results.run, results.batches(wanted.needs_alignments))
+                    except Stopped:
+                        raise why_stopped(running) from None
+
+            if len(found.queries) <= WHOLE_QUERIES:
+                whole = with_engine(place, lambda lease: b"".join(made(lease)))
+                return wanted.rendered(f"swsearch-{place.name}", Pieces(whole))
+            pieces = Pieces(made(place.lease()), closing.pop_all())
+            self._reader.watch(pieces)
+            return wanted.rendered(f"swsearch-{place.name}", pieces)
+
+    def _check_searches(self, client: str) -> None:
+        self._check_room(1, client)
+        limits, runner = self.settings.limits, self._runner
+        for count, most in ((runner.n_searches(), limits.queued), (runner.n_searches(client), limits.client_jobs)):
+            if count >= most:
+                raise ServerProblem(
+                    "too_many", f"{count:,} searches run, of at most {most:,}; ask later", retry_after=1
+                )
+
+    # what runs, in threads of the runner's
+
+    def _run(self, identifier: str, running: Running) -> None:
+        """Run a job to its end, whatever that is."""
+        try:
+            job = self._store.job(identifier)
+            self._store.update(identifier, state="running", begun=time.time())
+            place = place_of(self.places, job.database)
+            request = self._store.request(identifier)
+            # what iterations find is not kept
+            folder = None if request.search_options.makes_profiles else self._store.folder_of(identifier) / KEPT
+            ended = run_job(place, request, running, folder)
+        except Stopped:
+            self._keep_stopped(identifier, running)
+        except Exception as error:
+            if running.why:  # it failed because it was stopped
+                self._keep_stopped(identifier, running)
+            else:
+                self._keep_end(identifier, "failed", problem=problem_stated(told(error, self._clean, self._log)))
+        else:
+            self._keep_done(job, ended)
+
+    def _keep_stopped(self, identifier: str, running: Running) -> None:
+        if running.why == "ending":
+            self._store.update(identifier, state="queued", begun=None)
+        elif running.why == "cancelled":
+            self._keep_end(identifier, "cancelled")
+        else:
+            self._keep_end(identifier, "failed", problem=problem_stated(why_stopped(running)))
+
+    def _keep_done(self, job: Job, ended: JobEnd) -> None:
+        notes = tuple(map(self._clean, (*job.notes, *ended.notes)))
+        self._keep_end(job.identifier, "done", n_hits=ended.n_hits, notes=notes)
+
+    def _keep_end(self, identifier: str, state: JobState, **changes: Any) -> None:
+        now = time.time()
+        expires = now + self.settings.limits.days * SECONDS_A_DAY
+        self._store.update(identifier, lasting=True, state=state, ended=now, expires=expires, **changes)
+        with self._guard:
+            self._ended[state] += 1
+
+    def _tidy(self) -> None:
+        """Remove the jobs whose time is over, now and then."""
+        now = time.monotonic()
+        if now < self._swept + SWEEP_SECONDS:
+            return
+        self._swept = now
+        until = time.time() + self.settings.limits.days * SECONDS_A_DAY
+        for identifier in self._store.expired(time.time()):
+            self._reader.remove(identifier, until, waits=True)
+
+    # what it says of itself
+
+    def health(self) -> Health:
+        """Return whether all works."""
+        places = tuple(_health_of(place, self._clean) for place in self.places.values())
+        why = [f"{each.name}: {each.note}" for each in places if each.state == "failed"]
+        free = shutil.disk_usage(self.settings.folder).free
+        if free < LEAST_FREE:
+            why.append(f"the disk has {free >> 20:,} MiB left, and jobs may not be kept")
+        if self._is_ending:
+            why.append("the server is ending")
+        return Health(not why, "; ".join(why), places)
+
+    def counts(self) -> HouseCounts:
+        """Return how much was done since the server began, and is to be done."""
+        with self._guard:
+            ended = dict(self._ended)
+        done = [place.scored for place in self.places.values()]
+        runner = self._runner
+        return HouseCounts(
+            self._store.counts(), runner.n_queued, runner.n_running, runner.n_searches(), self._reader.n_open,
+            sum(cells for cells, _ in done), sum(seconds for _, seconds in done), ended,
+        )  # fmt: skip
+
+    def _clean(self, text: str) -> str:
+        return without_folders(text, self._folders)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn errors into what whoever asked is told."""
+        try:
+            yield
+        except Exception as error:
+            raise told(error, self._clean, self._log) from error
+
+
+def _health_of(place: ServedPlace, clean: Callable[[str], str]) -> PlaceHealth:
+    engine = place.engine
+    state, note = place.looked()
+    device = getattr(getattr(engine, "info", None), "name", "")
+    return PlaceHealth(place.name, state, engine.description, str(device), clean(note))

@@ -1,0 +1,234 @@
+"""Results as bytes, a piece at a time as they are taken: memory stays flat, and who takes no more ends the work."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO, Any
+
+from swsearch import report
+from swsearch.errors import InputError, OptionError
+from swsearch.report.a3m import ONE_QUERY
+from swsearch.report.base import Writer
+from swsearch.report.html import HtmlWriter, Link
+from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
+from swsearch.server.problems import ServerProblem
+
+PIECE_BYTES = 1 << 16
+"""Characters or bytes that are passed on together, and those of the query that filled them."""
+
+RESIDUES_A_LINE = 60
+"""Of FASTA."""
+
+_CONTENT_TYPES = {
+    "5": "application/xml",
+    "6": "text/tab-separated-values; charset=utf-8",
+    "10": "text/csv; charset=utf-8",
+    "15": "application/json",
+    "jsonl": "application/x-ndjson",
+    "html": "text/html; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+}
+"""By the format's key; all others are plain text."""
+
+_EXTENSIONS = {"0": ".txt", "7": ".tsv", "fasta-aligned": ".aln.fasta"}
+"""Where the first that the format knows is not the usual one, or there is none."""
+
+
+class Pieces(Iterator[bytes]):
+    """Bytes as they are made, once.
+
+    Parameters
+    ----------
+    made : generator of bytes, or bytes
+        Makes them, and is closed with this; or all of them.
+    closing : ExitStack, optional
+        What is let go of at the end, even if nothing was taken.
+    """
+
+    def __init__(self, made: Generator[bytes] | bytes, closing: ExitStack | None = None) -> None:
+        self._made = (each for each in (made,)) if isinstance(made, bytes) else made
+        self._closing = closing or ExitStack()
+        self._guard = threading.RLock()
+        self._is_aborted = False
+
+    def __next__(self) -> bytes:
+        with self._guard:
+            if self._is_aborted:
+                raise ServerProblem("unavailable", "the server is ending; ask again when it was started")
+            try:
+                return next(self._made)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """End the work; any thread may call this, and waits for a piece that is being made."""
+        with self._guard:
+            self._made.close()
+            self._closing.close()
+
+    def abort(self) -> None:
+        """Do the same, and let whoever takes another piece know that not all was made."""
+        with self._guard:
+            self._is_aborted = True
+            self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """Results in a format.
+
+    Parameters
+    ----------
+    content_type : str
+        As HTTP has it.
+    file_name : str
+        What to call it, of letters, digits, ``.``, ``-`` and ``_``.
+    is_binary : bool
+        Whether the format is no text; text is UTF-8.
+    chunks : Pieces
+        The bytes; closing it ends the work.
+    """
+
+    content_type: str
+    file_name: str
+    is_binary: bool
+    chunks: Pieces
+
+    def close(self) -> None:
+        """End the work, whether or not all was taken."""
+        self.chunks.close()
+
+    def whole(self) -> bytes:
+        """Return all that is left."""
+        try:
+            return b"".join(self.chunks)
+        finally:
+            self.close()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format as it was asked for, checked before anything is searched.
+
+    Parameters
+    ----------
+    outfmt : str
+        As `swsearch.report.create_writer` takes it.
+    bar : sequence of Link
+        For the report of ``html``.
+    subjects_url : str or None
+        The same.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format or column.
+    """
+
+    outfmt: str
+    bar: Sequence[Link] = ()
+    subjects_url: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.outfmt, str):
+            raise OptionError("format", self.outfmt, "a format such as json")
+        self.writer(io.StringIO())
+
+    @property
+    def needs_alignments(self) -> bool:
+        """Whether it shows alignments."""
+        return self.writer(io.StringIO()).needs_alignments
+
+    @property
+    def needs_distribution(self) -> bool:
+        """Whether it shows how the whole database scores."""
+        return self.kind.writer.needs_distribution
+
+    @property
+    def kind(self) -> report.Kind:
+        """Which of `swsearch.report.KINDS` it is."""
+        return report.kind_of(self.outfmt)
+
+    def writer(self, stream: Any) -> Writer:
+        """Make what writes it."""
+        if self.kind.key == "html" and (self.bar or self.subjects_url):
+            return HtmlWriter(stream, bar=self.bar, subjects_url=self.subjects_url)
+        return report.create_writer(self.outfmt, stream)
+
+    def check(self, n_queries: int) -> None:
+        """Raise `InputError` if a file of this format cannot hold so many queries."""
+        if self.kind.writer.one_query and n_queries != 1:
+            raise InputError(f"format {self.kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+
+    def rendered(self, name: str, pieces: Pieces) -> Rendered:
+        """Return pieces of this format with what they are called."""
+        kind = self.kind
+        extension = _EXTENSIONS.get(kind.key) or kind.extensions[0]
+        file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "results"
+        content_type = _CONTENT_TYPES.get(kind.key, "text/plain; charset=utf-8")
+        return Rendered(content_type, file_name + extension, kind.writer.binary, pieces)
+
+
+class _Text:
+    """What a writer writes, until it is taken: text as bytes, as in the files of the command line."""
+
+    def __init__(self, binary: bool) -> None:
+        self._bytes = io.BytesIO()
+        self.stream: IO[Any] = self._bytes
+        if not binary:
+            self.stream = io.TextIOWrapper(self._bytes, "utf-8", "backslashreplace", newline="\n", write_through=True)
+
+    def taken(self, least: int = 1) -> bytes:
+        """Return what was written since, if that is so much; otherwise nothing."""
+        if self._bytes.tell() < least:
+            return b""
+        found = self._bytes.getvalue()
+        self._bytes.seek(0)
+        self._bytes.truncate()
+        return found
+
+
+def written(wanted: Format, run: Callable[[], RunInfo], batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
+    """Write results in a format, and yield the bytes as they come.
+
+    Parameters
+    ----------
+    wanted : Format
+        Which.
+    run : callable
+        Returns what the search is, for the head of the report.
+    batches : iterable of list of SearchResult
+        Aligned, if the format takes that.
+    """
+    text = _Text(wanted.kind.writer.binary)
+    writer = wanted.writer(text.stream)
+    try:
+        found = run()
+        writer.begin(found.with_checksums() if writer.needs_checksums else found)
+        for batch in batches:
+            for result in batch:
+                writer.write(result)
+                if piece := text.taken(PIECE_BYTES):
+                    yield piece
+        writer.end()
+        if piece := text.taken():
+            yield piece
+    finally:
+        writer.discard()
+
+
+def fasta(header: bytes, letters: str) -> bytes:
+    """Return a record of FASTA."""
+    lines = [letters[at : at + RESIDUES_A_LINE] for at in range(0, len(letters), RESIDUES_A_LINE)]
+    return b">" + header + b"\n" + "".join(f"{line}\n" for line in lines).encode("ascii")

@@ -1,0 +1,148 @@
+"""How one search runs to its end: with the engine that is there, and once more if that was made anew meanwhile."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, SwsearchError
+from swsearch.inputs import Query
+from swsearch.job.options import SearchOptions
+from swsearch.job.resident import ResidentResults
+from swsearch.remote.wire import SearchRequest
+from swsearch.server.places import Lease, Log, ServedPlace
+from swsearch.server.problems import ServerProblem, problem_of
+from swsearch.server.runner import Running
+
+MOST_BEGUN = 5
+"""Engines that a search is begun with, each of which another search brings down, before it is given up."""
+
+MOST_NOTES = 20
+"""Notes of a job that are kept."""
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """What a job found.
+
+    Parameters
+    ----------
+    n_hits : int
+        Of all queries.
+    notes : tuple of str
+        What is to be told of it.
+    """
+
+    n_hits: int
+    notes: tuple[str, ...]
+
+
+def with_engine(place: ServedPlace, work: Callable[[Lease], Outcome]) -> Outcome:
+    """Do something with a place's engine; if that fails, have it made anew.
+
+    What failed because another search brought the engine down is done again with the next one.
+
+    Raises
+    ------
+    SwsearchError
+        As the work does.
+    """
+    for _ in range(MOST_BEGUN):
+        lease = place.lease()
+        try:
+            found = work(lease)
+        except DatabaseError as error:
+            if place.is_current(lease):
+                place.damaged(str(error))
+                raise
+        except (InputError, ServerProblem):
+            raise
+        except Exception as error:
+            if not place.is_current(lease):
+                continue
+            if isinstance(error, (EngineError, MemoryLimitError)) or not isinstance(error, SwsearchError):
+                place.reopen(lease, str(error) or type(error).__name__)
+            raise
+        else:
+            place.worked(lease)
+            return found
+    raise EngineError(f"the engine failed {MOST_BEGUN} times under other searches; submit this one again")
+
+
+def run_job(place: ServedPlace, request: SearchRequest, running: Running, checkpoint: Path | None) -> JobEnd:
+    """Search, and keep what is found in a folder; results are dropped as they come.
+
+    Raises
+    ------
+    SwsearchError
+        If the search fails.
+    Stopped
+        If it was stopped.
+    """
+    queries, asked = request.read()
+    # how the whole database scores is kept for the report of html, whatever report is asked for first
+    options = replace(asked, distribution=True) if checkpoint is not None else asked
+
+    def work(lease: Lease) -> JobEnd:
+        return _searched(_begun(place, lease, request, queries, options, running), running, checkpoint)
+
+    return with_engine(place, work)
+
+
+def _begun(
+    place: ServedPlace,
+    lease: Lease,
+    request: SearchRequest,
+    queries: list[Query],
+    options: SearchOptions,
+    running: Running,
+) -> ResidentResults:
+    return lease.resident.search(queries, options, progress=running.advance, origin=place.origin(request))
+
+
+def _searched(results: ResidentResults, running: Running, checkpoint: Path | None) -> JobEnd:
+    with results:
+        if checkpoint is not None:
+            results.keep_in(checkpoint)
+        job = results.job
+        job.restored = job.forgone = running.advance
+        running.cells, running.cells_done = job.cells, 0
+        running.holds(results)
+        n_hits = sum(len(result.hits) for batch in results.batches() for result in batch)
+        notes = [*_unfitted(results), *results.doubts]
+        return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
+
+
+def _unfitted(results: ResidentResults) -> list[str]:
+    reasons = results.unfitted
+    return [f"{len(reasons):,} of {len(results.job.queries):,} queries: {reasons[0]}"] if reasons else []
+
+
+def why_stopped(running: Running) -> ServerProblem:
+    """Return what is told of a search that was stopped."""
+    if running.why == "time":
+        return ServerProblem(
+            "too_large",
+            f"the search took longer than {running.seconds:,.0f} s, this server's limit; send fewer queries at a "
+            "time, or ask for fewer hits or iterations",
+        )
+    if running.why == "ending":
+        return ServerProblem("unavailable", "the server is ending; ask again when it was started", retry_after=10)
+    return ServerProblem("conflict", "the search was cancelled")
+
+
+def told(error: BaseException, clean: Callable[[str], str], log: Log) -> ServerProblem:
+    """Return what whoever asked is told of an error, without the server's folders; the log is told all."""
+    found = problem_of(error)
+    if found.code == "failed" and not isinstance(error, ServerProblem):
+        log("".join(traceback.format_exception(error)).rstrip())
+    elif not isinstance(error, (InputError, ServerProblem)):
+        log(f"{type(error).__name__}: {error}")
+    return ServerProblem(
+        found.code, clean(str(found)), option=found.option, expected=found.expected, retry_after=found.retry_after
+    )

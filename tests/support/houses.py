@@ -1,0 +1,76 @@
+"""Small servers for tests: a database of some proteins, queries that are related to them, and a house of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swsearch.db import Database
+from swsearch.remote.wire import SearchRequest
+from swsearch.server.house import House
+from swsearch.server.jobs import Job
+from swsearch.server.settings import ServerLimits, ServerSettings
+
+LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
+N_SUBJECTS = 150
+CLIENT, OTHER = "me", "another"
+
+
+def proteins(count: int, seed: int = 0, least: int = 30, most: int = 150) -> list[tuple[str, str]]:
+    """Return random proteins; each third one is like the one before."""
+    draw = np.random.default_rng(seed)
+    found: list[tuple[str, str]] = []
+    for number in range(count):
+        letters = draw.choice(LETTERS, draw.integers(least, most))
+        if number % 3 == 2:
+            letters = np.array(list(found[-1][1]))
+            changed = draw.random(len(letters)) < 0.3
+            letters = np.where(changed, draw.choice(LETTERS, len(letters)), letters)
+        found.append((f"s{number}", "".join(letters)))
+    return found
+
+
+def fasta(records: list[tuple[str, str]]) -> bytes:
+    return "".join(f">{name} protein {name}\n{letters}\n" for name, letters in records).encode()
+
+
+def built(folder: Path, name: str = "small.h5", seed: int = 0, count: int = N_SUBJECTS) -> Path:
+    """Build a database."""
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{Path(name).stem}.fasta"
+    source.write_bytes(fasta(proteins(count, seed)))
+    Database.build(source, folder / name).close()
+    return folder / name
+
+
+def asked(n_queries: int = 3, database: str = "small", first: int = 1, **options: Any) -> SearchRequest:
+    """Return a request whose queries have relatives in the database."""
+    queries = [(f"q{name}", letters) for name, letters in proteins(N_SUBJECTS)[first : first + n_queries]]
+    return SearchRequest(database, fasta(queries), options=options)
+
+
+def settings(database: Path, folder: Path, **changes: Any) -> ServerSettings:
+    """Return settings of a server on the CPU; limits by their names."""
+    names = vars(ServerLimits())
+    limits = replace(ServerLimits(), **{name: changes.pop(name) for name in list(changes) if name in names})
+    return ServerSettings((database,), folder, limits, engine="cpu", workers=changes.pop("workers", 2), **changes)
+
+
+def done(house: House, request: SearchRequest, client: str = CLIENT) -> Job:
+    """Have a search done as a job."""
+    job = house.wait(house.submit([request], client)[0].identifier, 60)
+    assert job.state == "done", job.problem
+    return job
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait for something that is to become so."""
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
