@@ -174,6 +174,10 @@ class ClusterError(EngineError):
     """A cluster, or its workers, cannot do the work."""
 
 
+class ServerError(EngineError):
+    """A server that cannot be reached, or cannot do what it is asked for, or answers something else."""
+
+
 class MemoryLimitError(SwsearchError, MemoryError):
     """The work does not fit the memory that was allowed."""
 

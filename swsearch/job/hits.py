@@ -106,7 +106,8 @@ class HitMaker:
             further = None
             if self.options.max_alignments > 1:
                 further = _FurtherOf(self, query, selection.statistics, each.nulls, table.subject_lengths)
-            made = HitList(query, self.options.scoring, table, HitSource(self.work, query, table.subjects), further)
+            source = HitSource(self.work, query, table.subjects)
+            made = HitList(query, self.options.scoring, table, source, further, each.nulls)
             if each.aligned is not None:
                 made.give(*each.aligned)
             lists.append(made)

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from swsearch.blocks import IntArray
 from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OutputError
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, InPlace, Stopped, for_each
-from swsearch.job.filters import allowed_subjects
+from swsearch.job.filters import Allowed, allowed_subjects
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
@@ -119,7 +120,7 @@ class SearchJob:
         self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
         self.least = LeastScores(options, database)
         self._threads = threads_that_help(threads)
-        self._allowed = allowed_subjects(database, options.filters)
+        self._allowed = self._allowed_subjects()
         self.checkpoint: Checkpoint | None = None
         self.restored: Progress | None = None
         """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
@@ -127,6 +128,9 @@ class SearchJob:
         """Called with the cells of iterations that queries did not need."""
         self._stages: list[Ahead[Any] | InPlace[Any]] = []
         self._is_stopped = False
+
+    def _allowed_subjects(self) -> Allowed | None:
+        return allowed_subjects(self.database, self.options.filters)
 
     def keep_in(self, folder: Path, is_read: bool = False) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
@@ -469,9 +473,6 @@ class SearchJob:
         self, query: Query, selection: Selection, hits: HitList, distribution: ScoreDistribution | None
     ) -> SearchResult:
         database, profile = self.database, query.profile
-        known = None
-        if profile is not None and profile.iteration and not self.options.makes_profiles:
-            known = localized(profile, database)
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -491,8 +492,15 @@ class SearchJob:
             run=self.run,
             profile=profile,
             iteration=next_iteration(profile),
-            first_found=None if known is None else first_found(hits.table.subjects, known),
+            first_found=self._first_found(query, hits),
         )
+
+    def _first_found(self, query: Query, hits: HitList) -> IntArray | None:
+        """Return the iteration that first found each hit, of a profile that comes from iterations."""
+        profile = query.profile
+        if profile is None or not profile.iteration or self.options.makes_profiles:
+            return None
+        return first_found(hits.table.subjects, localized(profile, self.database))
 
 
 def score_everything(

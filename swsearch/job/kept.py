@@ -36,6 +36,9 @@ PUBLISHED = "published"
 
 Facts = dict[str, Any]
 
+Arrays = dict[str, npt.NDArray[Any]]
+"""Numbers by name."""
+
 
 class Unreadable(ValueError):  # noqa: N818  # the caller says what is wrong where
     """Bytes that are no selections, or those of another database."""
@@ -54,15 +57,19 @@ def packed(selections: Sequence[Selection]) -> bytes:
     bytes
         For `unpacked`.
     """
+    facts, arrays = taken_apart(selections)
+    text = np.frombuffer(json.dumps(facts).encode("ascii"), dtype=np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, facts=text, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def taken_apart(selections: Sequence[Selection]) -> tuple[list[Facts], Arrays]:
+    """Return what JSON can hold of selections, and their numbers: arrays by the names in `WHOLE` and `REAL`."""
     arrays: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in WHOLE + REAL}
     facts = [_facts(selection, arrays) for selection in selections]
     found = {name: np.concatenate([np.empty(0, _kind(name)), *parts]) for name, parts in arrays.items()}
-    whole = {name: _narrowed(found[name]) for name in WHOLE}
-    real = {name: found[name] for name in REAL}
-    text = np.frombuffer(json.dumps(facts).encode("ascii"), dtype=np.uint8)
-    stream = io.BytesIO()
-    np.savez(stream, facts=text, allow_pickle=False, **whole, **real)
-    return stream.getvalue()
+    return facts, {name: narrowed(found[name]) if name in WHOLE else found[name] for name in WHOLE + REAL}
 
 
 def unpacked(data: bytes, published: KarlinAltschul | None, n_subjects: int) -> list[Selection]:
@@ -85,13 +92,21 @@ def unpacked(data: bytes, published: KarlinAltschul | None, n_subjects: int) -> 
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
             facts = json.loads(file["facts"].tobytes())
-            arrays = {name: _checked(name, file[name]) for name in WHOLE + REAL}
-        taken = _Taken(arrays, n_subjects)
+            arrays = {name: file[name] for name in WHOLE + REAL}
+    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    return put_together(facts, arrays, published, n_subjects)
+
+
+def put_together(facts: Any, arrays: Arrays, published: KarlinAltschul | None, n_subjects: int) -> list[Selection]:
+    """Return the selections that `taken_apart` took apart; see `unpacked`, which raises the same."""
+    try:
+        taken = _Taken({name: _checked(name, arrays[name]) for name in WHOLE + REAL}, n_subjects)
         selections = [_selection(each, taken, published) for each in facts]
         taken.check_empty()
     except Unreadable:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise Unreadable(f"{type(error).__name__}: {error}") from error
     return selections
 
@@ -100,8 +115,8 @@ def _kind(name: str) -> npt.DTypeLike:
     return np.int64 if name in WHOLE else np.float64
 
 
-def _narrowed(values: IntArray) -> npt.NDArray[np.integer]:
-    """Return whole numbers as the narrowest type that holds them all."""
+def narrowed(values: IntArray) -> npt.NDArray[np.integer]:
+    """Return whole numbers, shape (n,), as the narrowest type that holds them all."""
     if not len(values):
         return values.astype(np.int8)
     kind = np.promote_types(np.min_scalar_type(values.min()), np.min_scalar_type(values.max()))

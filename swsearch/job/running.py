@@ -157,8 +157,19 @@ class SearchResults:
                     database.close()
                 raise
 
-        self._subjects, self._engine, self._threads = subjects, engine, threads
-        self._search = _Search(open_job, options, engine.close if owns_engine else lambda: None)
+        self._begin(subjects, open_job, options, threads, engine.close if owns_engine else lambda: None)
+
+    def _begin(
+        self,
+        subjects: Any,
+        open_job: Callable[[SearchOptions, Path | None], SearchJob],
+        options: SearchOptions,
+        threads: int | None,
+        close: Callable[[], None],
+    ) -> None:
+        """Set up a search whose job is opened when it is first asked for; ``close`` is called in the end."""
+        self._subjects, self._threads = subjects, threads
+        self._search = _Search(open_job, options, close)
         self._found = self._search.batches()
         self._waiting: deque[SearchResult] = deque()
 
@@ -205,15 +216,17 @@ class SearchResults:
         """Keep what is done in a folder, if the search has not begun; see `swsearch.job.checkpoint`."""
         self._search.checkpoint = folder
 
-    def batches(self, aligned: bool = False) -> Iterator[list[SearchResult]]:
+    def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
         """Yield what is left, the results of queries that were scored together at a time.
 
         Parameters
         ----------
         aligned : bool
-            Whether to align the hits, many together; this is always done where hits may have further alignments.
+            Whether to align the hits, many together.
+        several : bool, optional
+            Whether to do so anyway where hits may have further alignments, which are found then.
         """
-        aligned = aligned or self._search.options.max_alignments > 1
+        aligned = aligned or (several and self._search.options.max_alignments > 1)
         self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
         while batch := self._next_batch():
             if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):

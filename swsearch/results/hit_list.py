@@ -17,6 +17,7 @@ from swsearch.scoring import QueryRows, Scoring
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
+    from swsearch.statistics.fitted import PairNulls
 
 AlignOne = Callable[[int], PairAlignment]
 """Aligns the hit of a row."""
@@ -43,6 +44,8 @@ class HitList(Sequence[Hit]):
         Aligns one hit, by its row; None where there are no hits.
     further : callable, optional
         Finds further alignments of a hit, where there may be several.
+    nulls : PairNulls, optional
+        What the E-value of each hit comes from, where each has a null of its own.
     """
 
     def __init__(
@@ -52,8 +55,9 @@ class HitList(Sequence[Hit]):
         table: HitTable,
         source: AlignOne | None,
         further: FindFurther | None = None,
+        nulls: PairNulls | None = None,
     ) -> None:
-        self.query, self.scoring, self.table = query, scoring, table
+        self.query, self.scoring, self.table, self.nulls = query, scoring, table, nulls
         self.source: Any = source
         """Let go of when all alignments are known, and with it the database."""
         self.may_have_several = further is not None

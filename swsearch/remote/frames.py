@@ -1,0 +1,157 @@
+"""Facts and arrays as bytes that follow each other: each frame has its length and a checksum, and the last says so.
+
+What is read may come from anywhere. It holds numbers and JSON, and nothing that is run; what is cut off, altered or
+in another order is refused, and no more memory is taken than bytes have come.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.errors import ServerError, shown
+
+MAGIC = b"swsearch results\n"
+"""What stands first."""
+
+FrameKind = Literal["header", "batch", "problem", "end"]
+
+KINDS_OF_FRAMES: dict[bytes, FrameKind] = {b"H": "header", b"B": "batch", b"P": "problem", b"E": "end"}
+
+MOST_BYTES_OF_FRAME = 1 << 31
+"""A query with a million hits of usual length fits."""
+
+RECEIVED_AT_ONCE = 1 << 20
+"""Bytes that are read at a time."""
+
+NUMBERS = ("<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f8")
+"""Types of numbers in arrays."""
+
+_HEAD = struct.Struct("<cQ")
+_CHECK = struct.Struct("<I")
+
+NumberArray = npt.NDArray[Any]
+
+
+class FrameSource(Protocol):
+    """What bytes are read from."""
+
+    def read(self, n: int, /) -> bytes:
+        """Return up to n bytes; none at the end."""
+
+
+def frame(kind: FrameKind, facts: Any, arrays: Mapping[str, NumberArray] | None = None, before: int = 0) -> bytes:
+    """Return a frame.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS_OF_FRAMES`.
+    facts : object
+        What JSON can hold.
+    arrays : dict of str to ndarray, shape (n,)
+        Numbers by name.
+    before : int, optional
+        Checksum of the frame before, as `check_of` returns it.
+    """
+    named = {name: np.ascontiguousarray(values) for name, values in (arrays or {}).items()}
+    stored = {name: values.astype(values.dtype.newbyteorder("<"), copy=False) for name, values in named.items()}
+    told = [[name, _type_of(values), len(values)] for name, values in stored.items()]
+    text = json.dumps([facts, told], separators=(",", ":")).encode("ascii")
+    payload = b"".join([_CHECK.pack(len(text)), text, *(values.tobytes() for values in stored.values())])
+    letter = next(letter for letter, known in KINDS_OF_FRAMES.items() if known == kind)
+    head = _HEAD.pack(letter, len(payload))
+    return b"".join([head, payload, _CHECK.pack(zlib.crc32(payload, zlib.crc32(head, before)))])
+
+
+def check_of(made: bytes) -> int:
+    """Return the checksum that stands at the end of a frame."""
+    (found,) = _CHECK.unpack(made[-_CHECK.size :])
+    return int(found)
+
+
+def _type_of(values: NumberArray) -> str:
+    """Return an array's type as frames name it, where one byte has no order."""
+    name = values.dtype.str.replace("|", "<").replace("<b1", "<u1")
+    if name not in NUMBERS or values.ndim != 1:
+        raise ValueError(f"got an array of {values.dtype} and shape {values.shape}")
+    return name
+
+
+def frames(stream: FrameSource, where: str) -> Iterator[tuple[FrameKind, Any, dict[str, NumberArray]]]:
+    """Yield the frames of a stream, the last too: kind, facts, and arrays, each of shape (n,), by name.
+
+    Parameters
+    ----------
+    stream : file object
+        At `MAGIC`.
+    where : str
+        What messages call it.
+
+    Raises
+    ------
+    ServerError
+        If it is something else, or not whole.
+    """
+    found = stream.read(len(MAGIC))
+    if found != MAGIC:
+        raise ServerError(f"{where}: begins with {shown(found)}, expected results of swsearch")
+    before = 0
+    kind: FrameKind = "header"
+    while kind not in ("end", "problem"):
+        head = _exactly(stream, _HEAD.size, where)
+        letter, size = _HEAD.unpack(head)
+        if letter not in KINDS_OF_FRAMES or not _CHECK.size <= size <= MOST_BYTES_OF_FRAME:
+            raise _damaged(where, "a frame that is none")
+        kind = KINDS_OF_FRAMES[letter]
+        payload = _exactly(stream, size, where)
+        before = zlib.crc32(payload, zlib.crc32(head, before))
+        if _CHECK.unpack(_exactly(stream, _CHECK.size, where)) != (before,):
+            raise _damaged(where, "a checksum that is not that of what came")
+        yield kind, *_content(payload, where)
+    if stream.read(1):
+        raise _damaged(where, "bytes after the end")
+
+
+def _damaged(where: str, what: str) -> ServerError:
+    return ServerError(f"{where}: damaged on the way: {what}; ask again")
+
+
+def _exactly(stream: FrameSource, n: int, where: str) -> bytes:
+    """Read so many bytes."""
+    parts, left = [], n
+    while left:
+        part = stream.read(min(left, RECEIVED_AT_ONCE))
+        if not part:
+            raise ServerError(f"{where}: ends in the middle: the server or the connection broke off; ask again")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _content(payload: bytes, where: str) -> tuple[Any, dict[str, NumberArray]]:
+    """Return the facts and the arrays of a frame."""
+    try:
+        (n,) = _CHECK.unpack_from(payload)
+        place = _CHECK.size + n
+        facts, told = json.loads(payload[_CHECK.size : place])
+        arrays: dict[str, NumberArray] = {}
+        for name, kind, length in told:
+            if kind not in NUMBERS or not isinstance(length, int) or isinstance(length, bool) or length < 0:
+                raise ValueError
+            size = int(kind[2:]) * length
+            if place + size > len(payload):
+                raise ValueError
+            arrays[str(name)] = np.frombuffer(payload, dtype=kind, count=length, offset=place)
+            place += size
+        if place != len(payload):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError, struct.error):
+        raise _damaged(where, "a frame that holds something else than facts and numbers") from None
+    return facts, arrays
