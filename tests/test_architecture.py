@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "swsearch.api.align": PUBLIC,
     "swsearch.cli.msa.msa_command": COMMAND,
     "swsearch.cli.search.search_command": COMMAND,
+    "swsearch.cli.serve.serve_command": COMMAND,
     "swsearch.cli.align.align_command": COMMAND,
     "swsearch.cli.bench_align.bench_align": COMMAND,
 }

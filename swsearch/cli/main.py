@@ -15,6 +15,7 @@ from swsearch.cli.console import Interrupted, PipeClosed, command, ending_of, fi
 from swsearch.cli.database import db_app
 from swsearch.cli.msa import msa_command
 from swsearch.cli.search import search_command
+from swsearch.cli.serve import serve_command
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import OptionError, SwsearchError
 
@@ -32,6 +33,7 @@ app.add_typer(bench_app, name="bench")
 app.command("align", cls=OneCommand)(align_command)
 app.command("search", cls=OneCommand)(search_command)
 app.command("msa", cls=OneCommand)(msa_command)
+app.command("serve", cls=OneCommand)(serve_command)
 
 
 def main() -> int:

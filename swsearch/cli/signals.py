@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a process to end."""
@@ -50,6 +51,21 @@ def listen() -> None:
     if _installed:
         sys.unraisablehook = _dropped
         signal.signal(signal.SIGALRM, _raise_again)
+
+
+def pass_on(hear: Callable[[], None]) -> None:
+    """Call a function at the first signal, from which the command then ends itself; a second wish ends it at once."""
+
+    def handle(number: int, frame: object) -> None:
+        now = time.monotonic()
+        if _received.number is None:
+            _received.number, _received.at = number, now
+            hear()
+        elif now - _received.at >= SAME_WISH:
+            _quit(number, frame)
+
+    for number in _installed:
+        signal.signal(number, handle)
 
 
 def stop_listening() -> None:

@@ -34,6 +34,7 @@ FILES = {
     ("search",): ["q.fasta", "d.h5"],
     ("msa",): ["q.fasta", "d.h5", "-o", "alignments"],
     ("align",): [SEQUENCE, SEQUENCE],
+    ("serve",): ["d.h5", "--folder", "state", "--port", "0", "--engine", "cpu"],
     ("doctor",): [],
     ("db", "build"): ["q.fasta", "-o", "new.h5"],
     ("db", "split"): ["d.h5", "-o", "new.json", "--volumes", "1"],
@@ -258,7 +259,9 @@ MORE = [
 
 @pytest.mark.parametrize("value", [*HOSTILE, *(pytest.param(v, marks=pytest.mark.exhaustive) for v in MORE)])
 @pytest.mark.parametrize("path", COMMANDS, ids="-".join)
-def test_no_value_of_an_option_does_harm(swsearch, path, value):
+def test_no_value_of_an_option_does_harm(swsearch, path, value, monkeypatch):
+    if path == ("serve",):
+        monkeypatch.setattr("swsearch.server.serving.LabServer.serve_until_ended", lambda server: None)
     for option in COMMANDS[path].params:
         if option.param_type_name == "argument" or option.is_flag:
             continue
