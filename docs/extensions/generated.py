@@ -145,6 +145,26 @@ def exit_codes() -> str:
     return table(("exit code", "error in Python"), [(str(code), "<br>".join(found[code])) for code in sorted(found)])
 
 
+def blast_words() -> str:
+    """List the parameters of BLAST's URL API: with which commands each goes, and what becomes of it."""
+    from swsearch.server.blast_words import WORDS
+
+    before = {"used": "", "none": "no effect: ", "refused": "refused: "}
+    names: dict[tuple[str, str], list[str]] = {}
+    for word in WORDS.values():
+        names.setdefault((", ".join(word.commands), before[word.effect] + word.meaning), []).append(word.name)
+    rows = [(", ".join(f"`{name}`" for name in found), commands, said) for (commands, said), found in names.items()]
+    return table(("parameter", "with", "what it does here"), rows)
+
+
+def blast_formats() -> str:
+    """List the reports of BLAST's URL API."""
+    from swsearch.server.blast_formats import BLAST_FORMATS
+
+    rows = [(f"`{name}`", f'`--outfmt "{each.outfmt}"`', each.what) for name, each in BLAST_FORMATS.items()]
+    return table(("`FORMAT_TYPE`", "as `swsearch search`", "what"), rows)
+
+
 def first_line(thing: Any) -> str:
     """Return the first line of a docstring.
 
@@ -174,6 +194,8 @@ PARTS = {
     "statistics": statistics,
     "matrices": matrices,
     "exit_codes": exit_codes,
+    "blast_words": blast_words,
+    "blast_formats": blast_formats,
 }
 """Every part, by its name."""
 

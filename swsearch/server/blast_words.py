@@ -27,7 +27,14 @@ BLAST_COMMANDS: tuple[BlastCommand, ...] = ("Put", "Get", "Delete")
 SAYS_NO = ("f", "false", "no", "none", "off", "0")
 """What says that something is not wanted, in lower case."""
 
+NOTHING = ("(none)", *SAYS_NO)
+"""Values of parameters that are refused which ask for nothing, and are taken."""
+
 SAYS_YES = ("t", "true", "yes", "on", "1")
+
+
+LONGEST_NAME_COMPARED = 40
+"""Letters of an unknown parameter that are compared with those that are known."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ _USED_BY_PUT = {
 }
 
 _USED_BY_GET = {
-    "FORMAT_TYPE": "the report, see below",
+    "FORMAT_TYPE": "the report, see below; checked with Put too, and to be given with Get",
     "FORMAT_OBJECT": "SearchInfo asks for the state; Alignment, the default, for the report",
     "ALIGNMENT_VIEW": "Pairwise or Tabular, for FORMAT_TYPE Text and HTML",
 }
@@ -114,17 +121,20 @@ _NO_EFFECT_ON_REPORTS = {
 _LIST_IDENTIFIERS = "a database knows no taxonomy and no Entrez; the HTTP API's include_ids lists identifiers"
 _CUT = "send the part itself as QUERY; positions then count from its first residue"
 
-_REFUSED_ALL = {
+_REFUSED_BY_PUT = {
     "MEGABLAST": "this is a program for nucleotides",
     "SHORT_QUERY_ADJUST": "say what it would change: MATRIX=PAM30, GAPCOSTS=9 1, EXPECT=20000",
     "UNGAPPED_ALIGNMENT": "gaps that cost much come close: GAPCOSTS=1000 1000",
-    "ENTREZ_QUERY EQ_TEXT ORGANISM": _LIST_IDENTIFIERS,
+    "ENTREZ_QUERY EQ_TEXT": _LIST_IDENTIFIERS,
     "QUERY_FROM QUERY_TO": _CUT,
     "QUERY_FILE": "send its content as QUERY",
     "OTHER_ADVANCED": "give the parameters themselves",
     "SEARCHSP_EFF": "the HTTP API's dbsize does most of it",
     "PERC_IDENT": "the HTTP API's min_identity does it",
     "PHI_PATTERN PSSM I_THRESH": "there is no PSI-BLAST and no PHI-BLAST; the HTTP API has iterations",
+}
+
+_REFUSED_BY_GET = {
     "EXPECT_LOW EXPECT_HIGH FORMAT_ENTREZ_QUERY FORMAT_EQ_TEXT": "filter the report, or search with another EXPECT",
 }
 
@@ -142,7 +152,8 @@ WORDS: Mapping[str, BlastWord] = {
         ],
         _words("none", ("Put",), _NO_EFFECT),
         _words("none", ("Get",), _NO_EFFECT_ON_REPORTS),
-        _words("refused", ("Put",), _REFUSED_ALL, ("(none)", *SAYS_NO)),
+        _words("refused", ("Put",), _REFUSED_BY_PUT, NOTHING),
+        _words("refused", ("Get",), _REFUSED_BY_GET, NOTHING),
     )
     for word in words
 }
@@ -174,7 +185,7 @@ def words_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name, value in found.items():
         word = WORDS.get(name)
         if word is None:
-            close = difflib.get_close_matches(name, WORDS, n=1)
+            close = difflib.get_close_matches(name[:LONGEST_NAME_COMPARED], WORDS, n=1)
             remedy = f"; did you mean {close[0]}?" if close else ""
             raise InputError(f"got the parameter {shown(name)}, which is not known here{remedy}")
         if word.effect == "refused" and value.lower() not in word.allowed:
