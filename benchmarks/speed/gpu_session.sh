@@ -11,13 +11,15 @@
 #   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
 #   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
 #           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
+#   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. wheels/ must have the
+#           extra server
 #   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns|places|devices OUT [DATA [OLD]]. Two minutes each.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns|places|server|devices OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues, jobs, profiles, iterations, many, turns, places or devices} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?tests, speed, evalues, jobs, profiles, iterations, many, turns, places, server or devices} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -113,6 +115,12 @@ places)
         --cases published fitted "masks, filters, several alignments, fitted" "masks of lower case" "by score" \
         "ties, 7 hits" "two iterations" pairs --out "$out/places_gpu.txt" 2> "$out/places.log" > /dev/null
     tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
+    ;;
+server)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -m benchmarks.speed.server "$data/sp.h5" --engine gpu --json "$out/server_gpu.json" \
+        --out "$out/server_gpu.txt" > "$out/server.log" 2>&1
+    tail -n 45 "$out/server_gpu.txt" || tail -n 20 "$out/server.log"
     ;;
 devices)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1

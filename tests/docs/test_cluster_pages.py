@@ -1,28 +1,18 @@
 """What the pages of clusters say that starts servers runs as written, and what they name is there."""
 
 import re
-import socket
 import sys
 from dataclasses import replace
 
 import pytest
 
 from support.docs_blocks import DOCS, Runner, blocks
+from support.processes import free_ports
 
 NOTE = "not-run: starts servers; an exhaustive test runs it"
 
 PORTS = ("8786", "8788")
 """Those of the page, which may be in use here."""
-
-
-def free_ports(number):
-    held = [socket.socket() for _ in range(number)]
-    for each in held:
-        each.bind(("127.0.0.1", 0))
-    ports = [str(each.getsockname()[1]) for each in held]
-    for each in held:
-        each.close()
-    return ports
 
 
 @pytest.mark.exhaustive

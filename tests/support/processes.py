@@ -1,7 +1,8 @@
-"""Child processes that tests interrupt."""
+"""Child processes that tests interrupt, and ports for those that listen."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,3 +24,14 @@ def started(line: list[str], **options: object) -> Iterator[subprocess.Popen]:
             yield process
         finally:
             process.kill()
+
+
+def free_ports(number: int) -> list[str]:
+    """Return ports of this machine that nobody has."""
+    held = [socket.socket() for _ in range(number)]
+    for each in held:
+        each.bind(("127.0.0.1", 0))
+    ports = [str(each.getsockname()[1]) for each in held]
+    for each in held:
+        each.close()
+    return ports
