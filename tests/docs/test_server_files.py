@@ -1,0 +1,136 @@
+"""What `examples/server/` holds can be used: its options are real, its files there, and systemd takes the unit."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+
+import pytest
+from conftest import ROOT
+
+from support import command_line
+
+FOLDER = ROOT / "examples" / "server"
+
+CONTAINER_FILES = ("Containerfile", "Containerfile.cuda")
+
+EXPOSURE = 20
+"""Tenths of systemd's points, of which 100 is a service without any bounds."""
+
+
+def text_of(name):
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def instructions(name):
+    """Return the instructions of a container file: each its name and what follows, lines joined."""
+    text = re.sub(r"^#.*\n", "", text_of(name), flags=re.MULTILINE).replace("\\\n", " ")
+    return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def serve_options():
+    done = command_line.run("serve", "--help", env=None)
+    assert done.returncode == 0, done.stderr
+    return set(re.findall(r"--[a-z][a-z-]+", done.stdout))
+
+
+@pytest.mark.parametrize("name", [*CONTAINER_FILES, "swsearch.service", "server.env"])
+def test_every_option_of_the_server_is_real(name, serve_options):
+    lines = [line for line in text_of(name).splitlines() if re.search(r"ENTRYPOINT|^#   --|ExecStart=", line)]
+    named = {option for line in lines for option in re.findall(r"--[a-z][a-z-]+", line)}
+    assert named
+    assert named <= serve_options
+
+
+@pytest.mark.parametrize("name", CONTAINER_FILES)
+def test_a_container_file_copies_what_an_installation_needs_and_what_is_there(name):
+    copied = [words.split()[:-1] for kind, words in instructions(name) if kind == "COPY" and "--from" not in words]
+    paths = {path for each in copied for path in each}
+    assert all((ROOT / path).exists() for path in paths)
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    homes = dict(re.findall(r"(\S+) = (\S+)", settings["options"]["package_dir"]))
+    packages = settings["options"]["packages"].split()
+    assert {homes.get(package, package.partition(".")[0]) for package in packages} <= paths
+    assert {"setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "cpu"} <= paths
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", CONTAINER_FILES)
+def test_what_is_copied_is_enough_for_a_distribution(name, tmp_path):
+    for kind, words in instructions(name):
+        if kind == "COPY" and "--from" not in words:
+            for path in words.split()[:-1]:
+                if (ROOT / path).is_dir():
+                    shutil.copytree(
+                        ROOT / path, tmp_path / path, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+                    )
+                else:
+                    shutil.copy(ROOT / path, tmp_path / path)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "egg_info"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    listed = set((tmp_path / "swsearch.egg-info" / "SOURCES.txt").read_text(encoding="utf-8").split())
+    needed = {
+        path.relative_to(ROOT).as_posix()
+        for pattern in ("swsearch/**/*.py", "swsearch/server/templates/*", "swsearch/report/assets/*", "cpu/**/*.cpp",
+                        "db/*.py", "cuda/*.cu*")
+        for path in ROOT.glob(pattern)
+    }  # fmt: skip
+    assert needed <= listed
+
+
+def test_both_containers_run_the_same_server():
+    kept = ("USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
+    cpu, cuda = ([each for each in instructions(name) if each[0] in kept] for name in CONTAINER_FILES)
+    assert cpu == cuda
+    assert [kind for kind, _ in cpu] == list(kept)
+    found = dict(cpu)
+    user, _, group = found["USER"].partition(":")
+    assert int(user) == int(group) > 0  # nobody's account but root's
+    words = json.loads(found["ENTRYPOINT"])
+    assert words[:2] == ["swsearch", "serve"]
+    assert words[words.index("--port") + 1] == found["EXPOSE"]
+    assert words[words.index("--folder") + 1].startswith(found["VOLUME"])
+
+
+@pytest.mark.parametrize("name", CONTAINER_FILES)
+def test_the_health_check_asks_as_it_is_written(name):
+    (words,) = [json.loads(words.partition("CMD ")[2]) for kind, words in instructions(name) if kind == "HEALTHCHECK"]
+    assert words[:2] == ["python", "-c"]
+    compile(words[2], "<health>", "exec")
+    assert "http://127.0.0.1:8080/api/v1/ready" in words[2]
+
+
+def unit(tmp_path):
+    """Return a copy of the unit, with a program that is there."""
+    path = tmp_path / "swsearch.service"
+    path.write_text(text_of("swsearch.service").replace("/opt/swsearch/bin/swsearch", "/bin/true"), encoding="utf-8")
+    return path
+
+
+def analyzed(*words):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    return subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.exhaustive
+def test_systemd_takes_the_unit_and_finds_it_well_bounded(tmp_path):
+    path = unit(tmp_path)
+    done = analyzed("verify", "--man=no", str(path))
+    assert done.returncode == 0, done.stderr
+    assert path.name not in done.stderr
+    done = analyzed("security", "--offline=true", f"--threshold={EXPOSURE}", "--no-pager", str(path))
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_unit_reads_the_file_that_stands_beside_it():
+    read = dict(re.findall(r"^(\w+)=(.*)$", text_of("server.env"), re.MULTILINE))
+    (line,) = re.findall(r"^ExecStart=(.*)$", text_of("swsearch.service"), re.MULTILINE)
+    assert set(re.findall(r"\$([A-Z]+)\b", line)) == set(read) == {"DATABASES", "OPTIONS"}
+    assert "EnvironmentFile=/etc/swsearch/server.env" in text_of("swsearch.service")
