@@ -21,6 +21,7 @@ from swsearch.server import blast_answers
 from swsearch.server.answers import disposition
 from swsearch.server.blast_formats import BlastFormat, format_of, report_in
 from swsearch.server.blast_words import command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.gate import BLAST_PATHS
 from swsearch.server.given import FORM_TYPE, PARTS_TYPE, media_type
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.problems import STATUSES, ServerProblem, problem_of
@@ -28,9 +29,6 @@ from swsearch.server.threads import GATHERED, ChunkedAnswer, Pools, gathered
 
 if TYPE_CHECKING:
     from swsearch.server.house import House
-
-BLAST_PATHS = ("/Blast.cgi", "/blast/Blast.cgi")
-"""Where NCBI's server has it, now and before."""
 
 LONGEST_HELD = 15.0
 """Seconds that a Get is held while its search runs: Biopython asks at once, and next after 20 seconds."""
@@ -53,7 +51,7 @@ def router_for(house: House) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     desk = _Desk(house)
     for path in BLAST_PATHS:
-        router.add_api_route(path, desk.answer, methods=["GET", "POST"], response_model=None)
+        router.add_api_route(f"/{path}", desk.answer, methods=["GET", "POST"], response_model=None)
     return router
 
 

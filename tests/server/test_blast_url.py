@@ -22,7 +22,7 @@ from support.samples import sample
 from support.serving import SEQUENCES, Reply, Served, serving
 from swsearch.api import search
 from swsearch.server.blast_formats import BLAST_FORMATS
-from swsearch.server.blast_url import BLAST_PATHS, LONGEST_LIKELY, seconds_likely
+from swsearch.server.blast_url import LONGEST_LIKELY, seconds_likely
 from swsearch.server.blast_words import WORDS
 from swsearch.server.jobs import Job, JobState, new_identifier
 from swsearch.server.problems import ServerProblem
@@ -145,7 +145,7 @@ def test_biopython_shows_why_not(
 def test_the_way_of_ncbis_own_example(served: Served) -> None:
     """Put, then SearchInfo until it is ready, then the report as text, by GET and by the older path."""
     words = {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "tiny", "QUERY": SEQUENCES["alpha"]}
-    page = ask(served, words, "GET", BLAST_PATHS[1]).body.decode()
+    page = ask(served, words, "GET", "/blast/Blast.cgi").body.decode()
     rid = re.search(r"^    RID = (.*$)", page, re.MULTILINE)[1]  # type: ignore[index]
     info = ask(served, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": rid}, "GET").body.decode()
     assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", info) == ["READY", "yes"]
