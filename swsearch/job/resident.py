@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import EngineError
+from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.ahead import InPlace, Stopped, begin_work, check_wanted, end_work, stop_work
 from swsearch.job.iterated import IteratedJob
@@ -161,12 +161,17 @@ class Resident:
         """
         with self._kinds_guard:
             found = self._kinds.get(options)
-            if found is None:
-                kind = ResidentIteratedJob if options.makes_profiles else ResidentJob
-                found = self._kinds[options] = kind(self, options, self.threads)
-                if len(self._kinds) > KINDS_KEPT:
-                    self._kinds.popitem(last=False)
+            if found is not None:
+                self._kinds.move_to_end(options)
+                return found
+        # not under the guard: to find many identifiers takes seconds, for which other searches need not wait
+        kind = ResidentIteratedJob if options.makes_profiles else ResidentJob
+        made = kind(self, options, self.threads)
+        with self._kinds_guard:
+            found = self._kinds.setdefault(options, made)
             self._kinds.move_to_end(options)
+            if len(self._kinds) > KINDS_KEPT:
+                self._kinds.popitem(last=False)
         return found
 
     def close(self) -> None:
@@ -345,12 +350,21 @@ class Resident:
     def _make_room(self, rows: int) -> None:
         """Let the engine plan for queries of so many residues together."""
         self._unload()
+        try:
+            self.plan = self._plan_for(rows)
+        except MemoryLimitError:
+            if self._planned:  # what was there is given up by now: make it again, for the searches after this one
+                self.plan = self._plan_for(self._planned)
+            raise
+        self._planned = rows
+
+    def _plan_for(self, rows: int) -> ChunkPlan:
         each = max(1, rows // QUERIES_TOGETHER)
         groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
-        self.plan = self.engine.plan(Workload(self.database.residue_bytes, self.database.length_runs, groups))
-        self._planned = rows
-        if not self.plan.keep and self.engine.name == "cpu" and fits_the_host(self.database):
-            self.plan = replace(self.plan, keep=True)
+        plan = self.engine.plan(Workload(self.database.residue_bytes, self.database.length_runs, groups))
+        if not plan.keep and self.engine.name == "cpu" and fits_the_host(self.database):
+            return replace(plan, keep=True)
+        return plan
 
     def _unload(self) -> None:
         if self._loaded is not None:

@@ -346,7 +346,7 @@ def _execution(run: RunInfo) -> list[tuple[str, str]]:
     return [
         ("Engine", execution.engine),
         ("Begun", execution.begun.isoformat(sep=" ", timespec="seconds")),
-        ("Seconds", f"{execution.seconds():.2f}, this report included"),
+        ("Seconds", f"{execution.seconds():.2f}" + (", this report included" if execution.ended is None else "")),
         ("Command", execution.command),
     ]
 

@@ -401,6 +401,8 @@ class House:
         self._keep_end(job.identifier, "done", n_hits=ended.n_hits, notes=notes)
 
     def _keep_end(self, identifier: str, state: JobState, **changes: Any) -> None:
+        if state != "done":
+            self._store.drop_kept(identifier)
         now = time.time()
         expires = now + self.settings.limits.days * SECONDS_A_DAY
         self._store.update(identifier, lasting=True, state=state, ended=now, expires=expires, **changes)

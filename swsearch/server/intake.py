@@ -27,6 +27,9 @@ COMPRESSED_AS = {
 MOST_IN_PROFILES = 100_000
 """Subjects that may make a profile, of which each takes an alignment in memory."""
 
+MOST_IDENTIFIERS = 100_000
+"""Identifiers that a filter may name: they stay in memory with what follows from the options of a search."""
+
 COMMAND = "swsearch serve"
 """What reports name as the command, where whoever asked told none."""
 
@@ -126,6 +129,11 @@ def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
     _check_most("max_hits", options.max_hits, limits.hits)
     _check_most("max_alignments", options.max_alignments, limits.hits)
     _check_most("max_included", options.inclusion.most, MOST_IN_PROFILES)
+    for name in ("include_ids", "exclude_ids"):
+        named = getattr(options.filters, name)
+        if named is not None and len(named) > MOST_IDENTIFIERS:
+            expected = f"at most {MOST_IDENTIFIERS:,} identifiers"
+            raise ServerProblem("too_large", f"{name}: got {len(named):,}, expected {expected}", option=name)
 
 
 def _check_most(option: str, value: int, most: int) -> None:

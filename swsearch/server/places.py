@@ -6,24 +6,32 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
+from swsearch.alphabet import PROTEIN
 from swsearch.db import Database
 from swsearch.engines.base import Engine
 from swsearch.engines.choice import create_engine
-from swsearch.errors import EngineError, InputError, MemoryLimitError
+from swsearch.errors import EngineError, InputError
+from swsearch.inputs import Query
+from swsearch.job.options import SearchOptions
 from swsearch.job.resident import Resident
 from swsearch.remote.wire import SearchRequest
 from swsearch.run_info import Checksum, Origin, database_checksums
+from swsearch.scoring import Scoring
 from swsearch.server.settings import ServerSettings
 
 PlaceState = Literal["ready", "failed", "replaced"]
 """ready; failed: jobs fail until the server is started again; replaced: its file is another one now."""
 
-FAILURES_IN_A_ROW = 2
-"""Times that an engine is made anew as it was asked for, when no job came to its end in between. After that the CPU
-takes its place: a device that was lost may seem to be there and fail again."""
+FAILURES_IN_A_ROW = 5
+"""Failures of an engine, with no search that came to its end between them, after which the CPU takes its place: a
+device may seem to be there and fail again."""
+
+_PROBE = "ARNDCQEGHILKMFPSTWYV"
+"""A query that an engine which was made anew must be able to search with."""
 
 Log = Callable[[str], None]
 """Is told what whoever runs the server should know."""
@@ -182,7 +190,7 @@ class ServedPlace:
         """
         with self._guard:
             if self._engine is None:
-                raise EngineError(self._problem)
+                raise EngineError(self._problem or f"{self.title}: the database was closed, as the server is ending")
             return Lease(self.resident, self._generation)
 
     def is_current(self, lease: Lease) -> bool:
@@ -215,11 +223,11 @@ class ServedPlace:
                 before = self.resident
                 try:
                     engine = self._made(kind)
-                    self.resident = self._opened(engine)
+                    self.resident = self._opened(engine, is_probed=True)
                     self._engine = engine
                     cells, seconds = self._scored_before
                     self._scored_before = cells + before.cells, seconds + before.seconds
-                except (EngineError, MemoryLimitError) as error:
+                except Exception as error:  # whatever a device that was lost makes of it
                     self._log(f"{self.title}: engine {kind} cannot be had: {error}")
                     continue
                 name = self._engine.name
@@ -242,12 +250,19 @@ class ServedPlace:
             gpu_memory=settings.gpu_memory if is_gpu else None, notice=self._log,
         )  # fmt: skip
 
-    def _opened(self, engine: Engine) -> Resident:
-        try:
-            return Resident(self.database, engine, self._settings.threads)
-        except BaseException:
-            engine.close()
-            raise
+    def _opened(self, engine: Engine, is_probed: bool = False) -> Resident:
+        with ExitStack() as closing:
+            closing.callback(engine.close)
+            resident = Resident(self.database, engine, self._settings.threads)
+            closing.callback(resident.close)
+            if is_probed:
+                options = SearchOptions(
+                    Scoring(load_matrix("BLOSUM62", PROTEIN)), statistics_method="none", max_hits=1
+                )
+                for _ in resident.search([Query("probe", "", PROTEIN.encode(_PROBE))], options):
+                    pass
+            closing.pop_all()
+        return resident
 
     def _close_engine(self) -> None:
         """Let go of the engine; one that has lost its device may fail at that, too."""
@@ -299,7 +314,7 @@ def opened_places(settings: ServerSettings, log: Log) -> Iterator[dict[str, Serv
         If one cannot be opened.
     """
     named = names_of(settings.databases)
-    with contextlib.ExitStack() as opened:
+    with ExitStack() as opened:
         places: dict[str, ServedPlace] = {}
         for name in sorted(named, key=lambda name: _size_of(named[name])):
             places[name] = ServedPlace(name, named[name], settings, log)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from weakref import WeakSet
 
+from swsearch.errors import InputError, OutputError
 from swsearch.job.job import SearchJob
 from swsearch.results import SearchResult
 from swsearch.server.jobs import Job
@@ -177,13 +178,23 @@ class ResultReader:
             origin = replace(origin, ended=datetime.fromtimestamp(job.ended, UTC))
         search = place.resident.job(options).for_queries(queries, origin=origin)
         if not options.makes_profiles:
-            search.keep_in(self._store.folder_of(job.identifier) / KEPT, is_read=True)
+            try:
+                search.keep_in(self._store.folder_of(job.identifier) / KEPT, is_read=True)
+            except InputError as error:
+                why = "the database or the version of swsearch is another one since"
+                message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
+                raise ServerProblem("expired", message) from error
+            except OutputError as error:
+                raise _damaged(job) from error
         return search
 
     @staticmethod
     def _batches(job: Job, search: SearchJob, first: int, count: int, aligned: bool) -> Generator[list[SearchResult]]:
         if search.checkpoint is not None:
-            yield from search.kept(first, count, aligned)
+            try:
+                yield from search.kept(first, count, aligned)
+            except OutputError as error:
+                raise _damaged(job) from error
             return
         # a search with iterations is done again: what its profiles were is not kept
         place = 0
@@ -192,3 +203,7 @@ class ResultReader:
             place += len(batch)
             if some:
                 yield some
+
+
+def _damaged(job: Job) -> ServerProblem:
+    return ServerProblem("failed", f"job {job.identifier}: what it found is damaged on the disk; submit it again")

@@ -328,6 +328,10 @@ class Store:
         assert is_identifier(identifier)  # nothing else may come near a path
         return self._jobs / identifier
 
+    def drop_kept(self, identifier: str) -> None:
+        """Remove what was found for a job that will not be done."""
+        shutil.rmtree(self.folder_of(identifier) / KEPT, ignore_errors=True)
+
     def queries(self, identifier: str) -> bytes:
         """Return a job's queries as they were sent."""
         return (self.folder_of(identifier) / _QUERIES).read_bytes()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, SwsearchError
+from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError
 from swsearch.inputs import Query
+from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.job.resident import ResidentResults
 from swsearch.remote.wire import SearchRequest
@@ -65,13 +67,18 @@ def with_engine(place: ServedPlace, work: Callable[[Lease], Outcome]) -> Outcome
         except Exception as error:
             if not place.is_current(lease):
                 continue
-            if isinstance(error, (EngineError, MemoryLimitError)) or not isinstance(error, SwsearchError):
+            if _is_of_engine(error):
                 place.reopen(lease, str(error) or type(error).__name__)
             raise
         else:
             place.worked(lease)
             return found
     raise EngineError(f"the engine failed {MOST_BEGUN} times under other searches; submit this one again")
+
+
+def _is_of_engine(error: BaseException) -> bool:
+    """Say whether an error is that of an engine, which may be of no more use."""
+    return isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda")
 
 
 def run_job(place: ServedPlace, request: SearchRequest, running: Running, checkpoint: Path | None) -> JobEnd:
@@ -107,15 +114,28 @@ def _begun(
 
 def _searched(results: ResidentResults, running: Running, checkpoint: Path | None) -> JobEnd:
     with results:
-        if checkpoint is not None:
-            results.keep_in(checkpoint)
-        job = results.job
+        job = _job_of(results, checkpoint)
         job.restored = job.forgone = running.advance
         running.cells, running.cells_done = job.cells, 0
         running.holds(results)
         n_hits = sum(len(result.hits) for batch in results.batches() for result in batch)
         notes = [*_unfitted(results), *results.doubts]
         return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
+
+
+def _job_of(results: ResidentResults, checkpoint: Path | None) -> SearchJob:
+    """Begin a search, from what was kept of it before the server was started again if that can be used."""
+    if checkpoint is None:
+        return results.job
+    results.keep_in(checkpoint)
+    try:
+        return results.job
+    except InputError:
+        if not checkpoint.exists():
+            raise
+        # of another version of the program, or of a database that was replaced since
+        shutil.rmtree(checkpoint)
+        return results.job
 
 
 def _unfitted(results: ResidentResults) -> list[str]:
@@ -139,6 +159,8 @@ def why_stopped(running: Running) -> ServerProblem:
 def told(error: BaseException, clean: Callable[[str], str], log: Log) -> ServerProblem:
     """Return what whoever asked is told of an error, without the server's folders; the log is told all."""
     found = problem_of(error)
+    if isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
+        found = ServerProblem("unavailable", "the server has no memory for this search; send its queries in parts")
     if found.code == "failed" and not isinstance(error, ServerProblem):
         log("".join(traceback.format_exception(error)).rstrip())
     elif not isinstance(error, (InputError, ServerProblem)):

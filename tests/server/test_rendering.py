@@ -1,0 +1,200 @@
+"""What a server writes has the bytes of ``swsearch search``, is made as it is taken, and scores nothing again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command_line import run
+from support.houses import CLIENT, asked, built, done, settings
+from support.samples import sample
+from swsearch import report
+from swsearch.errors import InputError, OptionError
+from swsearch.job.job import SearchJob
+from swsearch.report.html import Link
+from swsearch.server.house import House
+from swsearch.server.problems import ServerProblem
+from swsearch.server.rendering import Format, Pieces, fasta, written
+
+N_QUERIES = 40
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {
+        "max_alignments": 3,
+        "evalue": 100.0,
+        "max_hits": 5,
+        "min_identity": 20.0,
+        "query_mask": "lower",
+        "sort": "score",
+    },
+    {"statistics": "published", "max_hits": 3, "dbsize": 10**9, "matrix": "BLOSUM45"},
+    {"mode": "global", "statistics": "none", "max_hits": 4},
+    {"iterations": 2, "evalue": 100.0},
+]
+
+KEYS = [kind.key for kind in report.KINDS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("data")).parent
+
+
+@pytest.fixture(scope="module")
+def house(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with House(settings(folder / "small.h5", tmp_path_factory.mktemp("served"))) as made:
+        yield made
+
+
+def arguments_of(options: dict[str, Any]) -> list[str]:
+    return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def expected(folder: Path, queries: bytes, keys: list[str], options: dict[str, Any]) -> dict[str, bytes]:
+    """What the command line writes in the database's folder, by format."""
+    (folder / "q.fa").write_bytes(queries)
+    outputs = [text for key in keys for text in ("--outfmt", key, "--output", f"out-{key}")]
+    words = ["search", "q.fa", "small.h5", "--engine", "cpu", "--quiet", *arguments_of(options), *outputs]
+    ended = run(*words, cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    return {key: (folder / f"out-{key}").read_bytes() for key in keys}
+
+
+def without_circumstances(page: bytes) -> bytes:
+    """A report of HTML without when, how long, and by which command."""
+    found, count = re.subn(rb"<div><dt>(Begun|Seconds|Command)</dt><dd>[^<]*</dd></div>\n", b"", page)
+    assert count == 3
+    return found
+
+
+CASES = [(options, n_queries) for options in OPTIONS for n_queries in (1, 3)] + [({}, N_QUERIES)]
+
+
+@pytest.mark.parametrize(("options", "n_queries"), sample(CASES, lambda case: case in (CASES[0], CASES[3])), ids=str)
+def test_every_format_has_the_bytes_of_the_command_line(
+    folder: Path, house: House, options: dict[str, Any], n_queries: int
+) -> None:
+    request = replace(asked(n_queries, **options), origin={"queries": "q.fa"})
+    keys = [kind.key for kind in report.KINDS if n_queries == 1 or not kind.writer.one_query]
+    wanted = expected(folder, request.queries, keys, options)
+    job = done(house, request)
+    for key in keys:
+        now = [house.search_now(request, key, CLIENT)] if key in ("html", "15") else []
+        for rendered in (house.rendered(job.identifier, key), *now):
+            same = without_circumstances if key == "html" else bytes
+            assert same(rendered.whole()) == same(wanted[key]), key
+            assert rendered.is_binary == report.kind_of(key).writer.binary
+
+
+def test_a_report_says_how_long_the_search_took_and_not_how_long_ago_it_was(house: House) -> None:
+    request = replace(asked(1), origin={"begun": "2020-01-01T00:00:00+00:00", "command": "my own"})
+    job = done(house, request)
+    page = house.rendered(job.identifier, "html").whole().decode()
+    assert "2020-01-01 00:00:00" in page
+    assert "<dd>my own</dd>" in page
+    assert job.ended is not None
+    assert page == house.rendered(job.identifier, "html").whole().decode()
+
+
+def test_nothing_is_scored_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = done(house, asked(5))
+    before = house.counts().cells
+    monkeypatch.setattr(SearchJob, "batches", None)
+    for key in ("6", "15", "html", "parquet"):
+        assert house.rendered(job.identifier, key).whole()
+    assert house.counts().cells == before
+
+
+def test_some_of_the_queries(house: House) -> None:
+    job = done(house, asked(36))
+    lines = house.rendered(job.identifier, "6 qseqid sseqid").whole().splitlines()
+    some = house.rendered(job.identifier, "6 qseqid sseqid", (33, 35)).whole().splitlines()
+    assert some == [line for line in lines if line.split(b"\t")[0] in (b"qs33", b"qs34", b"qs35")]
+    assert house.rendered(job.identifier, "a3m", (2, 2)).whole().startswith(b">qs2")
+    for first, last in ((0, 1), (2, 1), (1, 37)):
+        with pytest.raises(ServerProblem, match="expected a range") as caught:
+            house.rendered(job.identifier, "6", (first, last))
+        assert caught.value.status == 422
+    with pytest.raises(ServerProblem, match="got 36 queries, expected one"):
+        house.rendered(job.identifier, "a3m")
+
+
+def test_a_format_that_there_is_not(house: House) -> None:
+    job = done(house, asked(1))
+    for outfmt in ("nosuch", "", "6 nosuch", "html qseqid"):
+        with pytest.raises(ServerProblem, match="outfmt") as caught:
+            house.rendered(job.identifier, outfmt)
+        assert caught.value.option == "outfmt"
+
+
+def test_a_bar_of_links_is_in_the_report(house: House) -> None:
+    job = done(house, asked(1))
+    bar = [Link("All as JSON", "/json")]
+    page = house.rendered(job.identifier, "html", bar=bar, subjects_url="/subjects").whole()
+    assert b"All as JSON" in page
+    assert b'"/subjects"' in page
+
+
+def test_pieces_come_as_they_are_made_and_are_made_no_more_once_they_are_closed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = done(house, asked(8))
+    monkeypatch.setattr("swsearch.server.rendering.PIECE_BYTES", 1000)
+    monkeypatch.setattr("swsearch.job.job.KEPT_TOGETHER", 4)
+    made, real = [], SearchJob.made
+    monkeypatch.setattr(
+        SearchJob, "made", lambda self, queries, *rest: made.append(len(queries)) or real(self, queries, *rest)
+    )
+    rendered = house.rendered(job.identifier, "15")
+    assert len(next(rendered.chunks)) >= 1000
+    assert made == [4]
+    assert house.counts().renderings == 1
+    rendered.close()
+    assert house.counts().renderings == 0
+    with pytest.raises(StopIteration):
+        next(rendered.chunks)
+    assert made == [4]
+
+
+def test_what_is_not_taken_at_all_is_let_go_of(house: House) -> None:
+    job = done(house, asked(1))
+    rendered = house.rendered(job.identifier, "6")
+    assert house.counts().renderings == 1
+    del rendered
+    assert house.counts().renderings == 0
+
+
+def test_file_names_and_types_are_plain() -> None:
+    names = {key: Format(key).rendered('a b/../ü\r\n"x', Pieces(b"")) for key in KEYS}
+    assert all(re.fullmatch(r"a-b-..-x\.[a-z0-9.]+", each.file_name) for each in names.values())
+    assert len({each.file_name for each in names.values()}) == len(KEYS) - 1  # both tables of BLAST
+    assert names["15"].content_type == "application/json"
+    assert {each.content_type.split(";")[0] for each in names.values() if each.is_binary} == {
+        "application/vnd.apache.parquet",
+        "application/vnd.apache.arrow.file",
+    }
+
+
+def test_a_writer_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    monkeypatch.setattr(report.TabularWriter, "discard", closed.append)
+
+    def failing() -> Any:
+        raise InputError("no more")
+
+    with pytest.raises(InputError, match="no more"):
+        list(written(Format("6"), failing, []))
+    assert len(closed) == 1
+    with pytest.raises(OptionError):
+        Format(None)  # type: ignore[arg-type]
+
+
+def test_fasta_has_lines_of_sixty() -> None:
+    assert fasta(b"a b", "M" * 121) == b">a b\n" + b"M" * 60 + b"\n" + b"M" * 60 + b"\nM\n"
+    assert fasta(b"a", "") == b">a\n"
