@@ -151,6 +151,8 @@ class Checkpoint:
     def save(self, first: int, selections: Sequence[Selection]) -> None:
         """Keep the selections of some queries in a row; when this returns they are on the disk.
 
+        Nothing is kept where what is there is only read.
+
         Parameters
         ----------
         first : int
@@ -163,6 +165,8 @@ class Checkpoint:
         OutputError
             If they cannot be written.
         """
+        if self._is_read:
+            return
         held = first, first + len(selections)
         name = _name(*held)
         data = packed(selections)

@@ -249,7 +249,7 @@ class ReceivedJob(SearchJob):
         return replace(
             found,
             version=header.version,
-            execution=Execution(header.engine, origin.command, origin.begun),
+            execution=Execution(header.engine, origin.command, origin.begun, origin.ended),
             known_checksums=(*query_checksums(origin), *header.checksums),
         )
 

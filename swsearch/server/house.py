@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from swsearch.job.ahead import Stopped
+from swsearch.job.running import SearchResults
+from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.html import Link
 from swsearch.server.health import Health, HouseCounts, PlaceHealth
@@ -23,7 +25,7 @@ from swsearch.server.reading import ResultReader
 from swsearch.server.rendering import Format, Pieces, Rendered, written
 from swsearch.server.runner import Runner, Running
 from swsearch.server.settings import ServerSettings
-from swsearch.server.store import KEPT, Store
+from swsearch.server.store import Store
 from swsearch.server.work import JobEnd, run_job, told, why_stopped, with_engine
 
 SECONDS_A_DAY = 86_400.0
@@ -346,7 +348,7 @@ class House:
                     running.cells, running.cells_done = results.job.cells, 0
                     try:
                         running.holds(results)
-                        yield from written(wanted, lambda: results.run, results.batches(wanted.needs_alignments))
+                        yield from self._written(results, wanted, found.request)
                     except Stopped:
                         raise why_stopped(running) from None
 
@@ -356,6 +358,12 @@ class House:
             pieces = Pieces(made(place.lease()), closing.pop_all())
             self._reader.watch(pieces)
             return wanted.rendered(f"swsearch-{place.name}", pieces)
+
+    @staticmethod
+    def _written(results: SearchResults, wanted: Format, request: SearchRequest) -> Iterator[bytes]:
+        if wanted.is_transfer:
+            return write_transfer(results, request)
+        return written(wanted, lambda: results.run, results.batches(wanted.needs_alignments))
 
     def _check_searches(self, client: str) -> None:
         self._check_room(1, client)
@@ -375,9 +383,7 @@ class House:
             self._store.update(identifier, state="running", begun=time.time())
             place = place_of(self.places, job.database)
             request = self._store.request(identifier)
-            # what iterations find is not kept
-            folder = None if request.search_options.makes_profiles else self._store.folder_of(identifier) / KEPT
-            ended = run_job(place, request, running, folder)
+            ended = run_job(place, request, running, self._store.folder_of(identifier))
         except Stopped:
             self._keep_stopped(identifier, running)
         except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from swsearch.errors import InputError
@@ -30,9 +29,6 @@ MOST_IN_PROFILES = 100_000
 MOST_IDENTIFIERS = 100_000
 """Identifiers that a filter may name: they stay in memory with what follows from the options of a search."""
 
-COMMAND = "swsearch serve"
-"""What reports name as the command, where whoever asked told none."""
-
 
 @dataclass(frozen=True)
 class TakenRequest:
@@ -41,7 +37,7 @@ class TakenRequest:
     Parameters
     ----------
     request : SearchRequest
-        With what it left to the server: most hits, if the usual number is above the limit, and when it came.
+        As it came, or with the most hits where the usual number is above the limit.
     queries : list of Query
         Of it.
     options : SearchOptions
@@ -97,8 +93,7 @@ def taken(request: SearchRequest, places: Mapping[str, ServedPlace], limits: Ser
     if "max_hits" not in options and limits.hits < DEFAULT_MAX_HITS:
         options["max_hits"] = limits.hits
         notes.append(f"at most {limits.hits:,} hits of a query are reported, which is this server's limit")
-    origin = {"command": COMMAND, "begun": datetime.now(UTC).isoformat(), **request.origin}
-    request = replace(request, options=options, origin=origin)
+        request = replace(request, options=options)
     _check_options(request.search_options, limits)
     try:
         queries, asked = request.read()

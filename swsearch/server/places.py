@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +31,9 @@ PlaceState = Literal["ready", "failed", "replaced"]
 FAILURES_IN_A_ROW = 5
 """Failures of an engine, with no search that came to its end between them, after which the CPU takes its place: a
 device may seem to be there and fail again."""
+
+COMMAND = "swsearch serve"
+"""What reports name as the command, where whoever asked told none."""
 
 _PROBE = "ARNDCQEGHILKMFPSTWYV"
 """A query that an engine which was made anew must be able to search with."""
@@ -149,9 +154,22 @@ class ServedPlace:
             "built": max(built) if built else None,
         }
 
-    def origin(self, request: SearchRequest) -> Origin:
-        """Return what reports say of where a search comes from, with the checksums of its files."""
-        return request.origin_with(self.checksums)
+    def origin(self, request: SearchRequest, submitted: float | None = None, ended: float | None = None) -> Origin:
+        """Return what reports say of where a search comes from, with the checksums of its files.
+
+        Parameters
+        ----------
+        request : SearchRequest
+            What was asked for; what it says of its origin stands as it is.
+        submitted, ended : float, optional
+            Seconds of the Unix clock; now, and none yet.
+        """
+        origin = replace(request.origin_with(self.checksums), ended=None if ended is None else _time_of(ended))
+        if "command" not in request.origin:
+            origin = replace(origin, command=COMMAND)
+        if "begun" not in request.origin and submitted is not None:
+            origin = replace(origin, begun=_time_of(submitted))
+        return origin
 
     def looked(self) -> tuple[PlaceState, str]:
         """Look at the files, and return the state and what is to be said of it."""
@@ -256,9 +274,7 @@ class ServedPlace:
             resident = Resident(self.database, engine, self._settings.threads)
             closing.callback(resident.close)
             if is_probed:
-                options = SearchOptions(
-                    Scoring(load_matrix("BLOSUM62", PROTEIN)), statistics_method="none", max_hits=1
-                )
+                options = SearchOptions(Scoring(), statistics_method="none", max_hits=1)
                 for _ in resident.search([Query("probe", "", PROTEIN.encode(_PROBE))], options):
                     pass
             closing.pop_all()
@@ -280,6 +296,10 @@ class ServedPlace:
         with self._guard:
             self._close_engine()
             self.database.close()
+
+
+def _time_of(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def names_of(paths: Sequence[Path]) -> dict[str, Path]:

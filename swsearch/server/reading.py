@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO
 from weakref import WeakSet
 
-from swsearch.errors import InputError, OutputError
+from swsearch.errors import InputError, OutputError, ServerError
+from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
+from swsearch.job.running import SearchResults
+from swsearch.processors import threads_that_help
+from swsearch.remote.received import ReceivedResults, read_transfer
+from swsearch.remote.transfer import write_transfer
+from swsearch.remote.wire import SearchRequest
 from swsearch.results import SearchResult
+from swsearch.run_info import RunInfo
 from swsearch.server.jobs import Job
 from swsearch.server.places import ServedPlace
 from swsearch.server.problems import ServerProblem
-from swsearch.server.rendering import Format, Pieces, Rendered, fasta, written
-from swsearch.server.store import KEPT, Store
+from swsearch.server.rendering import PIECE_BYTES, Format, Pieces, Rendered, fasta, written
+from swsearch.server.store import FOUND, KEPT, Store
 
 
 class ResultReader:
@@ -59,7 +68,7 @@ class ResultReader:
         Raises
         ------
         ServerProblem
-            If there are no such queries.
+            If there are no such queries, or what was found cannot be read.
         InputError
             If the format cannot hold so many.
         """
@@ -71,12 +80,22 @@ class ResultReader:
             )
         wanted.check(last - first + 1)
         with ExitStack() as closing:
-            closing.enter_context(self._reading(job.identifier))
-            search = self._opened(job, place, wanted.needs_distribution)
-            batches = self._batches(job, search, first - 1, last - first + 1, wanted.needs_alignments)
-            pieces = Pieces(written(wanted, lambda: search.run, batches), closing.pop_all())
+            found = self._opened(closing, job, place, wanted.needs_distribution)
+            if wanted.is_transfer:
+                made = self._transfer(closing, found)
+            else:
+                batches = found.batches(first - 1, last - first + 1, wanted.needs_alignments)
+                made = written(wanted, lambda: found.run, batches)
+            pieces = Pieces(made, closing.pop_all())
         self.watch(pieces)
         return wanted.rendered(f"swsearch-{job.database}-{job.identifier[:8]}", pieces)
+
+    def _transfer(self, closing: ExitStack, found: _FoundResults) -> Generator[bytes]:
+        file = found.file
+        if file is not None:
+            return (piece for piece in iter(lambda: file.read(PIECE_BYTES), b""))
+        results = closing.enter_context(found.results())
+        return (piece for piece in write_transfer(results, found.request))
 
     def subjects(self, job: Job, place: ServedPlace, query: int, hits: Sequence[int]) -> Iterator[bytes]:
         """Yield whole subjects of hits as FASTA.
@@ -97,18 +116,18 @@ class ResultReader:
         """
         if not 1 <= query <= job.n_queries:
             raise ServerProblem("wrong", f"query: got {query}, expected 1 to {job.n_queries:,}", option="query")
-        with self._reading(job.identifier):
-            search = self._opened(job, place, False)
-            result = next(iter(next(self._batches(job, search, query - 1, 1, False))))
-            found = result.table.subjects.tolist()
+        with ExitStack() as closing:
+            batches = self._opened(closing, job, place, False).batches(query - 1, 1, False)
+            subjects = next(batches)[0].table.subjects.tolist()
+            batches.close()
         for hit in hits:
-            if not 1 <= hit <= len(found):
-                expected = f"1 to {len(found):,}" if found else "none, for the query has no hits"
-                raise ServerProblem(
-                    "wrong", f"hits: got {hit}, expected {expected}", option="hits", expected=expected
-                )
+            if not 1 <= hit <= len(subjects):
+                expected = f"1 to {len(subjects):,}" if subjects else "none, for the query has no hits"
+                message = f"hits: got {hit}, expected {expected}"
+                raise ServerProblem("wrong", message, option="hits", expected=expected)
         database = place.database
-        return (fasta(database.header(found[hit - 1]), database.sequence(found[hit - 1])) for hit in hits)
+        wanted = [subjects[hit - 1] for hit in hits]
+        return (fasta(database.header(subject), database.sequence(subject)) for subject in wanted)
 
     def remove(self, identifier: str, until: float | None = None, *, waits: bool = False) -> None:
         """Remove a job that waits and runs no more.
@@ -144,13 +163,20 @@ class ResultReader:
         for each in pieces:
             each.abort()
 
-    def _reading(self, identifier: str) -> ExitStack:
-        """Return what lets go of a job that is held from now on."""
+    def _opened(self, closing: ExitStack, job: Job, place: ServedPlace, distribution: bool) -> _FoundResults:
+        """Open what a job found, until the end; nobody removes it meanwhile."""
         with self._guard:
-            self._readers[identifier] = self._readers.get(identifier, 0) + 1
-        closing = ExitStack()
-        closing.callback(self._read, identifier)
-        return closing
+            self._readers[job.identifier] = self._readers.get(job.identifier, 0) + 1
+        closing.callback(self._read, job.identifier)
+        try:
+            request = self._store.request(job.identifier)
+        except FileNotFoundError:  # removed since it was looked up
+            self._store.job(job.identifier)
+            raise
+        with _readable(job):
+            found = _FoundResults(job, place, request, self._store.folder_of(job.identifier), distribution)
+            closing.callback(found.close)
+        return found
 
     def _read(self, identifier: str) -> None:
         with self._guard:
@@ -164,46 +190,92 @@ class ResultReader:
         if is_removed:
             self._store.clear(identifier)
 
-    def _opened(self, job: Job, place: ServedPlace, distribution: bool) -> SearchJob:
-        """Return the search as it was asked for, which reads what was kept."""
-        try:
-            request = self._store.request(job.identifier)
-        except FileNotFoundError:  # removed since it was looked up
-            self._store.job(job.identifier)
-            raise
-        queries, options = request.read()
-        options = replace(options, distribution=distribution)
-        origin = place.origin(request)
-        if job.ended is not None:
-            origin = replace(origin, ended=datetime.fromtimestamp(job.ended, UTC))
-        search = place.resident.job(options).for_queries(queries, origin=origin)
-        if not options.makes_profiles:
-            try:
-                search.keep_in(self._store.folder_of(job.identifier) / KEPT, is_read=True)
-            except InputError as error:
-                why = "the database or the version of swsearch is another one since"
-                message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
-                raise ServerProblem("expired", message) from error
-            except OutputError as error:
-                raise _damaged(job) from error
-        return search
 
-    @staticmethod
-    def _batches(job: Job, search: SearchJob, first: int, count: int, aligned: bool) -> Generator[list[SearchResult]]:
-        if search.checkpoint is not None:
-            try:
-                yield from search.kept(first, count, aligned)
-            except OutputError as error:
-                raise _damaged(job) from error
+class _FoundResults:
+    """What a job found, open for reading.
+
+    Parameters
+    ----------
+    job : Job
+        Done.
+    place : ServedPlace
+        Its database.
+    request : SearchRequest
+        What was asked for.
+    folder : Path
+        The job's.
+    distribution : bool
+        Whether results are to have how the whole database scores.
+    """
+
+    def __init__(
+        self, job: Job, place: ServedPlace, request: SearchRequest, folder: Path, distribution: bool
+    ) -> None:
+        self.request, self._job, self._place, self._folder = request, job, place, folder
+        self._origin = place.origin(request, job.submitted, job.ended)
+        self.file: IO[bytes] | None = None
+        """Of a search in iterations: the bytes as they are sent."""
+        self._search: SearchJob | None = None
+        if request.search_options.makes_profiles:
+            self.file = (folder / FOUND).open("rb")
             return
-        # a search with iterations is done again: what its profiles were is not kept
-        place = 0
-        for batch in search.batches(aligned):
-            some = [each for number, each in enumerate(batch, place) if first <= number < first + count]
-            place += len(batch)
-            if some:
-                yield some
+        self._queries, options = request.read()
+        self._options = options
+        options = replace(options, distribution=options.distribution or distribution)
+        search = place.resident.job(options).for_queries(self._queries, origin=self._origin)
+        search.keep_in(folder / KEPT, is_read=True)
+        self._search = search
+
+    @cached_property
+    def _received(self) -> ReceivedResults:
+        assert self.file is not None
+        threads = self._place.resident.threads
+        with _readable(self._job):
+            return read_transfer(self.file, self.request, origin=self._origin, threads=threads)
+
+    @property
+    def run(self) -> RunInfo:
+        """What reports say of the search."""
+        return self._received.run if self._search is None else self._search.run
+
+    def results(self) -> SearchResults:
+        """Return all results, as those of a search that is done again from what was kept."""
+        results = self._place.resident.search(self._queries, self._options, origin=self._origin)
+        results.job.keep_in(self._folder / KEPT, is_read=True)
+        return results
+
+    def batches(self, first: int, count: int, aligned: bool) -> Generator[list[SearchResult]]:
+        """Yield results of some queries, the first counted from 0, some at a time."""
+        with _readable(self._job):
+            if self._search is not None:
+                yield from self._search.kept(first, count, aligned)
+                return
+            place = 0
+            for batch in self._received.batches(several=False):
+                some = [each for number, each in enumerate(batch, place) if first <= number < first + count]
+                place += len(batch)
+                if aligned or self.request.search_options.max_alignments > 1:
+                    align_hits(some, threads_that_help(self._place.resident.threads))
+                if some:
+                    yield some
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self.file is not None:
+            self.file.close()
 
 
-def _damaged(job: Job) -> ServerProblem:
-    return ServerProblem("failed", f"job {job.identifier}: what it found is damaged on the disk; submit it again")
+@contextmanager
+def _readable(job: Job) -> Iterator[None]:
+    """Turn what is wrong with what was kept into what is told to whoever reads it."""
+    try:
+        yield
+    except ServerProblem:
+        raise
+    except InputError as error:
+        why = "the database or the version of swsearch is another one since"
+        message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
+        raise ServerProblem("expired", message) from error
+    except (OutputError, ServerError, OSError) as error:
+        message = f"job {job.identifier}: what it found is damaged or gone from the disk; submit it again"
+        raise ServerProblem("failed", message) from error

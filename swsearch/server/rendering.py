@@ -22,6 +22,9 @@ from swsearch.server.problems import ServerProblem
 PIECE_BYTES = 1 << 16
 """Characters or bytes that are passed on together, and those of the query that filled them."""
 
+OWN_FORMAT, OWN_TYPE = "swsearch", "application/x-swsearch"
+"""The format that swsearch reads itself, and what HTTP calls it."""
+
 RESIDUES_A_LINE = 60
 """Of FASTA."""
 
@@ -143,7 +146,13 @@ class Format:
     def __post_init__(self) -> None:
         if not isinstance(self.outfmt, str):
             raise OptionError("format", self.outfmt, "a format such as json")
-        self.writer(io.StringIO())
+        if not self.is_transfer:
+            self.writer(io.StringIO())
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether it is what swsearch itself reads; see `swsearch.remote.transfer`."""
+        return self.outfmt == OWN_FORMAT
 
     @property
     def needs_alignments(self) -> bool:
@@ -153,7 +162,7 @@ class Format:
     @property
     def needs_distribution(self) -> bool:
         """Whether it shows how the whole database scores."""
-        return self.kind.writer.needs_distribution
+        return not self.is_transfer and self.kind.writer.needs_distribution
 
     @property
     def kind(self) -> report.Kind:
@@ -168,14 +177,16 @@ class Format:
 
     def check(self, n_queries: int) -> None:
         """Raise `InputError` if a file of this format cannot hold so many queries."""
-        if self.kind.writer.one_query and n_queries != 1:
+        if not self.is_transfer and self.kind.writer.one_query and n_queries != 1:
             raise InputError(f"format {self.kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
 
     def rendered(self, name: str, pieces: Pieces) -> Rendered:
         """Return pieces of this format with what they are called."""
+        file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "results"
+        if self.is_transfer:
+            return Rendered(OWN_TYPE, f"{file_name}.swsearch", True, pieces)
         kind = self.kind
         extension = _EXTENSIONS.get(kind.key) or kind.extensions[0]
-        file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "results"
         content_type = _CONTENT_TYPES.get(kind.key, "text/plain; charset=utf-8")
         return Rendered(content_type, file_name + extension, kind.writer.binary, pieces)
 

@@ -7,6 +7,7 @@ A server's folder holds::
     jobs/ID/queries          as they were sent
     jobs/ID/asked.json       the rest of the request
     jobs/ID/checkpoint/      what was found; see `swsearch.job.checkpoint`
+    jobs/ID/results          the same of a search in iterations; see `swsearch.remote.transfer`
 
 A job is there when its row is: its folder is written before, and removed after the row. What a server that was killed
 left without a row is removed when the next one begins.
@@ -23,7 +24,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from swsearch.server.problems import ServerProblem
 
 _QUERIES, _ASKED = "queries", "asked.json"
 
-KEPT = "checkpoint"
+KEPT, FOUND = "checkpoint", "results"
 """What is in the folder of a job, beside what this module alone knows."""
 
 STORE_VERSION = 1
@@ -61,7 +62,7 @@ CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 CREATE TABLE IF NOT EXISTS gone (identifier PRIMARY KEY, until);
 """
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Store:
@@ -133,7 +134,7 @@ class Store:
                 table.close()
                 raise
         except sqlite3.DatabaseError as error:
-            if _is_full(error):
+            if is_full(error):
                 raise
             raise InputError(
                 f"folder: {path} cannot be read ({error}); restore it, or move it away to begin without jobs"
@@ -330,7 +331,10 @@ class Store:
 
     def drop_kept(self, identifier: str) -> None:
         """Remove what was found for a job that will not be done."""
-        shutil.rmtree(self.folder_of(identifier) / KEPT, ignore_errors=True)
+        folder = self.folder_of(identifier)
+        shutil.rmtree(folder / KEPT, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (folder / FOUND).unlink(missing_ok=True)
 
     def queries(self, identifier: str) -> bytes:
         """Return a job's queries as they were sent."""
@@ -368,6 +372,20 @@ def _job_of(row: Mapping[str, Any]) -> Job:
     )  # fmt: skip
 
 
+def write_found(folder: Path, pieces: Iterable[bytes]) -> None:
+    """Keep what was found for a job in its folder, all or nothing."""
+    part = folder / f"{FOUND}.part"
+    try:
+        with part.open("wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(folder / FOUND)
+        _sync(folder)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _write(path: Path, data: bytes) -> None:
     """Write a file; it is on the disk when this returns, once its folder is."""
     with path.open("xb") as file:
@@ -385,10 +403,11 @@ def _sync(folder: Path) -> None:
         os.close(number)
 
 
-def _is_full(error: BaseException) -> bool:
+def is_full(error: BaseException) -> bool:
+    """Say whether an error means that nothing more can be written."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-    return isinstance(error, OSError) and error.errno in _FULL
+    return isinstance(error, OSError) and error.errno in FULL_NUMBERS
 
 
 @contextlib.contextmanager
@@ -397,7 +416,15 @@ def _full() -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        if _is_full(error):
-            why = "has no room for the job; ask whoever runs it, or try again later"
-            raise ServerProblem("disk_full", f"the server's disk {why}", retry_after=60) from error
+        if is_full(error):
+            raise disk_full() from error
         raise
+
+
+def disk_full() -> ServerProblem:
+    """Return what is told of a disk that has no room."""
+    return ServerProblem(
+        "disk_full",
+        "the server's disk has no room for this; tell whoever runs it, or try again later",
+        retry_after=60,
+    )

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError
-from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
-from swsearch.job.options import SearchOptions
 from swsearch.job.resident import ResidentResults
+from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
+from swsearch.results import SearchResult
 from swsearch.server.places import Lease, Log, ServedPlace
 from swsearch.server.problems import ServerProblem, problem_of
 from swsearch.server.runner import Running
+from swsearch.server.store import KEPT, disk_full, is_full, write_found
 
 MOST_BEGUN = 5
 """Engines that a search is begun with, each of which another search brings down, before it is given up."""
@@ -81,8 +82,8 @@ def _is_of_engine(error: BaseException) -> bool:
     return isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda")
 
 
-def run_job(place: ServedPlace, request: SearchRequest, running: Running, checkpoint: Path | None) -> JobEnd:
-    """Search, and keep what is found in a folder; results are dropped as they come.
+def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder: Path) -> JobEnd:
+    """Search, and keep what is found in the job's folder; results are dropped as they come.
 
     Raises
     ------
@@ -93,40 +94,35 @@ def run_job(place: ServedPlace, request: SearchRequest, running: Running, checkp
     """
     queries, asked = request.read()
     # how the whole database scores is kept for the report of html, whatever report is asked for first
-    options = replace(asked, distribution=True) if checkpoint is not None else asked
+    options = replace(asked, distribution=True)
 
     def work(lease: Lease) -> JobEnd:
-        return _searched(_begun(place, lease, request, queries, options, running), running, checkpoint)
+        results = lease.resident.search(queries, options, progress=running.advance, origin=place.origin(request))
+        with results:
+            job = results.job if options.makes_profiles else _kept_job(results, folder / KEPT)
+            job.restored = job.forgone = running.advance
+            running.cells, running.cells_done = job.cells, 0
+            running.holds(results)
+            n_hits = 0
+
+            def count(result: SearchResult) -> None:
+                nonlocal n_hits
+                n_hits += len(result.hits)
+
+            results.watch(count)
+            if options.makes_profiles:  # there are no checkpoints of what they are made of
+                write_found(folder, write_transfer(results, request))
+            else:
+                for _ in results.batches(several=False):
+                    pass
+            notes = [*_unfitted(results), *results.doubts]
+            return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
 
     return with_engine(place, work)
 
 
-def _begun(
-    place: ServedPlace,
-    lease: Lease,
-    request: SearchRequest,
-    queries: list[Query],
-    options: SearchOptions,
-    running: Running,
-) -> ResidentResults:
-    return lease.resident.search(queries, options, progress=running.advance, origin=place.origin(request))
-
-
-def _searched(results: ResidentResults, running: Running, checkpoint: Path | None) -> JobEnd:
-    with results:
-        job = _job_of(results, checkpoint)
-        job.restored = job.forgone = running.advance
-        running.cells, running.cells_done = job.cells, 0
-        running.holds(results)
-        n_hits = sum(len(result.hits) for batch in results.batches() for result in batch)
-        notes = [*_unfitted(results), *results.doubts]
-        return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
-
-
-def _job_of(results: ResidentResults, checkpoint: Path | None) -> SearchJob:
+def _kept_job(results: ResidentResults, checkpoint: Path) -> SearchJob:
     """Begin a search, from what was kept of it before the server was started again if that can be used."""
-    if checkpoint is None:
-        return results.job
     results.keep_in(checkpoint)
     try:
         return results.job
@@ -161,6 +157,8 @@ def told(error: BaseException, clean: Callable[[str], str], log: Log) -> ServerP
     found = problem_of(error)
     if isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
         found = ServerProblem("unavailable", "the server has no memory for this search; send its queries in parts")
+    if is_full(error):
+        found = disk_full()
     if found.code == "failed" and not isinstance(error, ServerProblem):
         log("".join(traceback.format_exception(error)).rstrip())
     elif not isinstance(error, (InputError, ServerProblem)):

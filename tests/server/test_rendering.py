@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
+import swsearch
 from support.command_line import run
 from support.houses import CLIENT, asked, built, done, settings
 from support.samples import sample
 from swsearch import report
 from swsearch.errors import InputError, OptionError
 from swsearch.job.job import SearchJob
+from swsearch.remote.received import read_transfer
 from swsearch.report.html import Link
 from swsearch.server.house import House
 from swsearch.server.problems import ServerProblem
@@ -133,6 +136,22 @@ def test_a_format_that_there_is_not(house: House) -> None:
         assert caught.value.option == "outfmt"
 
 
+@pytest.mark.parametrize("options", [{}, {"iterations": 2, "evalue": 100.0}], ids=str)
+def test_what_swsearch_reads_itself_makes_the_same_reports(house: House, options: dict[str, Any]) -> None:
+    request = replace(asked(3, **options), origin={"queries": "q.fa", "begun": "2026-01-01T00:00:00+00:00"})
+    job = done(house, request)
+    sent = [house.rendered(job.identifier, "swsearch"), house.search_now(request, "swsearch", CLIENT)]
+    assert {(each.content_type, each.is_binary) for each in sent} == {("application/x-swsearch", True)}
+    wanted = house.rendered(job.identifier, "15").whole()
+    for each in sent:
+        received, text = read_transfer(io.BytesIO(each.whole()), house.request(job.identifier)), io.StringIO()
+        swsearch.write(received, text, "15")
+        assert text.getvalue().encode() == wanted
+    query, subject = house.rendered(job.identifier, "6 qseqid sseqid", (2, 2)).whole().splitlines()[0].split()
+    assert query == b"qs2"
+    assert next(house.subjects(job.identifier, 2, [1])).startswith(b">%b protein" % subject)
+
+
 def test_a_bar_of_links_is_in_the_report(house: House) -> None:
     job = done(house, asked(1))
     bar = [Link("All as JSON", "/json")]
@@ -182,8 +201,12 @@ def test_file_names_and_types_are_plain() -> None:
 
 
 def test_a_writer_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = []
-    monkeypatch.setattr(report.TabularWriter, "discard", closed.append)
+    closed: list[report.Writer] = []
+
+    def discard(self: report.Writer) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(report.TabularWriter, "discard", discard)
 
     def failing() -> Any:
         raise InputError("no more")
