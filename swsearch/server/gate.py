@@ -27,7 +27,7 @@ from swsearch.server.settings import ServerSettings
 OPEN_PATHS = ("/login", "/favicon.ico", "/robots.txt", f"{API}/ready")
 """What nobody needs a token for, and all below ``/static/``."""
 
-BELOW_TOKENS = ("Blast.cgi", "blast/Blast.cgi")
+BLAST_PATHS = ("Blast.cgi", "blast/Blast.cgi")
 """Where clients of BLAST, which know no headers of ours, may have a token before the path."""
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -163,7 +163,7 @@ class Gate:
         owner = owner or self._tokens.owner_of_cookie(cookies.get(TOKEN_COOKIE, ""))
         path = scope["path"].removeprefix(self._root)
         token, _, rest = path[1:].partition("/")
-        if not owner and rest in BELOW_TOKENS and (owner := self._tokens.owner(token)):
+        if not owner and rest in BLAST_PATHS and (owner := self._tokens.owner(token)):
             scope["root_path"] = f"{self._root}/{token}"  # links of the answer lead through it too
         if owner or path in OPEN_PATHS or path.startswith("/static/"):
             return owner
