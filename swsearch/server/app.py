@@ -15,10 +15,11 @@ from starlette.responses import HTMLResponse, Response
 
 from swsearch.errors import SwsearchError, shown
 from swsearch.server import api
-from swsearch.server.answers import API, problem_answer
+from swsearch.server.answers import API
 from swsearch.server.api_page import api_page
 from swsearch.server.gate import Gate
 from swsearch.server.metrics import METRICS_TYPE, Metrics
+from swsearch.server.page_problems import answer_to
 from swsearch.server.problems import ServerProblem, problem_of
 from swsearch.server.threads import Pools, Waiters
 from swsearch.version import version
@@ -90,7 +91,7 @@ def _add_metrics(app: FastAPI, metrics: Metrics, pools: Pools) -> None:
 
 
 async def _answered(request: Request, error: Exception) -> Response:
-    return problem_answer(told(request, error))
+    return answer_to(request.scope, told(request, error))
 
 
 def told(request: Request, error: Exception) -> ServerProblem:

@@ -18,9 +18,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsearch.errors import SwsearchError, printable
-from swsearch.server.answers import API, problem_answer
+from swsearch.server.answers import API
 from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Hosts, Tokens, client_name
 from swsearch.server.metrics import Metrics
+from swsearch.server.page_problems import answer_to
 from swsearch.server.problems import ServerProblem, problem_of
 from swsearch.server.settings import ServerSettings
 
@@ -91,7 +92,7 @@ class Gate:
             if answer.status:
                 self._tell(scope, error)
                 raise  # what is half sent must not look complete: the connection is cut
-            await problem_answer(self._problem_of(scope, error))(scope, receive, answer.send)
+            await answer_to(scope, self._problem_of(scope, error))(scope, receive, answer.send)
         finally:
             self._count(scope, answer.status or 499, time.perf_counter() - begun)
 

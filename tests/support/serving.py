@@ -106,10 +106,10 @@ def tiny_database(path: Path, names: tuple[str, ...] = tuple(SEQUENCES)) -> Path
 
 @contextmanager
 def serving(settings: ServerSettings, *, connections: Connections | None = None, **options: Any) -> Iterator[Served]:
-    """Start a server in a thread, with a house of its own unless one is given, and end it."""
+    """Start a server in a thread, with a house of its own and on any port unless they are given, and end it."""
     lines: list[str] = []
     house = options.pop("house", None)
-    with bound("127.0.0.1", 0) as made, house or House(settings, log=lines.append) as house:
+    with bound("127.0.0.1", options.pop("port", 0)) as made, house or House(settings, log=lines.append) as house:
         connections = connections or Connections(settings.limits.connections)
         app = create_app(house, log=lines.append, access_log=options.pop("access_log", None))
         server = LabServer(app, made, connections, log=lines.append, **options)

@@ -1,0 +1,137 @@
+"""A server's house in memory: jobs go where a test puts them, and reports come from results that are there."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from support.report_cases import make_result
+from swsearch.remote.wire import SearchRequest
+from swsearch.report import create_writer
+from swsearch.report.html import HtmlWriter
+from swsearch.run_info import RunInfo
+from swsearch.scoring import Scoring
+from swsearch.server.jobs import Job, new_identifier
+from swsearch.server.problems import ServerProblem
+from swsearch.server.settings import ServerSettings
+
+
+def fake_place(name: str, **changed: Any) -> Any:
+    """A database that is told of, and none."""
+    stated = {
+        "name": name, "title": f"{name}.h5", "n_subjects": 20000, "n_residues": 7_000_000, "mask": "none",
+        "built": "2026-11-23T14:00:00+00:00", "sources": [{"path": f"{name}.fasta"}], "sha256": "ab" * 32,
+        "identity": "cd" * 16, "engine": "cpu: AVX2, 2 threads", "state": "ready", "problem": "", **changed,
+    }  # fmt: skip
+    return SimpleNamespace(name=name, title=stated["title"], stated=lambda: stated)
+
+
+class FakeHouse:
+    """What the pages use of `swsearch.server.house.House`."""
+
+    def __init__(
+        self, tokens: Sequence[str] = (), names: Sequence[str] = ("sprot", "trembl"), **changed: Any
+    ) -> None:
+        self.settings = ServerSettings((), Path(), tokens=frozenset(tokens))
+        self._made = {name: fake_place(name, **changed) for name in names}
+        self.begin_again()
+
+    def __enter__(self) -> FakeHouse:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def begin_again(self) -> None:
+        """Forget everything."""
+        self.places = dict(self._made)
+        self.jobs: dict[str, Job] = {}
+        self.requests: dict[str, SearchRequest] = {}
+        self.expired: set[str] = set()
+        self.refuses: BaseException | None = None
+        self.asked_subjects: list[tuple[str, int, list[int]]] = []
+        self.rendered_with: dict[str, Any] = {}
+
+    def submit(self, requests: Sequence[SearchRequest], client: str) -> list[Job]:
+        if self.refuses is not None:
+            raise self.refuses
+        found: list[Job] = []
+        for request in requests:
+            queries, _ = request.read()
+            identifier = new_identifier()
+            group = found[0].group if found else identifier
+            job = Job(
+                identifier, group, client, request.database, request.title, "queued", dict(request.options),
+                len(queries), sum(len(each.codes) for each in queries), 1_795_000_000.0 + len(self.jobs), place=3,
+            )  # fmt: skip
+            self.jobs[identifier], self.requests[identifier] = job, request
+            found.append(job)
+        return found
+
+    def put(self, identifier: str, **changed: Any) -> None:
+        """Say what has become of a job."""
+        self.jobs[identifier] = dataclasses.replace(self.jobs[identifier], **changed)
+
+    def job(self, identifier: str) -> Job:
+        if identifier in self.expired:
+            raise ServerProblem("expired", f"job {identifier} is no longer kept")
+        if identifier not in self.jobs:
+            raise ServerProblem("not_found", f"there is no job {identifier}")
+        return self.jobs[identifier]
+
+    def group(self, identifier: str) -> list[Job]:
+        return [each for each in self.jobs.values() if each.group == identifier]
+
+    def jobs_of(self, client: str) -> list[Job]:
+        return [each for each in reversed(self.jobs.values()) if each.client == client]
+
+    def cancel(self, identifier: str, client: str) -> Job:
+        self._check(identifier, client)
+        if self.job(identifier).is_ended:
+            raise ServerProblem("conflict", "it has ended")
+        self.put(identifier, state="cancelled", ended=1_795_000_100.0)
+        return self.jobs[identifier]
+
+    def forget(self, identifier: str, client: str) -> None:
+        self._check(identifier, client)
+        del self.jobs[identifier]
+
+    def _check(self, identifier: str, client: str) -> None:
+        if self.job(identifier).client != client:
+            raise ServerProblem("not_allowed", "the job is another client's")
+
+    def queries(self, identifier: str) -> bytes:
+        return self.request(identifier).queries
+
+    def request(self, identifier: str) -> SearchRequest:
+        self.job(identifier)
+        return self.requests[identifier]
+
+    def rendered(
+        self, identifier: str, outfmt: str, queries: tuple[int, int] | None = None, bar: Any = (),
+        subjects_url: str | None = None,
+    ) -> Any:  # fmt: skip
+        job = self.job(identifier)
+        if job.state != "done":
+            raise ServerProblem("conflict", f"job {identifier} is {job.state}")
+        first, last = queries or (1, job.n_queries)
+        self.rendered_with = {"bar": bar, "subjects_url": subjects_url, "queries": queries}
+        text = io.StringIO()
+        html = outfmt == "html"
+        writer = HtmlWriter(text, bar=bar, subjects_url=subjects_url) if html else create_writer(outfmt, text)
+        writer.begin(RunInfo("0", "sprot.h5", 1, 10, Scoring(), "local", None, 10.0, 500, queries="q.fa"))
+        for number in range(first, last + 1):
+            writer.write(dataclasses.replace(make_result(), query_id=f"query_{number}"))
+        writer.end()
+        return SimpleNamespace(chunks=iter([text.getvalue().encode("utf-8", "replace")]))
+
+    def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Iterator[bytes]:
+        self.asked_subjects.append((identifier, query, list(hits)))
+        return iter([b">found\nMKV\n"])
+
+    def health(self) -> Any:
+        return SimpleNamespace(ok=True, why="")
