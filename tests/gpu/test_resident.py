@@ -1,0 +1,106 @@
+"""A database that stays with a GPU, asked by several threads at a time: the bytes of the CPU, whoever is stopped."""
+
+import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+
+import swsearch
+from support.small_jobs import CHUNK, Small
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.errors import GpuUnavailableError
+from swsearch.inputs import read_queries
+from swsearch.job import resident
+from swsearch.job.ahead import Stopped
+from swsearch.job.asked import options_of
+from swsearch.job.resident import Resident
+
+pytestmark = pytest.mark.gpu
+
+ASKED = [
+    {},
+    {"statistics": "published", "max_hits": 3},
+    {"statistics": "none", "max_hits": 7, "sort": "score"},
+    {"max_alignments": 3, "evalue": 1e3, "min_identity": 20.0},
+    {"iterations": 2},
+    {"mode": "global", "max_hits": 4},
+    {"mode": "semiglobal", "statistics": "none", "max_hits": 20},
+    {"subject_mask": "lower"},
+    {"distribution": True},
+]
+"""Some are scored together, some cannot be."""
+
+ROUNDS = 2
+
+
+@pytest.fixture
+def gpu():
+    """A GPU engine, or a skip that says why."""
+    try:
+        engine = GpuEngine()
+    except GpuUnavailableError as error:
+        pytest.skip(str(error))
+    with engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def database(examples):
+    with swsearch.Database.from_fasta([examples / "data" / "swissprot_sample.fasta.gz"]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def queries(database):
+    return [(f"q{k}", database.sequence(k)) for k in range(0, database.n_subjects, database.n_subjects // 10)]
+
+
+def text_of(results):
+    stream = io.StringIO()
+    swsearch.write(results, stream, "jsonl")
+    return stream.getvalue()
+
+
+@pytest.fixture(scope="module")
+def expected(database, queries):
+    """What the CPU writes, for each of `ASKED`."""
+    return [text_of(swsearch.search(queries, database, engine="cpu", **each)) for each in ASKED]
+
+
+@pytest.mark.parametrize("n_together", [256, 3], ids=["in one turn", "in turns"])
+@pytest.mark.parametrize("stays", [True, False], ids=["resident", "streamed"])
+def test_searches_at_a_time_are_those_of_the_cpu(gpu, database, queries, expected, monkeypatch, stays, n_together):
+    monkeypatch.setattr(resident, "QUERIES_TOGETHER", n_together)
+    Small(monkeypatch, CHUNK, stays)
+    read = read_queries(queries, PROTEIN)
+    with closing(Resident(database, gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
+        assert place.plan.keep == stays
+        for _ in range(ROUNDS):
+            found = threads.map(lambda each: text_of(place.search(read, options_of(**each))), ASKED)
+            assert list(found) == expected
+
+
+@pytest.mark.parametrize("asked", [[], ASKED], ids=["alone", "beside others"])
+def test_a_search_that_is_stopped_leaves_the_others_their_results(gpu, database, queries, expected, asked):
+    """It is stopped while it is scored, and the database is there for the next ones, whatever the kernels were at."""
+    read = read_queries(queries, PROTEIN)
+    begun, is_stopped = threading.Event(), threading.Event()
+
+    def wait_for_the_stop(cells):
+        begun.set()
+        assert is_stopped.wait(60)
+
+    with closing(Resident(database, gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
+        unwanted = place.search(read * 20, options_of(), progress=wait_for_the_stop)
+        taken = threads.submit(list, unwanted)
+        found = [threads.submit(lambda each: text_of(place.search(read, options_of(**each))), each) for each in asked]
+        assert begun.wait(60)
+        unwanted.stop()
+        is_stopped.set()
+        with pytest.raises(Stopped):
+            taken.result()
+        assert [each.result() for each in found] == expected[: len(asked)]
+        assert text_of(place.search(read, options_of(**ASKED[0]))) == expected[0]
