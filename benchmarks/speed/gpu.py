@@ -3,6 +3,7 @@
 Parts, of which --only takes some:
   singles   the database resident on the GPU, then each query alone,
   batch     the same with all queries as one group,
+  grouped   the same in the groups that a search makes of them,
   short     the same with peptides of 8 to 60 residues cut from the queries, one at a time and 200 at once,
   load      from opening the HDF5 file (in the page cache) to all residues on the GPU, in a fresh engine,
   command   `swsearch search QUERIES DATABASE --engine gpu --max-hits 10 --outfmt 6` as a process, kernels cached,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,10 @@ import swsearch
 from swsearch import Database, Scoring
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
-from swsearch.engines.base import Engine
+from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
-from swsearch.job.job import SearchJob
+from swsearch.job.job import SearchJob, groups_of
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
 
@@ -106,6 +107,16 @@ def seconds_of(engine: Engine, work: Callable[[], object]) -> Seconds:
     return Seconds(wall if before is None or after is None else after - before, wall)
 
 
+class OneGroupJob(SearchJob):
+    """A job whose engine has room for all queries together, and not only for the groups of a search."""
+
+    @cached_property
+    def plan(self) -> ChunkPlan:
+        """How the engine wants the database."""
+        group = [len(query.codes) for query in self.queries]
+        return self.engine.plan(Workload(self.database.residue_bytes, self.database.length_runs, [group]))
+
+
 class Scan:
     """A job whose database is read once, when it is first run, and stays on the device if it can.
 
@@ -117,16 +128,24 @@ class Scan:
         Open.
     queries : sequence of Query
         Any that will be asked for.
+    kind : type, optional
+        A job with room for all queries as one group, or `SearchJob` with room for the groups of a search.
     """
 
-    def __init__(self, engine: Engine, database: Database, queries: Sequence[Query]) -> None:
+    def __init__(
+        self, engine: Engine, database: Database, queries: Sequence[Query], kind: type[SearchJob] = OneGroupJob
+    ) -> None:
         self.engine = engine
-        self.job = SearchJob(queries, database, engine, SCANNED)
+        self.job = kind(queries, database, engine, SCANNED)
         self._loaded = LoadedDatabase(engine, database, self.job.plan)
 
     def run(self, queries: Sequence[Query]) -> Seconds:
         """Score some queries as one group."""
-        return seconds_of(self.engine, lambda: self.job.run_group(queries, self._loaded))
+        return self.run_groups([queries])
+
+    def run_groups(self, groups: Sequence[Sequence[Query]]) -> Seconds:
+        """Score groups of queries one after the other."""
+        return seconds_of(self.engine, lambda: [self.job.run_group(group, self._loaded) for group in groups])
 
     def close(self) -> None:
         """Give the database back."""
@@ -134,10 +153,12 @@ class Scan:
 
 
 @contextmanager
-def scanning(setup: Setup, database: Database, queries: Sequence[Query]) -> Iterator[Scan]:
+def scanning(
+    setup: Setup, database: Database, queries: Sequence[Query], kind: type[SearchJob] = OneGroupJob
+) -> Iterator[Scan]:
     """Open a fresh engine for some queries."""
     with setup.engine() as engine:
-        scan = Scan(engine, database, queries)
+        scan = Scan(engine, database, queries, kind)
         try:
             yield scan
         finally:
@@ -192,6 +213,16 @@ def batch(setup: Setup) -> dict[str, Any]:
         scan.run(setup.queries)
         runs = [scan.run(setup.queries) for _ in range(setup.runs)]
     return measured(runs, rows_of(setup.queries), setup.database.n_residues)
+
+
+def grouped(setup: Setup) -> dict[str, Any]:
+    """Time all queries in the groups that a search makes of them, one group after the other."""
+    groups = list(groups_of(setup.queries))
+    with scanning(setup, setup.database, setup.queries, SearchJob) as scan:
+        scan.run_groups(groups)
+        runs = [scan.run_groups(groups) for _ in range(setup.runs)]
+    figures = measured(runs, rows_of(setup.queries), setup.database.n_residues)
+    return {"groups": [rows_of(group) for group in groups], **figures}
 
 
 def short(setup: Setup) -> dict[str, Any]:
@@ -339,7 +370,7 @@ def memory(setup: Setup) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, limit in (("resident", None), ("streamed", STREAMED_MEMORY)):
         with setup.engine(limit) as engine:
-            job = SearchJob(setup.queries, setup.database, engine, SCANNED)
+            job = OneGroupJob(setup.queries, setup.database, engine, SCANNED)
             note = job.plan.note
             plan = getattr(engine, "memory_plan", None)
             found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": note}
@@ -349,6 +380,7 @@ def memory(setup: Setup) -> dict[str, Any]:
 PARTS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "singles": singles,
     "batch": batch,
+    "grouped": grouped,
     "load": load,
     "command": command,
     "streamed": streamed,

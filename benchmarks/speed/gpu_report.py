@@ -72,18 +72,32 @@ def cudasw_lines(results: Part) -> list[str]:
         lines.append(
             f"By kernel time swsearch is {min(ratios):.2f} to {max(ratios):.2f} times as fast, one query at a time."
         )
-    if "batch" in results:
-        lines.append(f"With all queries at once it is {results['batch']['gcups'] / CUDASW_BATCH:.2f} times as fast.")
+    for name, how in (("batch", "With all queries at once"), ("grouped", "In the groups of a search")):
+        if name in results:
+            lines.append(f"{how} it is {results[name]['gcups'] / CUDASW_BATCH:.2f} times as fast.")
     return lines
 
 
-def batch_lines(part: Part) -> list[str]:
-    row = [
+def batch_row(part: Part) -> list[str]:
+    return [
         f"{part['kernel_seconds']:.3f}", f"{part['wall_seconds']:.3f}", spread(part["wall_runs"]),
         rate(part["gcups"]), rate(part["wall_gcups"]), f"{part['computing']:.1%}",
     ]  # fmt: skip
-    columns = ["kernel s", "wall s", "wall s, all runs", "GCUPS, kernel", "GCUPS, wall", "share of wall computing"]
-    return ["All queries as one group, database resident:", "", *table(columns, [row])]
+
+
+BATCH_COLUMNS = ["kernel s", "wall s", "wall s, all runs", "GCUPS, kernel", "GCUPS, wall", "share of wall computing"]
+
+
+def batch_lines(part: Part) -> list[str]:
+    return ["All queries as one group, database resident:", "", *table(BATCH_COLUMNS, [batch_row(part)])]
+
+
+def grouped_lines(part: Part) -> list[str]:
+    sizes = ", ".join(f"{size:,}" for size in part["groups"])
+    heading = (
+        f"All queries in the groups that a search makes of them ({sizes} residues: the first results come early):"
+    )
+    return [heading, "", *table(BATCH_COLUMNS, [batch_row(part)])]
 
 
 def load_lines(part: Part) -> list[str]:
@@ -150,6 +164,7 @@ def memory_lines(part: Part) -> list[str]:
 SECTIONS: dict[str, Callable[[Part], list[str]]] = {
     "singles": singles_lines,
     "batch": batch_lines,
+    "grouped": grouped_lines,
     "short": short_lines,
     "load": load_lines,
     "command": command_lines,

@@ -11,6 +11,7 @@ import swsearch
 from support.small_jobs import CHUNK, Small
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.engines.gpu.memory import MIB
 from swsearch.errors import GpuUnavailableError
 from swsearch.inputs import read_queries
 from swsearch.job import resident
@@ -75,6 +76,7 @@ def expected(database, queries):
 def test_searches_at_a_time_are_those_of_the_cpu(gpu, database, queries, expected, monkeypatch, stays, n_together):
     monkeypatch.setattr(resident, "QUERIES_TOGETHER", n_together)
     Small(monkeypatch, CHUNK, stays)
+    monkeypatch.setattr(gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
     with closing(Resident(database, gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
         assert place.plan.keep == stays
