@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
@@ -171,8 +171,12 @@ class InPlace(Generic[Item]):
                 self._items.close()
 
 
-def for_each(work: Callable[[Item], None], items: Iterable[Item], threads: int) -> None:
-    """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL."""
+def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int) -> None:
+    """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL.
+
+    No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
+    """
+    threads = min(threads, len(items))
     left, guard, errors = iter(items), threading.Lock(), deque[BaseException]()
 
     def take() -> None:

@@ -14,7 +14,7 @@ from swsearch.db import Database
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.job import ahead
-from swsearch.job.ahead import Ahead, InPlace, Stopped, check_wanted, work_of_thread
+from swsearch.job.ahead import Ahead, InPlace, Stopped, check_wanted, for_each, work_of_thread
 from swsearch.recurrence import Recurrence
 
 
@@ -237,3 +237,14 @@ def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
         thread.join(60)
         assert ended == [(Stopped, 0)]
         assert not check_wanted()
+
+
+@pytest.mark.parametrize(("n_items", "n_started"), [(0, 0), (1, 0), (3, 2), (9, 4)])
+def test_each_starts_no_more_threads_than_it_has_items_for(monkeypatch, n_items, n_started):
+    """Searches come here with one query or none: threads that find nothing to do took longer than their hits."""
+    started, done = [], []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: (started.append(self.name), start(self))[1])
+    for_each(done.append, range(n_items), 5)
+    assert sorted(done) == list(range(n_items))
+    assert len(started) == n_started
