@@ -51,9 +51,8 @@ def submitted(rid: str, seconds: int, notes: Sequence[str]) -> str:
         What there is to be told.
     """
     items = "".join(f"<li>{told(note)}</li>\n" for note in notes)
-    body = (
-        f"<p>The search was submitted.</p>\n<ul>\n{items}</ul>\n" if notes else "<p>The search was submitted.</p>\n"
-    )
+    link = f'<a href="?CMD=Get&amp;RID={rid}">its report</a>'
+    body = f"<p>The search was submitted: {link}.</p>\n" + (f"<ul>\n{items}</ul>\n" if notes else "")
     return _page("BLAST search", body + info(f"    RID = {rid}", f"    RTOE = {seconds}"))
 
 

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from swsearch.server.house import House
 
 LONGEST_HELD = 15.0
-"""Seconds that a Get is held while its search runs: Biopython asks at once, and next after 20 seconds."""
+"""Seconds that a question for a report is held while its search runs: Biopython asks at once, and next after 20."""
+
+STATE_HELD = 5.0
+"""Seconds that a question for the state of a search is held: who asks that asks often, and may not wait for long."""
 
 LONGEST_LIKELY = 3600
 """Most seconds that a search is said to take."""
@@ -88,7 +91,8 @@ class _Desk:
     async def _get(self, request: Request, words: Mapping[str, str]) -> Response:
         wanted = None if _is_about_state(words) else format_of(words)
         try:
-            job = await request.app.state.waiters.wait(_rid(words), LONGEST_HELD, request.receive)
+            held = STATE_HELD if wanted is None else LONGEST_HELD
+            job = await request.app.state.waiters.wait(_rid(words), held, request.receive)
         except ServerProblem as problem:
             if wanted is not None or problem.code not in ("not_found", "expired"):
                 raise

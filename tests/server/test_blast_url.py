@@ -328,7 +328,8 @@ def house_of(failing: Served, **changed: Any) -> None:
 def test_states_of_a_search(
     failing: Served, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], state: str, status: int
 ) -> None:
-    monkeypatch.setattr("swsearch.server.blast_url.LONGEST_HELD", 0.0)
+    for name in ("LONGEST_HELD", "STATE_HELD"):
+        monkeypatch.setattr(f"swsearch.server.blast_url.{name}", 0.0)
     house_of(failing, **changed)
     rid = new_identifier()
     info = ask(failing, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": rid}).body.decode()
