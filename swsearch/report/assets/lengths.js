@@ -28,6 +28,8 @@ function lengthTicks(first, last, isEven, room) {
 
 /** Counts of the lengths of the hits that are shown; the query's is marked where it lies among them. */
 function lengthsFigure(data, hits, width) {
+  const heading = make("h3", { text: "Lengths of the subjects" });
+  if (!hits.length) return make("figure", {}, heading, make("figcaption", { text: "No hits are shown." }));
   const lengths = hits.map((hit) => hit.length).sort((a, b) => a - b);
   const { bounds, isEven } = lengthBounds(lengths[0], lengths[lengths.length - 1]);
   const counts = new Array(bounds.length - 1).fill(0);
@@ -71,6 +73,6 @@ function lengthsFigure(data, hits, width) {
     text: `subject's length (residues${isEven ? "" : ", log scale"})` }));
   svg.append(draw("text", { transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "hits" }));
   const items = [["hits", "hits shown"], ...(isInside ? [["own-length", "the query's length"]] : [])];
-  return make("figure", {}, make("h3", { text: "Lengths of the subjects" }), legend(items, "Colours"), svg,
+  return make("figure", {}, heading, legend(items, "Colours"), svg,
     make("figcaption", { text: said }));
 }

@@ -19,14 +19,19 @@ const PLACES = [
   ["pdb\\|([0-9][A-Za-z0-9]{3})(?:\\|[A-Za-z0-9]*)?", "PDB", "https://www.rcsb.org/structure/"],
 ].map(([pattern, name, address]) => [new RegExp(`^${pattern}$`), name, address]);
 
+const ENTRY = make("a", { class: "entry", target: "_blank", rel: "noopener noreferrer" });
+
 /** A link to the entry that an identifier names; null where it does not say whose it is. */
 function linkTo(id) {
   if (id.length > 100) return null;
   for (const [pattern, name, address] of PLACES) {
     const found = pattern.exec(id);
     if (!found) continue;
-    return make("a", { class: "entry", href: address + encodeURIComponent(found[1]), target: "_blank",
-      rel: "noopener noreferrer", "aria-label": `${found[1]} at ${name}`, text: name });
+    const link = ENTRY.cloneNode();
+    link.href = address + encodeURIComponent(found[1]);
+    link.textContent = name;
+    link.setAttribute("aria-label", `${found[1]} at ${name}`);
+    return link;
   }
   return null;
 }

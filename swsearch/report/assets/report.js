@@ -89,11 +89,16 @@ function show(place) {
     pictures);
   if (data.profile && data.length) home.append(logoFigure(data));
   table = data.hits.length ? new HitTable(data, positive, classes) : null;
+  const scores = { wide: null, figure: null };
+  const scoresFigure = (wide) => {  // the same whatever hits are shown
+    if (scores.wide !== wide) Object.assign(scores, { wide, figure: distributionFigure(data, data.hits, wide) });
+    return scores.figure;
+  };
   redrawPictures = (printing = false) => {
-    const shown = table ? table.shown : [], makers = [];
-    if (table) makers.push((wide) => coverageFigure(data, shown, classes, wide, folding, (hit) => table.jumpTo(hit)));
-    if (data.distribution) makers.push((wide) => distributionFigure(data, data.hits, wide));
-    if (shown.length) makers.push((wide) => lengthsFigure(data, shown, wide));
+    const makers = [];
+    if (table) makers.push((wide) => coverageFigure(data, table.shown, classes, wide, folding, (hit) => table.jumpTo(hit)));
+    if (data.distribution) makers.push(scoresFigure);
+    if (table) makers.push((wide) => lengthsFigure(data, table.shown, wide));
     pictures.className = `pictures of-${makers.length}`;
     const widths = pictureWidths(pictures);
     pictures.replaceChildren(...makers.map((drawn, k) => drawn(printing ? 340 : widths[k % widths.length])));
@@ -104,8 +109,10 @@ function show(place) {
     pictures.querySelector(".fold").focus({ preventScroll: true });
   };
   if (table) addTable(data, place);
-  else home.append(make("p", { text: "No hits." }));
-  redrawPictures();
+  else {
+    home.append(make("p", { text: "No hits." }));
+    redrawPictures();
+  }
 }
 
 /** Room for a picture in each column, in pixels. */
@@ -135,11 +142,12 @@ function addTable(data, place) {
   };
   form.append(save, all);
   const update = () => {
-    table.show(filtered(data.hits, fields));
+    table.choose(filtered(data.hits, fields));
+    redrawPictures();  // before the rows, which it would otherwise lay out to know its width
+    table.fill();
     const of = table.shown.length === data.hits.length ? "" : ` of ${data.hits.length.toLocaleString("en")}`;
     shown.textContent = `${table.shown.length.toLocaleString("en")}${of} ${data.hits.length === 1 ? "hit" : "hits"} shown`;
     label();
-    redrawPictures();
   };
   table.onChange = update;
   const take = takeAway(data, place, table, (text) => { shown.textContent = text; });

@@ -109,7 +109,7 @@ class HitTable {
     this.rows = new Map();
     this.hits = new WeakMap();  // of rows
     this.all = make("input", { type: "checkbox", "aria-label": "Tick all hits that are shown" });
-    const head = make("tr", {}, make("td", { class: "tick" }, make("label", {}, this.all)));
+    const head = make("tr", {}, make("td", { class: "tick" }, this.all));
     this.heads = this.columns.map((column) => {
       const button = make("button", { type: "button", text: column.name, title: `Sort by: ${column.say}` });
       button.setAttribute("aria-label", column.say);
@@ -118,6 +118,7 @@ class HitTable {
       return make("th", { scope: "col", class: kinds || null }, button);
     });
     head.append(...this.heads);
+    this.pattern = this.patternRow();
     this.body = make("tbody");
     this.more = make("div", { class: "more" });
     this.table = make("table", {}, make("caption", { text: "Choose a heading to sort, a row to see its alignment." }),
@@ -133,7 +134,8 @@ class HitTable {
   onClick(event) {
     const row = event.target.closest("tr"), hit = this.hits.get(row);
     const isButton = event.target.closest(".open-hit") !== null;
-    if (!hit || (!isButton && event.target.closest("a, label, input"))) return;
+    if (!hit || (!isButton && event.target.closest("a, input"))) return;
+    if (event.target.closest(".tick")) return this.tick([hit], !this.ticked.has(hit));  // beside the box
     if (!isButton && !getSelection().isCollapsed) return;
     this.toggle(hit);
     if (!this.open.has(hit)) return;
@@ -182,10 +184,9 @@ class HitTable {
     this.onChange();
   }
 
-  /** Draw these hits, in the table's order. */
-  show(hits) {
+  /** Show these hits, in the table's order, once it is filled. */
+  choose(hits) {
     this.shown = sorted(hits, this.key, this.down);
-    this.fill();
     this.markTicks();
     this.onTicks();
   }
@@ -205,22 +206,31 @@ class HitTable {
     this.more.append(button);
   }
 
+  /** A row without its hit, to be copied: half the time of making each anew. */
+  patternRow() {
+    const row = make("tr", {}, make("td", { class: "tick" }, make("input", { type: "checkbox" })));
+    for (const column of this.columns) {
+      row.append(column.text ? make("td", { class: column.small ? "number" : "number small-out" }) : make("th", { scope: "row" },
+        make("button", { type: "button", class: "open-hit", "aria-expanded": "false" }, make("span", { "aria-hidden": "true" })),
+        make("span", { class: "title" })));
+    }
+    return row;
+  }
+
   rowOf(hit) {
     if (this.rows.has(hit)) return this.rows.get(hit);
-    const box = make("input", { type: "checkbox", "aria-label": `Tick ${shorten(hit.id)}` });
+    const row = this.pattern.cloneNode(true), box = row.firstChild.firstChild, name = shorten(hit.id);
+    box.setAttribute("aria-label", `Tick ${name}`);
     box.checked = this.ticked.has(hit);
-    const row = make("tr", {}, make("td", { class: "tick" }, make("label", {}, box)));
-    for (const column of this.columns) {
-      if (column.text) {
-        row.append(make("td", { class: column.small ? "number" : "number small-out", text: String(column.text(hit)) }));
-        continue;
-      }
-      const button = make("button", { type: "button", class: "open-hit", "aria-expanded": "false" },
-        make("span", { class: `chip class-${this.classes.of(hit)}`, "aria-hidden": "true" }), shorten(hit.id));
-      const link = linkTo(hit.id), several = hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "";
-      row.append(make("th", { scope: "row" }, button, ...(link ? [" ", link] : []),
-        make("span", { class: "title", text: shorten(describe(hit)) + several })));
-    }
+    this.columns.forEach((column, place) => {
+      const cell = row.childNodes[place + 1];
+      if (column.text) { cell.textContent = column.text(hit); return; }
+      const [button, title] = cell.childNodes, link = linkTo(hit.id);
+      button.firstChild.className = `chip class-${this.classes.of(hit)}`;
+      button.append(name);
+      if (link) title.before(" ", link);
+      title.textContent = shorten(describe(hit)) + (hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "");
+    });
     this.rows.set(hit, row);
     this.hits.set(row, hit);
     return row;
