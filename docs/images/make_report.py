@@ -50,7 +50,9 @@ def main() -> None:
             light = [{"name": "prefers-color-scheme", "value": "light"}]
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": light})
             driver.get(page.as_uri())
-            driver.execute_script("document.querySelectorAll('.open-hit')[2].click()")
+            driver.execute_script(
+                "document.querySelectorAll('.open-hit')[2].click(); scrollTo(0, 0); document.activeElement.blur()"
+            )
             shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     target = Path(__file__).with_name("report.png")
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")

@@ -265,6 +265,11 @@ def test_printing_draws_what_is_open(opened: Any, found: list[Any]) -> None:
     driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     lines = one(driver, "tr.detail pre").get_property("textContent").split("\n")
     assert len(lines[0].split()[2]) == 60
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = "return Array.from(document.querySelectorAll('svg .bar'), (bar) => bar.getBoundingClientRect().width)"
+    assert min(driver.execute_script(wide)) > 1
+    assert [all_of(driver, name)[0].is_displayed() for name in (".filters", ".take", "thead .tick")] == [False] * 3
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_nothing_at_all(opened: Any) -> None:

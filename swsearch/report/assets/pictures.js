@@ -81,7 +81,7 @@ function coverageFigure(data, hits, classes, width, folding, open) {
     if (spans.length > 1) {
       row.append(draw("line", { class: "join", x1: at(first - 1), x2: at(last), y1: middle, y2: middle }));
     }
-    for (const [hsp, [from, to]] of spans) {
+    for (const [hsp, [from, to]] of spans.reverse()) {  // the best on top
       const x = at(Math.max(from - 1, 0));
       row.append(draw("rect", { class: `bar class-${classes.of(hsp)}`, x, y, height: pitch - 1,
         width: Math.max(round(at(to) - x), 1.5) }));
