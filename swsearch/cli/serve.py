@@ -191,6 +191,7 @@ def serve_command(
         with House(settings, log=_log) as house:
             server = _server(house, made, proxies, verbose)
             signals.pass_on(server.end)
+            server.listen()
             if not quiet:
                 _say_what_is_served(house, server.url)
             server.serve_until_ended()

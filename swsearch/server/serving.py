@@ -154,6 +154,10 @@ class LabServer(uvicorn.Server):
         """What to type into a browser on this machine."""
         return url_of(self._made, self._lab.state.house.settings.root_path)
 
+    def listen(self) -> None:
+        """Let connections come; they wait until `serve_until_ended` takes them."""
+        self._made.listen(BACKLOG)
+
     def serve_until_ended(self) -> None:
         """Serve, until `end` is called and requests have ended or their time is over."""
         with _logging_to(self._log):

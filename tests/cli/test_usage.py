@@ -1,5 +1,6 @@
 """What is typed wrongly is told in one sentence of ours, whatever the parser underneath would make of it."""
 
+import contextlib
 import re
 import shutil
 import sys
@@ -257,10 +258,19 @@ MORE = [
 ]
 
 
+class EmptyHouse(contextlib.nullcontext):
+    """A server's house that opens nothing."""
+
+    def __init__(self, settings, log):
+        super().__init__(self)
+        self.settings, self.places, self.job = settings, {}, None
+
+
 @pytest.mark.parametrize("value", [*HOSTILE, *(pytest.param(v, marks=pytest.mark.exhaustive) for v in MORE)])
 @pytest.mark.parametrize("path", COMMANDS, ids="-".join)
 def test_no_value_of_an_option_does_harm(swsearch, path, value, monkeypatch):
     if path == ("serve",):
+        monkeypatch.setattr("swsearch.server.house.House", EmptyHouse)
         monkeypatch.setattr("swsearch.server.serving.LabServer.serve_until_ended", lambda server: None)
     for option in COMMANDS[path].params:
         if option.param_type_name == "argument" or option.is_flag:

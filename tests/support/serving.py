@@ -109,8 +109,9 @@ def serving(settings: ServerSettings, *, connections: Connections | None = None,
     """Start a server in a thread, with a house of its own and on any port unless they are given, and end it."""
     lines: list[str] = []
     house = options.pop("house", None)
+    if connections is None:  # one that is empty counts as false
+        connections = Connections(settings.limits.connections)
     with bound("127.0.0.1", options.pop("port", 0)) as made, house or House(settings, log=lines.append) as house:
-        connections = connections or Connections(settings.limits.connections)
         app = create_app(house, log=lines.append, access_log=options.pop("access_log", None))
         server = LabServer(app, made, connections, log=lines.append, **options)
         thread = threading.Thread(target=server.serve_until_ended, name="test-server")
