@@ -283,6 +283,7 @@ class FailingHouse:
         self.state: JobState = "queued"
         self.problem: dict[str, Any] | None = None
         self.refusal: Exception | None = None
+        self.looks_until_done = -1
 
     def __enter__(self) -> FailingHouse:
         return self
@@ -297,6 +298,10 @@ class FailingHouse:
     def job(self, identifier: str) -> Job:
         if self.refusal is not None:
             raise self.refusal
+        if self.looks_until_done > 0:
+            self.looks_until_done -= 1
+        if self.looks_until_done == 0:
+            self.state = "done"
         return Job(identifier, identifier, "c", "tiny", "", self.state, {}, 1, 9, 0.0, problem=self.problem)
 
     def counts(self) -> SimpleNamespace:
@@ -312,7 +317,8 @@ def failing(server_settings: ServerSettings) -> Iterator[Served]:
 
 def house_of(failing: Served, **changed: Any) -> None:
     """Say what becomes of all jobs."""
-    vars(failing.house).update({"state": "queued", "problem": None, "refusal": None, **changed})
+    usual = {"state": "queued", "problem": None, "refusal": None, "looks_until_done": -1}
+    vars(failing.house).update(usual | changed)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +345,12 @@ def test_states_of_a_search(
     assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", report.body.decode()) == [state]
     assert report.body.startswith(b"<!DOCTYPE html") == (state == "WAITING")
     assert b"<b>" not in report.body
+
+
+def test_a_question_is_held_until_the_search_is_done(failing: Served) -> None:
+    house_of(failing, state="running", looks_until_done=5)
+    info = ask(failing, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": new_identifier()}).body.decode()
+    assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", info) == ["READY", "no"]
 
 
 @pytest.mark.parametrize(
