@@ -180,7 +180,7 @@ def _bar(links: Sequence[Link]) -> str:
     if not links:
         return ""
     items = "\n".join(f'<a href="{_text(link.href)}">{_text(link.text)}</a>' for link in links)
-    return f'<nav class="server" aria-label="This server">\n{items}\n</nav>\n'
+    return f'<nav class="bar" aria-label="This server">\n{items}\n</nav>\n'
 
 
 def _hash(text: str) -> str:

@@ -252,7 +252,7 @@ def test_a_server_has_whole_subjects(opened: Any, hundred: Any) -> None:
     writer.write(hundred)
     writer.end()
     driver = opened(stream.getvalue())
-    assert one(driver, ".server a").get_attribute("href") == "https://lab.invalid/jobs"
+    assert one(driver, "nav.bar a").get_attribute("href") == "https://lab.invalid/jobs"
     driver.execute_script("location.hash = '#query-2'")
     until(lambda: one(driver, "h2").text.startswith("P01308"))
     assert button(driver, "Whole subjects").get_attribute("href") is None

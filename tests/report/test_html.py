@@ -143,7 +143,7 @@ def test_a_server_adds_its_links_and_where_subjects_are_and_sends_the_policy() -
     assert policy == content_policy()
     plain = page_of(make_result())
     assert plain.data("index")["subjects"] is None
-    assert not [a for tag, a in plain.elements if a.get("class") == "server"]
+    assert not [a for tag, a in plain.elements if a.get("class") == "bar"]
 
 
 def test_the_data_are_those_of_the_result() -> None:
