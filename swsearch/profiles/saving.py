@@ -268,7 +268,7 @@ def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArra
     table = PROTEIN.encode_table.copy()
     table[ord("-")], table[ord(".")] = GAP, PROTEIN.letters.index("*")
     for k, row in enumerate(rows):
-        data = np.frombuffer(row.encode("utf-8"), dtype=np.uint8)
+        data = np.frombuffer(row.encode("utf-8", "surrogatepass"), dtype=np.uint8)
         between = ((data >= ord("a")) & (data <= ord("z"))) | (data == ord("."))
         codes = table[data]
         if len(data) - int(between.sum()) != n_columns or (codes >= GAP + 1).any():

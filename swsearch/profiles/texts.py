@@ -71,7 +71,7 @@ class Text:
 
     def encoded(self, letters: str, at: int, record: str | None = None) -> ByteArray:
         """Return the codes of residue letters, shape (n,), uint8, for a line."""
-        data = np.frombuffer(letters.encode("utf-8"), dtype=np.uint8)
+        data = np.frombuffer(letters.encode("utf-8", "surrogatepass"), dtype=np.uint8)
         codes: ByteArray = PROTEIN.encode_table[data]
         if (wrong := codes >= BLANK).any():
             byte = int(data[wrong.argmax()])

@@ -227,7 +227,8 @@ class ReceivedJob(SearchJob):
         reopened: Callable[[ServerError], TransferReader] | None = None,
     ) -> None:
         header = reader.header
-        if {**header.stated, "sha256": header.sha256} != request_facts(request):
+        told, asked = {**header.stated, "sha256": header.sha256}, request_facts(request)
+        if any(told.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
             raise reader.wrong("are those of another search than the one that was asked for")
         queries, options = request.read()
         if len(queries) != header.n_queries:

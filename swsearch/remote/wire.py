@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import io
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,13 +19,17 @@ from functools import cached_property
 from typing import Any, get_args
 
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError, OptionError, check_choice, check_flag, shown
+from swsearch.db.fasta import Record
+from swsearch.errors import InputError, OptionError, check_choice, check_flag, real_number, shown, whole_number
 from swsearch.inputs import Query, read_queries, with_gap_costs_of
 from swsearch.job.filters import PERCENTAGES, HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.matrices import PRESET_MATRICES, Preset
 from swsearch.profiles.formats import QUERY_FORMATS
+from swsearch.profiles.profile import Profile
+from swsearch.profiles.saving import read_json
+from swsearch.profiles.texts import Text
 from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text, usable_matrices
 
@@ -33,6 +38,9 @@ FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 
 SCORING_OPTIONS = ("preset", "matrix", "gap_open", "gap_extend")
 FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids")
+INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
+"""What ``inclusion`` may hold: fields of `Inclusion` that the command line has no options for."""
+
 INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
 OTHER_OPTIONS = {
     "mode": "mode",
@@ -51,7 +59,7 @@ OTHER_OPTIONS = {
 }
 """Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
 
-OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, *OTHER_OPTIONS)
+OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, "inclusion", *OTHER_OPTIONS)
 """Every option that a request may name."""
 
 ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
@@ -59,7 +67,17 @@ ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
 FLAGS = ("allow_dna", "distribution", "keep_next")
 
 LONGEST_TITLE = 200
-"""Characters of a title, and of the names that a request gives for reports."""
+"""Characters of a title, and of the name of a database."""
+
+LONGEST_NAME_TOLD = 4096
+"""Characters of the names that a request gives for reports: as many as a path may have."""
+
+LINES = "lines"
+"""The format of queries that are no file's: a line of JSON for each, a profile as `swsearch.profiles.saving` has it,
+or a sequence with ``identifier``, ``description``, ``sequence`` and ``lower``, its runs of lower case."""
+
+REQUEST_FORMATS = (*QUERY_FORMATS, LINES)
+"""What queries may be."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +91,7 @@ class SearchRequest:
     queries : bytes
         What a file of queries holds, not compressed.
     query_format : str
-        One of `swsearch.profiles.formats.QUERY_FORMATS`.
+        One of `REQUEST_FORMATS`.
     options : dict of str to object
         What was named of `OPTION_NAMES`, as it was given; a name with None counts as not named.
     title : str
@@ -93,14 +111,14 @@ class SearchRequest:
     def __post_init__(self) -> None:
         for name in ("database", "title"):
             _check_text(name, getattr(self, name))
-        check_choice("query_format", self.query_format, QUERY_FORMATS)
+        check_choice("query_format", self.query_format, REQUEST_FORMATS)
         given = _mapping("options", self.options)
         _check_names("options", given, OPTION_NAMES)
         object.__setattr__(self, "options", {name: value for name, value in given.items() if value is not None})
         origin = _mapping("origin", self.origin)
         _check_names("origin", origin, ORIGIN_NAMES)
         for name, value in origin.items():
-            _check_text(f"origin.{name}", value, 10 * LONGEST_TITLE)
+            _check_text(f"origin.{name}", value, LONGEST_NAME_TOLD)
         object.__setattr__(self, "origin", dict(origin))
         self.search_options, self.run_origin  # noqa: B018  # what is wrong is told now
 
@@ -183,15 +201,56 @@ class SearchRequest:
             If a query cannot be used.
         """
         options = self.search_options
+        is_lines = self.query_format == LINES
         found = read_queries(
-            io.BytesIO(self.queries), PROTEIN, argument="queries", allow_dna=options.allow_dna,
-            scoring=options.scoring, query_format=self.query_format,  # type: ignore[arg-type]  # it was checked
+            _of_lines(self.queries) if is_lines else io.BytesIO(self.queries), PROTEIN, argument="queries",
+            allow_dna=options.allow_dna, scoring=options.scoring,
+            query_format="auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
         is_named = self.options.get("preset", "default") != "default" or any(
             name in self.options for name in ("gap_open", "gap_extend")
         )  # as the command line has it
         scoring = with_gap_costs_of(found, options.scoring, is_named)
         return found, options if scoring is options.scoring else replace(options, scoring=scoring)
+
+
+def _of_lines(data: bytes) -> list[Record | Profile]:
+    """Return the sequences and profiles of `LINES`."""
+    found: list[Record | Profile] = []
+    text = Text.of("queries", data)
+    for number, line in enumerate(text.lines):
+        if not line.strip():
+            continue
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):
+            text.fail("no JSON, expected a sequence or a profile", number)
+        if isinstance(given, dict) and "swsearch" in given:
+            found += read_json(Text("queries", [line]))
+        else:
+            found.append(_record(text, number, given))
+    return found
+
+
+def _record(text: Text, at: int, given: Any) -> Record:
+    """Return the sequence of a line."""
+    names = ("identifier", "description", "sequence")
+    if not isinstance(given, dict) or not {*given} <= {*names, "lower"}:
+        text.fail(f"got {shown(given)}, expected {', '.join(names)} and lower", at)
+    identifier, description, letters = (given.get(name, "") for name in names)
+    if not all(isinstance(each, str) for each in (identifier, description, letters)):
+        text.fail(f"expected texts for {', '.join(names)}", at)
+    codes, runs, end = text.encoded(letters, at), given.get("lower", []), 0
+    for run in runs if isinstance(runs, list) else [None]:
+        if (
+            not isinstance(run, list)
+            or list(map(type, run)) != [int, int]
+            or not end <= run[0] < run[1] <= len(codes)
+        ):
+            text.fail("lower: expected runs of the sequence, ascending, as pairs of where they begin and end", at)
+        end = run[1]
+    header = f"{identifier} {description}".strip().encode("utf-8", "surrogatepass")
+    return Record(header, identifier, description, codes, [(run[0], run[1]) for run in runs])
 
 
 _EXPECTED = {"database": "the name of a database", "queries": "what a file of queries holds, such as FASTA"}
@@ -213,9 +272,24 @@ def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
         if name in given:
             given[name] = _identifiers(name, given[name])
     filters = HitFilters(**{name: given[name] for name in FILTER_OPTIONS if name in given})
-    inclusion = Inclusion(**{known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given})
+    rules = {known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given}
+    inclusion = Inclusion(**rules, **_rules(given.get("inclusion")))
     others = {known: given[name] for name, known in OTHER_OPTIONS.items() if name in given}
     return SearchOptions(_scoring(given), filters=filters, inclusion=inclusion, **others)
+
+
+def _rules(given: Any) -> dict[str, Any]:
+    """Return what ``inclusion`` says, checked."""
+    rules = dict(_mapping("inclusion", given))
+    _check_names("inclusion", rules, INCLUSION_RULES)
+    if "columns" in rules:
+        rules["columns"] = whole_number("inclusion.columns", rules["columns"], 0, 1_000_000)
+    if "several" in rules:
+        check_flag("inclusion.several", rules["several"])
+    for name in ("low_complexity", "coiled_coil", "ends"):
+        if rules.get(name) is not None:
+            rules[name] = real_number(f"inclusion.{name}", rules[name], "a number, or null")
+    return rules
 
 
 def _scoring(given: Mapping[str, Any]) -> Scoring:
@@ -230,7 +304,7 @@ def _matrix(given: Any) -> Matrix:
     if isinstance(given, Mapping):
         _check_names("matrix", given, ("name", "text"))
         name, text = given.get("name", "custom"), given.get("text")
-        _check_text("matrix.name", name)
+        _check_text("matrix.name", name, LONGEST_NAME_TOLD)
         if not isinstance(text, str):
             raise OptionError("matrix.text", text, "a matrix in NCBI's format")
         return matrix_from_text(text, name, PROTEIN)

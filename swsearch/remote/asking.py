@@ -1,0 +1,223 @@
+"""What a search was asked for here, as a request that asks a server for the same: nothing is lost on the way."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from swsearch.alphabet import PROTEIN
+from swsearch.db.inputs import Input
+from swsearch.errors import InputError
+from swsearch.inputs import QueriesLike, Query, path_of, read_queries, with_gap_costs_of
+from swsearch.job.inclusion import Inclusion
+from swsearch.job.options import SearchOptions
+from swsearch.matrices import GAP_COSTS
+from swsearch.profiles.formats import Peeked, QueryFormat, format_of
+from swsearch.profiles.saving import line_of
+from swsearch.remote.wire import (
+    FILTER_OPTIONS,
+    INCLUSION_OPTIONS,
+    INCLUSION_RULES,
+    LINES,
+    LONGEST_NAME_TOLD,
+    OTHER_OPTIONS,
+    SearchRequest,
+)
+from swsearch.run_info import Checksum, Origin
+from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text
+
+_READ_AT_ONCE = 1 << 20
+
+_USUAL = SearchOptions(Scoring())
+
+
+@dataclass(frozen=True)
+class AskedQueries:
+    """Queries as they were read here, and as they are sent.
+
+    Parameters
+    ----------
+    found : list of Query
+        As they were read.
+    data : bytes
+        What is sent: the FASTA that a file holds, or `LINES`.
+    query_format : str
+        Which of these it is.
+    sha256 : str
+        Of the file, as it is on disk; empty where there is none.
+    """
+
+    found: list[Query]
+    data: bytes
+    query_format: str
+    sha256: str = ""
+
+
+def read_to_send(
+    queries: QueriesLike, options: SearchOptions, query_format: QueryFormat = "auto", argument: str = ""
+) -> AskedQueries:
+    """Read queries, once, as `swsearch.inputs.read_queries` does.
+
+    Raises
+    ------
+    InputError
+        As that does.
+    """
+    alphabet, allow_dna, scoring = options.scoring.matrix.alphabet, options.allow_dna, options.scoring
+    path = path_of(queries)
+    if not path:
+        found = read_queries(
+            queries, alphabet, argument=argument, allow_dna=allow_dna, scoring=scoring, query_format=query_format
+        )
+        return AskedQueries(found, lines_of(found), LINES)
+    with Input(path) as opened:
+        data = _whole(opened)
+        kind = format_of(Peeked(_NamedBytes(data, opened.name)), query_format)
+        found = read_queries(
+            _NamedBytes(data, opened.name), alphabet, allow_dna=allow_dna, scoring=scoring, query_format=kind
+        )
+        sha256 = "" if path == "-" else opened.sha256
+    if kind == "fasta":
+        return AskedQueries(found, data, kind, sha256)
+    return AskedQueries(found, lines_of(found), LINES, sha256)
+
+
+class _NamedBytes(io.BytesIO):
+    """The bytes of a file, which messages go on to call by its name."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
+
+    def read_into(self, view: memoryview) -> int:
+        """Fill a buffer; return the number of bytes."""
+        return self.readinto(view)
+
+
+def _whole(opened: Input) -> bytes:
+    found = bytearray()
+    buffer = bytearray(_READ_AT_ONCE)
+    while n := opened.read_into(memoryview(buffer)):
+        found += buffer[:n]
+    return bytes(found)
+
+
+def lines_of(queries: Sequence[Query]) -> bytes:
+    """Return queries as `LINES`."""
+    return b"".join(_line(query).encode("ascii") + b"\n" for query in queries)
+
+
+def _line(query: Query) -> str:
+    if query.profile is not None:
+        return line_of(query.profile)
+    given = {
+        "identifier": query.identifier,
+        "description": query.description,
+        "sequence": PROTEIN.decode(query.codes),
+    }
+    return json.dumps({**given, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
+
+
+def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
+    """Return options as a request states them.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    is_named : bool
+        Whether its gap costs were asked for: they hold whatever profiles go with.
+
+    Raises
+    ------
+    InputError
+        If its matrix cannot be written.
+    """
+    told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
+    for name, known in OTHER_OPTIONS.items():
+        if (value := getattr(options, known)) != getattr(_USUAL, known):
+            told[name] = value
+    for name in FILTER_OPTIONS:
+        if (value := getattr(options.filters, name)) is not None:
+            told[name] = list(value) if isinstance(value, tuple) else value
+    usual = Inclusion()
+    values = {each.name: getattr(options.inclusion, each.name) for each in fields(Inclusion)}
+    changed = {name for name, value in values.items() if value != getattr(usual, name)}
+    told |= {name: values[known] for name, known in INCLUSION_OPTIONS.items() if known in changed}
+    if rules := {name: values[name] for name in INCLUSION_RULES if name in changed}:
+        told["inclusion"] = rules
+    scoring = options.scoring
+    if (matrix := matrix_told(scoring.matrix)) != _USUAL.scoring.matrix.name:
+        told["matrix"] = matrix
+    if is_named:
+        told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return told
+
+
+def matrix_told(matrix: Matrix) -> str | dict[str, str]:
+    """Return the name of a matrix that is shipped, or the text of any other one.
+
+    Raises
+    ------
+    InputError
+        If it is not the one that its text gives again.
+    """
+    if matrix.name in GAP_COSTS and matrix == (known := load_matrix(matrix.name)) and _is_same(matrix, known):
+        return matrix.name
+    letters = matrix.alphabet.letters
+    rows = [" ".join(map(str, matrix.scores[place, : len(letters)].tolist())) for place in range(len(letters))]
+    lines = [" ".join(letters), *(f"{letter} {row}" for letter, row in zip(letters, rows, strict=True))]
+    text = "\n".join(lines) + "\n"
+    name = matrix.name[:LONGEST_NAME_TOLD]
+    if matrix.published or not _is_same(matrix, matrix_from_text(text, name, PROTEIN)):
+        raise InputError(f"matrix {matrix.name}: cannot be sent to a server; give its file, or a name that is known")
+    return {"name": name, "text": text}
+
+
+def _is_same(one: Matrix, other: Matrix) -> bool:
+    return bool(np.array_equal(one.scores, other.scores))
+
+
+def request_for(
+    database: str, queries: AskedQueries, options: SearchOptions, is_named: bool, origin: Origin, title: str = ""
+) -> SearchRequest:
+    """Return the request for a search.
+
+    Parameters
+    ----------
+    database : str
+        As the server calls it.
+    queries : AskedQueries
+        As they are sent.
+    options : SearchOptions
+        What is asked for.
+    is_named : bool
+        Whether gap costs were asked for.
+    origin : Origin
+        Where queries and command come from; of a path the server is told the last part.
+    title : str, optional
+        What to call it there.
+
+    Raises
+    ------
+    InputError
+        If profiles among the queries go with different gap costs, or the matrix cannot be sent.
+    """
+    with_gap_costs_of(queries.found, options.scoring, is_named)
+    told = {"queries": PurePath(origin.queries).name, "sha256": queries.sha256, "command": origin.command}
+    shortened = {name: value[:LONGEST_NAME_TOLD] for name, value in told.items() if value}
+    return SearchRequest(
+        database, queries.data, queries.query_format, options_told(options, is_named), title,
+        {**shortened, "begun": origin.begun.isoformat()},
+    )  # fmt: skip
+
+
+def checksums_here(path: str, queries: AskedQueries) -> tuple[Checksum, ...]:
+    """Return the checksum of a file of queries, for reports that are written here; none of what is no file."""
+    return (Checksum("queries", path, queries.sha256),) if queries.sha256 else ()
