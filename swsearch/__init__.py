@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
     from swsearch.profiles.profile import Profile
+    from swsearch.remote.client import Client
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
 __all__ = [
+    "Client",
     "Database",
     "Hit",
     "Profile",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Client": "swsearch.remote.client",
     "Database": "swsearch.db",
     "Hit": "swsearch.results",
     "Profile": "swsearch.profiles.profile",

@@ -39,6 +39,10 @@ _CHECK = struct.Struct("<I")
 NumberArray = npt.NDArray[Any]
 
 
+class BrokenOffError(ServerError):
+    """Bytes that end in the middle: what came is right, and the rest may be asked for again."""
+
+
 class FrameSource(Protocol):
     """What bytes are read from."""
 
@@ -129,7 +133,7 @@ def _exactly(stream: FrameSource, n: int, where: str) -> bytes:
     while left:
         part = stream.read(min(left, RECEIVED_AT_ONCE))
         if not part:
-            raise ServerError(f"{where}: ends in the middle: the server or the connection broke off; ask again")
+            raise BrokenOffError(f"{where}: ends in the middle: the server or the connection broke off; ask again")
         parts.append(part)
         left -= len(part)
     return b"".join(parts)

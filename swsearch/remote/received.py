@@ -16,7 +16,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db import Database
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
-from swsearch.errors import InputError, ServerError
+from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.job.filters import Allowed
 from swsearch.job.job import SearchJob
@@ -31,7 +31,7 @@ from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json
 from swsearch.profiles.texts import Text
 from swsearch.recurrence import Recurrence
-from swsearch.remote.frames import FrameSource, NumberArray
+from swsearch.remote.frames import BrokenOffError, FrameSource, NumberArray
 from swsearch.remote.transfer import TransferHeader, TransferReader, request_facts
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import HitList, IterationStep, SearchResult
@@ -209,8 +209,10 @@ class ReceivedJob(SearchJob):
         Where queries and command come from here; by default what the request says.
     threads : int, optional
         For alignments.
+    distribution : bool, optional
+        Whether results keep how the whole database scores, where that came; by default they do.
     reopened : callable, optional
-        Returns a reader of the same results from the beginning, where this one broke off.
+        Returns a reader of the same results from the beginning, where this one broke off for a reason.
 
     Raises
     ------
@@ -224,7 +226,8 @@ class ReceivedJob(SearchJob):
         request: SearchRequest,
         origin: Origin | None = None,
         threads: int | None = None,
-        reopened: Callable[[ServerError], TransferReader] | None = None,
+        distribution: bool = True,
+        reopened: Callable[[BrokenOffError], TransferReader] | None = None,
     ) -> None:
         header = reader.header
         told, asked = {**header.stated, "sha256": header.sha256}, request_facts(request)
@@ -233,7 +236,8 @@ class ReceivedJob(SearchJob):
         queries, options = request.read()
         if len(queries) != header.n_queries:
             raise reader.wrong(f"are those of {header.n_queries:,} queries, expected {len(queries):,}")
-        options = replace(options, distribution=header.distribution, keep_next=header.keep_next)
+        distribution = header.distribution and distribution
+        options = replace(options, distribution=distribution, keep_next=header.keep_next)
         self._reader, self._reopened, self._header = reader, reopened, header
         super().__init__(
             queries, ReceivedDatabase(header), ServerEngine(header.engine), options,
@@ -258,7 +262,7 @@ class ReceivedJob(SearchJob):
         """Yield results, some at a time, in query order; see `SearchJob.batches`."""
         self.run, self._by_length  # noqa: B018  # once for all parts
         done = 0
-        while done < len(self.queries):
+        while True:
             place = 0  # of those that this reader has read
             try:
                 for facts, arrays in self._reader.batches():
@@ -266,11 +270,13 @@ class ReceivedJob(SearchJob):
                     n = _size(self._reader, facts)
                     if place + n > len(self.queries):
                         raise self._reader.wrong("are those of more queries than there are")
-                    if place >= done:
-                        yield self._made(self.queries[place : place + n], facts, arrays, aligned)
+                    if place + n > done:
+                        made = self._made(self.queries[place : place + n], facts, arrays, aligned)[done - place :]
                         done = place + n
+                        yield made
                     place += n
-            except ServerError as error:
+                return
+            except BrokenOffError as error:
                 if self._reopened is None:
                     raise
                 self._reader = self._reopened(error)
@@ -505,8 +511,8 @@ class ReceivedResults(SearchResults):
         What is asked for.
     threads : int, optional
         For alignments.
-    close : callable, optional
-        Called in the end.
+    close, stop : callable, optional
+        Called in the end, and when the search is to end while another thread takes results.
     """
 
     def __init__(
@@ -515,8 +521,16 @@ class ReceivedResults(SearchResults):
         options: SearchOptions,
         threads: int | None = None,
         close: Callable[[], None] = lambda: None,
+        stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._begin(None, lambda options, _: opened(options), options, threads, close)
+        self._stop = stop
+
+    def stop(self) -> None:
+        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
+        self._stop()
+        if (opened := self._search.opened) is not None:
+            opened.stop()
 
 
 def read_transfer(

@@ -7,7 +7,7 @@ Bytes are checked: they may come from a server of another version, or from none.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from swsearch.blocks import IntArray, RunLengths
 from swsearch.db.stored import is_source
 from swsearch.errors import ServerError, SwsearchError, shown
+from swsearch.job.ahead import Stopped
 from swsearch.job.job import SearchJob
 from swsearch.job.kept import narrowed, taken_apart
 from swsearch.job.ranking import Ranked
@@ -47,7 +48,7 @@ MOST_COUNT = 1 << 53
 # what is sent
 
 
-def write_transfer(results: SearchResults, request: SearchRequest) -> Iterator[bytes]:
+def write_transfer(results: SearchResults, request: SearchRequest) -> Generator[bytes]:
     """Yield the results of a search as bytes; the search runs as they are taken.
 
     Parameters
@@ -81,8 +82,8 @@ def write_transfer(results: SearchResults, request: SearchRequest) -> Iterator[b
     except GeneratorExit:
         raise
     except BaseException as error:
-        known = isinstance(error, SwsearchError)
-        yield made("problem", {"message": str(error) if known else "the server failed; its log says more"})
+        why = "the search was stopped" if isinstance(error, Stopped) else "the server failed; its log says more"
+        yield made("problem", {"message": str(error) if isinstance(error, SwsearchError) else why})
         raise
     yield made("end", {"results": n_results, "hits": n_hits})
 

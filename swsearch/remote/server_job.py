@@ -1,0 +1,313 @@
+"""A search that a server runs: its job there, from the request to the results."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from swsearch.engines.base import Progress
+from swsearch.engines.choice import checked
+from swsearch.errors import InputError, ServerError
+from swsearch.job.ahead import Stopped
+from swsearch.job.options import SearchOptions
+from swsearch.output_files import open_outputs
+from swsearch.remote.asking import AskedQueries, request_for
+from swsearch.remote.frames import BrokenOffError
+from swsearch.remote.received import ReceivedJob, ReceivedResults
+from swsearch.remote.service import RECEIVED_BYTES, STATES_OF_JOBS, ServerNotice, Service
+from swsearch.remote.transfer import TransferReader
+from swsearch.remote.wire import SearchRequest
+from swsearch.run_info import Origin
+
+POLL_SECONDS = 1.0
+"""Seconds that the server lets a question for a job's state wait, if the job does not end before."""
+
+TIMES_REOPENED = 3
+"""Times that results which broke off are asked for again."""
+
+
+@dataclass(frozen=True)
+class SearchToSend:
+    """A search that is asked for, with its queries as they were read.
+
+    Parameters
+    ----------
+    queries : AskedQueries
+        The queries.
+    options : SearchOptions
+        What is asked for.
+    is_named : bool
+        Whether gap costs were asked for.
+    origin : Origin
+        Where queries and command come from.
+    """
+
+    queries: AskedQueries
+    options: SearchOptions
+    is_named: bool
+    origin: Origin
+
+    def request(self, database: str, title: str = "") -> SearchRequest:
+        """Return the request for it."""
+        return request_for(database, self.queries, self.options, self.is_named, self.origin, title)
+
+
+class SearchThere:
+    """A search on its way: its job on the server, from the first result that is asked for to its end.
+
+    Parameters
+    ----------
+    service : Service
+        Asks the server.
+    asked : SearchToSend
+        What to search with.
+    database : str
+        Of the server.
+    threads : int or None
+        Of this machine, for alignments.
+    notice : callable or None
+        Told why there is nothing to see for a while.
+    """
+
+    def __init__(
+        self, service: Service, asked: SearchToSend, database: str, threads: int | None, notice: ServerNotice | None
+    ) -> None:
+        self._service, self._asked, self._database, self._notice = service, asked, database, notice
+        self.threads = threads
+        self.progress: Progress | None = None
+        self._job: ServerJob | None = None
+        self._close: Callable[[], None] = lambda: None
+        self._left = TIMES_REOPENED
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Let whoever waits for the server raise `Stopped`, within a second."""
+        self._is_stopped = True
+
+    def _check_wanted(self) -> None:
+        if self._is_stopped:
+            raise Stopped
+
+    def opened(self, options: SearchOptions) -> ReceivedJob:
+        """Have the server search, and return what reads the results; on any error the job is removed."""
+        request = replace(self._asked, options=options).request(self._database)
+        try:
+            stated = self._service.submitted(request, self._notice)
+            self._job = ServerJob(self._service, stated, request, self._asked.origin)
+            for done in self._job.steps(notice=self._notice):
+                self._check_wanted()
+                if self.progress is not None and done:
+                    self.progress(done)
+            self._check_wanted()
+            origin, threads, distribution = self._asked.origin, self.threads, options.distribution
+            made = ReceivedJob(self._reader(), request, origin, threads, distribution, self._reopened)
+        except BaseException:
+            self.end()
+            raise
+        return made
+
+    def _reader(self) -> TransferReader:
+        assert self._job is not None
+        self._close()
+        reader, self._close = self._service.opened(self._job.identifier)
+        return reader
+
+    def _reopened(self, error: BrokenOffError) -> TransferReader:
+        if not self._left:
+            raise error
+        self._left -= 1
+        if self._notice is not None:
+            self._notice(f"{error}")
+        return self._reader()
+
+    def end(self) -> None:
+        """Close what is open, and have the server stop and remove the job."""
+        self._close()
+        job, self._job = self._job, None
+        if job is not None:
+            with contextlib.suppress(ServerError, InputError):  # it expires there otherwise
+                self._service.forget(job.identifier)
+
+
+class ServerJob:
+    """A search that a server runs, or ran, and keeps.
+
+    Parameters
+    ----------
+    service : Service
+        Asks the server.
+    stated : dict
+        The job, as the server states it.
+    request : SearchRequest, optional
+        What was asked for, where it was submitted here.
+    origin : Origin, optional
+        Where queries and command come from, where it was submitted here.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        stated: dict[str, Any],
+        request: SearchRequest | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        self._service, self._request, self._origin = service, request, origin
+        identifier = stated.get("id")
+        if not isinstance(identifier, str) or not identifier.isalnum() or stated.get("state") not in STATES_OF_JOBS:
+            raise service.strange("tells of jobs")
+        self.identifier: str = identifier
+        """What the server calls it; whoever knows it may read it."""
+        self.stated = stated
+        """All that the server said of it last."""
+
+    def __repr__(self) -> str:
+        return f"<ServerJob {self.identifier} of {self._service.where}: {self.stated['state']}>"
+
+    @property
+    def state(self) -> Literal["queued", "running", "done", "failed", "cancelled"]:
+        """What has become of it, asked of the server now."""
+        self.stated = self._service.state_of(self.identifier)
+        found: Literal["queued", "running", "done", "failed", "cancelled"] = self.stated["state"]
+        return found
+
+    def wait(self, timeout: float | None = None, *, progress: Progress | None = None) -> ServerJob:
+        """Wait until it is done, and return it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which to go on anyway; `state` then says how far it is.
+        progress : callable, optional
+            Called with the number of cells just finished.
+
+        Raises
+        ------
+        InputError, ServerError
+            If it failed or was cancelled, with the reason; if the server is out of reach for minutes.
+        """
+        for done in self.steps(timeout):
+            if progress is not None and done:
+                progress(done)
+        return self
+
+    def steps(self, timeout: float | None = None, notice: ServerNotice | None = None) -> Iterator[int]:
+        """Yield the number of cells just finished, every second or so, until it is done; see `wait`.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            As for `wait`.
+        notice : callable, optional
+            Told when the server cannot be reached for a while.
+        """
+        told = 0
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
+            stated = self.stated = self._service.state_of(self.identifier, max(left, 0.01), notice)
+            done = stated.get("cells_done")
+            step = max(done - told, 0) if type(done) is int else 0  # after a restart a server may count from less
+            told += step
+            yield step
+            if stated["state"] in ("done", "failed", "cancelled"):
+                self._check_done()
+                return
+            if end is not None and time.monotonic() >= end:
+                return
+
+    def _check_done(self) -> None:
+        stated, where = self.stated, f"job {self.identifier}"
+        if stated["state"] == "done":
+            return
+        problem = stated.get("problem")
+        if isinstance(problem, dict):
+            raise self._service.connection.error_of(problem)
+        raise ServerError(f"{self._service.where}: {where} is {stated['state']}, expected done")
+
+    def results(self, threads: int | None = None) -> ReceivedResults:
+        """Wait until it is done, and return its results, as `Client.search` does; the server keeps them.
+
+        Parameters
+        ----------
+        threads : int, optional
+            Of this machine, for alignments.
+
+        Raises
+        ------
+        InputError, ServerError
+            If it failed or was cancelled, with the reason.
+        """
+        self.wait()
+        threads = checked("threads", threads)
+        reader, close = self._service.opened(self.identifier)
+        try:
+            request = self._request or reader.header.request(self._queries())
+            job = ReceivedJob(reader, request, self._origin, threads)
+        except BaseException:
+            close()
+            raise
+        results = ReceivedResults(lambda _: job, job.options, threads, close)
+        results.job  # noqa: B018  # what is kept was decided when it was submitted
+        return results
+
+    def _queries(self) -> bytes:
+        def read() -> bytes:
+            with self._service.connection.stream(f"/jobs/{self.identifier}/queries") as stream:
+                return b"".join(iter(lambda: stream.read(RECEIVED_BYTES), b""))
+
+        return self._service.patiently(read)
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Wait until it is done, and write a report of it, which the server makes.
+
+        Parameters
+        ----------
+        path : path
+            ``-`` is stdout. The file appears under its name when it is complete.
+        format : str, optional
+            As ``--outfmt``; by default what the path's extension says.
+
+        Raises
+        ------
+        InputError, ServerError
+            If it failed or was cancelled, with the reason; if there is no such format.
+        OutputError
+            If the file cannot be written.
+        """
+        from swsearch.report.outputs import pair_outputs
+
+        (output,) = pair_outputs([os.fspath(path)], [] if format is None else [format])
+        name, *columns = output.outfmt.split()
+        query = {"format": name, **({"columns": ",".join(columns)} if columns else {})}
+        self.wait()
+        with (
+            self._service.connection.stream(f"/jobs/{self.identifier}/results", query) as stream,
+            open_outputs([(output.path, True)]) as (file,),
+        ):
+            for chunk in iter(lambda: stream.read(RECEIVED_BYTES), b""):
+                file.write(chunk)
+
+    def cancel(self) -> None:
+        """Have the server stop it; what it found is lost.
+
+        Raises
+        ------
+        InputError
+            If it has ended, or was submitted by another client.
+        """
+        ask = self._service.connection.ask
+        self.stated = self._service.patiently(lambda: ask("POST", f"/jobs/{self.identifier}/cancel"))
+
+    def forget(self) -> None:
+        """Have the server stop it, if it runs, and remove it.
+
+        Raises
+        ------
+        InputError
+            If it is gone, or was submitted by another client.
+        """
+        self._service.connection.ask("DELETE", f"/jobs/{self.identifier}")

@@ -1,0 +1,97 @@
+"""Addresses of servers, and of databases there: ``http://host:8080/sprot``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from swsearch.errors import InputError, OptionError
+
+SCHEMES = ("http://", "https://")
+
+EXPECTED_URL = "an address such as http://host:8080/sprot"
+
+TOKEN_VARIABLE = "SWSEARCH_TOKEN"  # its name
+"""The environment variable that has the token of a server, which a command line would show to others."""
+
+
+@dataclass(frozen=True)
+class ServerUrl:
+    """The address of a server, or of a database there.
+
+    Parameters
+    ----------
+    scheme : str
+        ``http`` or ``https``.
+    host : str
+        A name or an address, of version 6 too, without brackets.
+    port : int
+        It is the scheme's own where none was given.
+    root : str
+        What stands before all paths of the server, such as ``/swsearch``; empty where nothing does.
+    name : str
+        The database; empty where none is named.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    root: str = ""
+    name: str = ""
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as a URL has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    @property
+    def server(self) -> str:
+        """The address of the server alone."""
+        return f"{self.scheme}://{self.authority}{self.root}"
+
+    def __str__(self) -> str:
+        return f"{self.server}/{quote(self.name, safe='')}"
+
+    def with_longer_root(self) -> ServerUrl:
+        """Return the address where what was taken for a database's name stands before all paths of the server."""
+        return replace(self, root=f"{self.root}/{quote(self.name, safe='')}", name="")
+
+
+def is_url(text: Any) -> bool:
+    """Say whether something that stands for subjects is the address of a server."""
+    return isinstance(text, str) and text.lower().startswith(SCHEMES)
+
+
+def server_url(text: Any) -> ServerUrl:
+    """Take an address apart.
+
+    Raises
+    ------
+    OptionError
+        If it is none.
+    InputError
+        If it holds a name or a password.
+    """
+    if not is_url(text) or not text.isprintable() or " " in text:
+        raise OptionError("url", text, EXPECTED_URL)
+    try:
+        parts = urlsplit(text)
+        port, host = parts.port, parts.hostname or ""
+        host.encode("idna" if not host.isascii() else "ascii")
+    except ValueError:
+        raise OptionError("url", text, EXPECTED_URL, "its host or port is none") from None
+    if "@" in parts.netloc:
+        raise InputError(  # the address is not shown: it may hold a password
+            f"url: holds a name or a password for {host}, which others could read in the command line; leave it out, "
+            f"and give the server's token in the environment variable {TOKEN_VARIABLE}"
+        )
+    if not host or parts.query or parts.fragment or port == 0:
+        raise OptionError("url", text, EXPECTED_URL, "nothing stands behind the name of the database")
+    root, _, name = parts.path.rpartition("/")
+    if any(part in ("", ".", "..") for part in root.split("/")[1:]):
+        raise OptionError("url", text, EXPECTED_URL, "its path has empty parts")
+    usual = 443 if parts.scheme == "https" else 80
+    return ServerUrl(parts.scheme, host, port or usual, root, unquote(name))
