@@ -15,6 +15,7 @@ from support.browser import (
     WIDTHS,
     all_of,
     button,
+    column,
     downloaded,
     drawn,
     filter_field,
@@ -22,7 +23,7 @@ from support.browser import (
     one,
     resize,
     until,
-)  # fmt: skip
+)
 from support.report_cases import QUERY, make_result, report, with_two_alignments
 from swsearch.report.html import HtmlWriter, Link
 
@@ -224,6 +225,20 @@ def test_several_alignments_are_plotted_query_against_subject(opened: Any) -> No
     top = "return arguments[0].getBoundingClientRect().top"
     assert driver.execute_script(top, all_of(driver, "tr.detail h3")[1]) < 900
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 1280
+
+
+def test_iterations_are_a_column_and_the_profile_unfolds(opened: Any, examples: Path) -> None:
+    data = examples / "data"
+    subjects = data / "swissprot_sample.fasta.gz"
+    result = next(swsearch.search(data / "queries.fasta", subjects, iterations=2, engine="cpu"))
+    driver = opened(report("html", result))
+    place = 1 + [each.text for each in all_of(driver, "#query thead button")].index("Iter.")
+    assert {*column(driver, place)} == {"1", "2"}
+    heading(driver, "Iter.").click()
+    assert column(driver, place) == sorted(column(driver, place))
+    assert not one(driver, ".logo").is_displayed()
+    one(driver, ".whole summary").click()
+    until(lambda: one(driver, ".logo").is_displayed())
 
 
 def test_the_lengths_of_the_hits(opened: Any, hundred: Any) -> None:

@@ -1,5 +1,5 @@
 """The HTML report as a file: structure, escaping, and what may differ between runs. The browser's part is in
-test_report_browser.py."""
+test_browser.py and test_browser_hits.py."""
 
 from __future__ import annotations
 
