@@ -165,6 +165,25 @@ def blast_formats() -> str:
     return table(("`FORMAT_TYPE`", "as `swsearch search`", "what"), rows)
 
 
+def http_api() -> str:
+    """List the paths of the HTTP API."""
+    from swsearch.server.api_words import ROUTES, SUMMARIES
+
+    rows = [
+        (method, f"`{path}`", " ".join((f"{SUMMARIES[name][0]}.", SUMMARIES[name][1])))
+        for method, path, name in ROUTES
+    ]
+    return table(("method", "below `/api/v1`", "what"), rows)
+
+
+def http_problems() -> str:
+    """List the codes of problems with their statuses."""
+    from swsearch.server.api_words import PROBLEMS
+    from swsearch.server.problems import STATUSES
+
+    return table(("code", "status", "what"), [(f"`{code}`", str(n), PROBLEMS[n]) for code, n in STATUSES.items()])
+
+
 def first_line(thing: Any) -> str:
     """Return the first line of a docstring.
 
@@ -194,6 +213,8 @@ PARTS = {
     "statistics": statistics,
     "matrices": matrices,
     "exit_codes": exit_codes,
+    "http_api": http_api,
+    "http_problems": http_problems,
     "blast_words": blast_words,
     "blast_formats": blast_formats,
 }

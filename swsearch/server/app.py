@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
@@ -14,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from swsearch.errors import SwsearchError, shown
-from swsearch.server import api
+from swsearch.server import api, blast_url, pages
 from swsearch.server.answers import API
 from swsearch.server.api_page import api_page
 from swsearch.server.gate import Gate
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
 
 _CODES = {404: "not_found", 405: "not_possible", 413: "too_large", 415: "wrong_type", 401: "not_authenticated"}
 _CODES |= {403: "not_allowed", 503: "unavailable", 429: "too_many"}
-
-OTHERS = ("swsearch.server.blast_url", "swsearch.server.pages")
-"""Modules with further routes: their ``router_for(house)``."""
 
 
 def create_app(
@@ -70,9 +65,8 @@ def create_app(
     app.state.pools, app.state.waiters, app.state.house = pools, waiters, house
     app.include_router(api.router_for(house, pools, waiters))
     _add_metrics(app, metrics, pools)
-    for name in OTHERS:
-        if find_spec(name) is not None:
-            app.include_router(import_module(name).router_for(house))
+    app.include_router(blast_url.router_for(house))
+    app.include_router(pages.router_for(house))
     for kind in (SwsearchError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answered)
     app.add_middleware(Gate, settings=house.settings, metrics=metrics, log=log, access_log=access_log)
