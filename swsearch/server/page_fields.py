@@ -115,8 +115,8 @@ MAIN = (
     FormField("max_hits", "Hits", "Most hits of a query: exactly the best.", "whole", "500"),
     FormField(
         "preset",
-        "Search for",
-        "Matrix and gap costs for a purpose.",
+        "Purpose",
+        "Chooses matrix and gap costs.",
         "choice",
         "default",
         (
@@ -125,7 +125,7 @@ MAIN = (
             ("short", "peptides (PAM30)"),
         ),
     ),
-    FormField("matrix", "Matrix", "Goes before it, with its own gap costs.", "choice", ""),
+    FormField("matrix", "Matrix", "Brings its own gap costs.", "choice", ""),
     FormField("gap_open", "Gap open", "A gap of k costs open + k * extend.", "whole", "the matrix's"),
     FormField("gap_extend", "Gap extend", "Cost of each residue of a gap.", "whole", "the matrix's"),
 )
@@ -302,7 +302,10 @@ FORMAT_WORDS = {
 def choices_of(field: FormField) -> tuple[tuple[str, str], ...]:
     """Return the words that a field takes, with what the page says for each."""
     if field.name == "matrix":
-        return (("", "as above"), *((name, f"{name} ({opened}/{extended})") for name, opened, extended in costs()))
+        return (
+            ("", "the purpose's"),
+            *((name, f"{name} ({opened}/{extended})") for name, opened, extended in costs()),
+        )
     if field.name == "query_format":
         return tuple((name, FORMAT_WORDS.get(name, name)) for name in QUERY_FORMATS)
     return field.choices

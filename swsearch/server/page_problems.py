@@ -72,7 +72,11 @@ def problem_page(scope: Scope, problem: ServerProblem, status: int | None = None
         asked = _path_of(scope)
         if query := scope.get("query_string", b""):
             asked += f"?{query.decode('latin-1')}"
-        values = {"problem": "", "next": asked if scope["method"] == "GET" else "/"}
+        is_read = scope["method"] == "GET"
+        problem_shown = (
+            "" if is_read else "Log in, and then go back to the page before: what was typed is still there."
+        )
+        values = {"problem": problem_shown, "next": asked if is_read else "/"}
         return shell.page("login.html", values, status, {**headers, "Cache-Control": "no-store"})
     values = {
         "heading": PROBLEM_HEADINGS.get(status, "This could not be done"),

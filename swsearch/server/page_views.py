@@ -129,6 +129,10 @@ def lasting(seconds: float) -> str:
     return f"{hours} h" if hours < 48 else f"{round(hours / 24)} days"
 
 
+LEAST_PROGRESS = 0.05
+"""From which the time that is left can be told."""
+
+
 def progress_of(job: Job, now: float) -> dict[str, Any]:
     """Return how far a job is, in numbers and words, for the page and for the script that asks again."""
     percent = min(max(round(100 * job.progress), 0), 100)
@@ -144,12 +148,15 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
             f"Waiting: {counted(job.place, 'search', 'searches')} before it" if job.place else "Waiting: it is next"
         )
     since = job.begun if job.begun is not None else job.submitted
-    until = job.ended if job.ended is not None else now
+    elapsed = (job.ended if job.ended is not None else now) - since
+    spent = f"{lasting(elapsed)} so far"
+    if job.state == "running" and job.progress >= LEAST_PROGRESS and elapsed >= 1:
+        spent += f", about {lasting(elapsed * (1 - job.progress) / job.progress)} left"
     return {
         "state": job.state,
         "percent": percent if job.state != "done" else 100,
         "words": words,
-        "elapsed": lasting(until - since),
+        "elapsed": spent,
         "is_ended": job.is_ended,
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.fake_house import FakeHouse
+from support.serving import Served
 from support.web_pages import Page, Visitor, pages_alone
 from swsearch.errors import OptionError
 from swsearch.report import KINDS
@@ -20,8 +21,9 @@ from swsearch.server.page_jobs import (
     range_of,
     summary_of,
 )
-from swsearch.server.page_problems import JOB_ADVICE
-from swsearch.server.problems import STATUSES
+from swsearch.server.page_problems import JOB_ADVICE, answer_to
+from swsearch.server.page_views import progress_of
+from swsearch.server.problems import STATUSES, ServerProblem
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,52 @@ def test_a_job_is_watched_until_it_ends(house: FakeHouse, visitor: Visitor) -> N
     assert report.headers["content-security-policy"].startswith(content_policy())
     assert 'class="bar"' in report.text and f"{address}/details" in report.text
     assert house.rendered_with["subjects_url"] == f"{address}/report/1/subjects"
+
+
+def test_the_time_that_is_left_is_told_when_it_can_be(house: FakeHouse, visitor: Visitor) -> None:
+    identifier = visitor.sent({})[-20:]
+    for state, begun, progress, words in (
+        ("running", 1000.0, 0.5, "100 s so far, about 100 s left"),
+        ("running", 1000.0, 0.01, "100 s so far"),
+        ("running", 1099.5, 0.9, "0.5 s so far"),
+        ("queued", None, 0.0, "0.0 s so far"),
+    ):
+        house.put(identifier, state=state, begun=begun, progress=progress)
+        assert progress_of(house.jobs[identifier], 1100.0)["elapsed"] == words
+
+
+@pytest.mark.parametrize("path", ["/none", "/jobs/none", "/api/v1/jobs/none", "/Blast.cgi", "/static/x/none"])
+def test_who_reads_pages_gets_one_when_something_is_wrong(served: Served, path: str) -> None:
+    browsers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    shown, told = served.ask("GET", path, None, browsers), served.ask("GET", path)
+    assert shown.status == told.status
+    is_page = path in ("/none", "/jobs/none", "/static/x/none", "/Blast.cgi")
+    assert shown.headers["content-type"].startswith("text/html") == is_page
+    if path == "/none":
+        assert told.error["code"] == "not_found"
+        assert Page(shown.body.decode()).one("h1").text == "Not found"
+
+
+def test_the_page_to_log_in_knows_where_one_was_going() -> None:
+    problem = ServerProblem("not_authenticated", "a token")
+    browsers = [(b"accept", b"text/html")]
+    scope = {
+        "method": "GET",
+        "path": "/lab/jobs",
+        "root_path": "/lab",
+        "query_string": b"page=2",
+        "headers": browsers,
+    }
+    answer = answer_to(scope, problem)
+    page = Page(bytes(answer.body).decode())
+    assert answer.status_code == 401 and page.one("form").attributes["action"] == "/lab/login"
+    assert page.one("input", name="next").attributes["value"] == "/jobs?page=2"
+    page = Page(bytes(answer_to({**scope, "method": "POST", "path": "/lab/search"}, problem).body).decode())
+    assert page.one("input", name="next").attributes["value"] == "/"
+    assert "what was typed is still there" in page.one("div", role="alert").text
+    assert answer_to({**scope, "path": "/lab/api/v1/jobs"}, problem).media_type == "application/json"
+    busy = answer_to(scope, ServerProblem("too_many", "wait", retry_after=9))
+    assert (busy.status_code, busy.headers["retry-after"]) == (429, "9")
 
 
 def test_a_job_that_failed_says_why_and_what_to_do(house: FakeHouse, visitor: Visitor) -> None:

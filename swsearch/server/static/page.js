@@ -66,7 +66,7 @@
     const peptide = (found) => {
       const isShort = !found.doubt && found.residues && found.residues <= 30 * found.records;
       if (!isShort || one("#preset").value === "short" || one("#matrix").value) return found;
-      return { ...found, words: `${found.words} For peptides, search for "peptides" among the options.` };
+      return { ...found, words: `${found.words} For peptides, choose "peptides" among the options.` };
     };
     async function look() {
       const chosen = file.files[0];
