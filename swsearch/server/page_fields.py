@@ -22,6 +22,7 @@ FieldKind = Literal["choice", "whole", "real", "percentage", "flag", "lines", "t
 
 NOT_ON_THE_PAGE = {
     "distribution": "always asked for, since the report draws it",
+    "inclusion": "rules that the command line has no options for either",
     "keep_next": "saves profiles, which no page shows; iterations of one search have theirs inside",
 }
 """Options that the form has no field for, and why."""

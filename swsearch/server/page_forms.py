@@ -38,6 +38,8 @@ class TypedSearch:
         Identifier of a job whose queries these are, where nothing was pasted and no file chosen.
     title : str
         What the search is called.
+    left_out : tuple of str
+        Options of a request that is shown again which the form has no fields for.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class TypedSearch:
     file_content: bytes = b""
     queries_of: str = ""
     title: str = ""
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: Iterable[tuple[str, str]], file: tuple[str, bytes] = ("", b"")) -> TypedSearch:
@@ -72,7 +75,10 @@ class TypedSearch:
             else:
                 raise ServerProblem("broken", f"the form has no field {name[:40]!r}; open the page again")
         name = re.split(r"[/\\]", file[0])[-1]
-        return cls(values, tuple(dict.fromkeys(databases)), file_name=name, file_content=file[1], **others)
+        return cls(
+            values, tuple(dict.fromkeys(databases)), others["queries"], name, file[1], others["queries_of"],
+            others["title"],
+        )  # fmt: skip
 
     @classmethod
     def of_request(cls, request: SearchRequest, queries_of: str = "") -> TypedSearch:
@@ -84,8 +90,10 @@ class TypedSearch:
         values["query_format"] = request.query_format
         is_short = len(request.queries) <= MOST_SHOWN_AGAIN or not queries_of
         queries = request.queries.decode("utf-8", errors="replace") if is_short else ""
+        left_out = tuple(name for name in options if name not in (*values, "matrix_text", "distribution"))
+        queries_of = "" if is_short else queries_of
         return cls(
-            values, (request.database,), queries, title=request.title, queries_of="" if is_short else queries_of
+            values, (request.database,), queries, title=request.title, queries_of=queries_of, left_out=left_out
         )
 
     def again(self) -> TypedSearch:
@@ -164,6 +172,28 @@ def field_of(error: SwsearchError) -> str:
         "residues": "queries",
     }.get(name, name)
     return name if name in FORM_FIELDS or name in ("queries", "database", "title") else ""
+
+
+def in_words(message: str, name: str, is_there: bool = False) -> str:
+    """Return a message that begins with a field's name as whoever sees the field reads it.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong.
+    name : str
+        Of the field; empty if it is about none.
+    is_there : bool, optional
+        Whether it stands at the field, whose label says already which it is.
+    """
+    label = _LABELS.get(name) or (FORM_FIELDS[name].label if name in FORM_FIELDS else "")
+    head, colon, rest = message.partition(": ")
+    if not label or not colon or head not in (name, name.replace("_text", "")):
+        return message
+    return f"{rest[:1].upper()}{rest[1:]}" if is_there else f"{label}: {rest}"
+
+
+_LABELS = {"queries": "Queries", "database": "Databases", "title": "Name"}
 
 
 def group_of(name: str) -> str:

@@ -23,7 +23,7 @@ from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.page_examples import EXAMPLES
 from swsearch.server.page_fields import FORM_FIELDS, GROUPS, MAIN, choices_of, costs, costs_of_preset
-from swsearch.server.page_forms import TypedSearch, field_of, group_of
+from swsearch.server.page_forms import TypedSearch, field_of, group_of, in_words
 from swsearch.server.page_jobs import JobPages, address_of, client_of, days_of
 from swsearch.server.page_problems import problem_page
 from swsearch.server.page_views import PAGE_HEADERS, STATIC_TYPES, Shell, named, static_answer
@@ -242,7 +242,8 @@ class FormPages:
             "here": "form", "typed": typed, "places": places, "limits": self._house.settings.limits,
             "main": MAIN, "groups": GROUPS, "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
             "examples": EXAMPLES, "costs": _costs(), "opened": opened,
-            "problem": "" if problem is None else str(problem), "wrong": wrong,
+            "problem": "" if problem is None else in_words(str(problem), wrong), "wrong": wrong,
+            "told": "" if problem is None else in_words(str(problem), wrong, is_there=True),
         }  # fmt: skip
         status = 200 if problem is None else problem.status
         headers = {"Retry-After": str(problem.retry_after)} if problem is not None and problem.retry_after else {}

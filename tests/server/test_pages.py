@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, get_args
 
@@ -209,7 +210,8 @@ def test_a_wrong_value_comes_back_at_its_field(visitor: Visitor, house: FakeHous
     field = page.one(kind, name=name)
     assert "autofocus" in field.attributes and field.attributes["aria-invalid"] == "true"
     said = [page.one("p", id=each).text for each in field.attributes["aria-describedby"].split()]
-    assert "expected" in said[0]
+    assert "expected" in said[0] and name not in said[0]
+    assert name == "matrix_text" or f"{FORM_FIELDS[name].label}: got" in page.one("div", role="alert").text
     if kind == "input":
         assert field.attributes["value"] == text
     elif kind == "textarea":
@@ -245,7 +247,7 @@ def test_what_the_house_refuses_is_said(
         return
     answer = visitor.post("/search", {"queries": ">q\nMKV", "database": "sprot"})
     page = Page(answer.text)
-    assert str(error) in page.one("div", role="alert").text
+    assert str(error).removeprefix("database: ").removeprefix("queries: ") in page.one("div", role="alert").text
     assert [each.attributes["id"] for each in page.elements if "autofocus" in each.attributes] == [field] * bool(
         field
     )
@@ -341,7 +343,8 @@ def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
     typed |= {"database": ["sprot", "trembl"], "title": "again", "statistics": "published", "gap_open": "10"}
     typed |= {"matrix": "BLOSUM80", "gap_extend": "1", "mode": "local"}
     first = request_of(house, visitor.sent(typed))
-    page = visitor.page(f"/?from={next(iter(house.jobs))}")
+    identifier = next(iter(house.jobs))
+    page = visitor.page(f"/?from={identifier}")
     again = {each.attributes["name"]: each.attributes.get("value", "") for each in page.all("input", type="text")}
     again |= {each.attributes["name"]: each.text.removeprefix("\n") for each in page.all("textarea")}
     for select in page.all("select"):
@@ -353,6 +356,9 @@ def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
     second = request_of(house, visitor.sent(again))
     assert (second.queries, second.options, second.title) == (first.queries, first.options, first.title)
     assert visitor.get("/?from=../../etc").status_code == 404
+    assert not page.all("p", class_="note")
+    house.requests[identifier] = replace(first, options={**first.options, "keep_next": True})
+    assert "had keep_next, too" in visitor.page(f"/?from={identifier}").one("p", class_="note").text
 
 
 def test_queries_of_a_job_that_are_too_many_to_show_are_taken_from_it(visitor: Visitor, house: FakeHouse) -> None:
