@@ -203,7 +203,7 @@ class SearchRequest:
         options = self.search_options
         is_lines = self.query_format == LINES
         found = read_queries(
-            _of_lines(self.queries) if is_lines else io.BytesIO(self.queries), PROTEIN, argument="queries",
+            _of_lines(self.queries) if is_lines else self._file(), PROTEIN, argument="queries",
             allow_dna=options.allow_dna, scoring=options.scoring,
             query_format="auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
@@ -212,6 +212,12 @@ class SearchRequest:
         )  # as the command line has it
         scoring = with_gap_costs_of(found, options.scoring, is_named)
         return found, options if scoring is options.scoring else replace(options, scoring=scoring)
+
+    def _file(self) -> io.BytesIO:
+        """Return the queries as an open file, which messages call what whoever asks does."""
+        file = io.BytesIO(self.queries)
+        file.name = self.origin.get("queries") or "queries"  # type: ignore[attr-defined]  # as open files have one
+        return file
 
 
 def _of_lines(data: bytes) -> list[Record | Profile]:

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from swsearch.errors import InputError
+from swsearch.errors import InputError, SequenceError
 from swsearch.remote.wire import SearchRequest
 from swsearch.run_info import Checksum
 
@@ -22,3 +22,10 @@ def test_reports_have_the_checksum_of_what_was_sent_and_never_that_of_a_file() -
     assert SearchRequest("db", FASTA, origin={"queries": "-"}).run_origin.checksums == ()
     with pytest.raises(InputError, match=r"^origin.sha256: got 'AB', expected 64 hexadecimal digits"):
         SearchRequest("db", FASTA, origin={"sha256": "AB"})
+
+
+@pytest.mark.parametrize(("origin", "called"), [({}, "queries"), ({"queries": "mine.fa"}, "mine.fa")])
+def test_messages_call_queries_what_whoever_asks_does(origin: dict[str, str], called: str) -> None:
+    request = SearchRequest("db", b"MKVLAA\n", origin=origin)
+    with pytest.raises(SequenceError, match=f"^{called}: line 1: 'M' stands before the first record"):
+        request.read()
