@@ -119,7 +119,8 @@ class Resident:
         self._is_closed = False
         self._rate = FIRST_RATE
         self.cells, self.seconds = 0, 0.0
-        """What was scored so far, query residues times subject residues, and how long the engine took."""
+        """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
+        the device's clock, on a GPU."""
         self.plan = ChunkPlan()
         self._planned = 0
         self._loaded: LoadedDatabase | None = None
@@ -328,7 +329,7 @@ class Resident:
         if rows > self._planned:
             self._make_room(2 * rows)
         loaded = self._load(parts[0].mask)
-        begun = time.monotonic()
+        begun, clock = time.monotonic(), self._engine_seconds()
         try:
             found = scorer.found(together, loaded, self.plan.in_flight, _shared(parts, self.database.n_residues))
             scorer.collect(together, found)
@@ -338,8 +339,14 @@ class Resident:
             raise
         seconds = max(time.monotonic() - begun, 1e-6)
         cells = rows * self.database.n_residues
-        self.cells, self.seconds = self.cells + cells, self.seconds + seconds
+        scored = seconds if clock is None else (self._engine_seconds() or 0.0) - clock
+        self.cells, self.seconds = self.cells + cells, self.seconds + scored
         self._rate = (self._rate + cells / seconds) / 2
+
+    def _engine_seconds(self) -> float | None:
+        """Return how long kernels have run so far, for an engine that has a clock of its own."""
+        usage = getattr(self.engine, "usage", None)
+        return None if usage is None else float(usage.kernel_seconds)
 
     def _load(self, mask: Mask) -> LoadedDatabase:
         if self._loaded is None or self._mask != mask:

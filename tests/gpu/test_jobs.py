@@ -15,9 +15,11 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Pending, Workload
 from swsearch.engines.gpu import launch, memory, queries, slot
+from swsearch.engines.gpu.chunks import SPANS_KEPT, Usage, together
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
+from swsearch.engines.gpu.slot_memory import DeviceClock
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
 from swsearch.scoring import MODES, Scoring, load_matrix
@@ -355,10 +357,41 @@ def test_usage_and_descriptions(gpu, database):
     assert plan.in_flight == gpu.memory_plan.n_slots
     assert plan.note == f"device 0, Fake GPU: {gpu.memory_plan}"
     usage = gpu.usage
-    usage.spans += [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0)]
+    for span in [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0)]:
+        usage.ran(*span)
     assert usage.kernel_seconds == 4.0
+    assert usage.n_runs == 4
     assert fake_gpu.INFO.architecture == "sm_90"
     assert load_matrix("BLOSUM62").max == 11
+
+
+def test_an_engine_that_runs_for_months_keeps_little_of_what_it_did():
+    usage, whole = Usage(), []
+    generator = np.random.default_rng(1)
+    for number in range(10 * SPANS_KEPT):  # as they come from slots: nearly in their order, and some at a time
+        begin = number + float(generator.random())
+        usage.ran(begin, begin + 2 * float(generator.random()))
+        whole.append(usage.spans[-1])
+    assert len(usage.spans) < 2 * SPANS_KEPT
+    assert usage.n_runs == len(whole)
+    assert usage.kernel_seconds == pytest.approx(together((0.0, 0.0), whole)[0])
+
+
+def test_times_are_exact_however_long_the_engine_runs():
+    class At:
+        def __init__(self, seconds):
+            self.seconds = seconds
+
+        def time_since(self, other):  # as the driver has it
+            return float(np.float32(1000.0 * (self.seconds - other.seconds)))
+
+    clock = DeviceClock(At(0.0))
+    for second in range(1, 100_000, 7):
+        begun, ended = At(second), At(second + 0.001)
+        took = clock.at(ended) - clock.at(begun)
+        assert took == pytest.approx(0.001, abs=1e-5)
+        clock.takes(ended, clock.at(ended))
+    assert clock.at(At(100_000.0)) == pytest.approx(100_000.0, abs=1e-3)
 
 
 def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):

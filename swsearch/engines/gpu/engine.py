@@ -38,7 +38,7 @@ from swsearch.engines.gpu.limits import check_memory, refuse_position_gaps
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
-from swsearch.engines.gpu.slot_memory import Shared, SlotMemory
+from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory
 from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
@@ -102,8 +102,9 @@ class GpuEngine(Engine):
         """Bytes that may be planned with at most, where others use the same device or more did not work."""
         with self._device.active("setting up"):
             self._copies = self._device.stream()
-            self._clock = self._device.event(timing=True)
-            self._clock.record(self._copies)
+            first = self._device.event(timing=True)
+            first.record(self._copies)
+            self._clock = DeviceClock(first)
             self.clock_begun = time.perf_counter()
             """When the device's clock stood at 0, by the host's."""
             self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]

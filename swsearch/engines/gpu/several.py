@@ -133,14 +133,10 @@ class SeveralGpus(Engine):
     def usage(self) -> Usage:
         """What all devices did so far; when kernels ran is by the clock of the first."""
         engines = [worker.engine for worker in self.fleet.workers]
-        together = Usage()
+        usage = Usage()
         for engine in engines:
-            after = engine.clock_begun - engines[0].clock_begun
-            together.load_seconds += engine.usage.load_seconds
-            together.cells += engine.usage.cells
-            together.spans += [(begin + after, end + after) for begin, end in list(engine.usage.spans)]
-            together.launched |= set(engine.usage.launched)
-        return together
+            usage.add(engine.usage, engine.clock_begun - engines[0].clock_begun)
+        return usage
 
     @property
     def memory_plan(self) -> MemoryPlans | None:

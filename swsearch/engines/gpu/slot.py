@@ -144,8 +144,7 @@ class Turn:
                 self._list_hits(self._needed)
             self._finish()
             self._wait()
-        span = (memory.begun.time_since(shared.clock), memory.ended.time_since(shared.clock))
-        shared.usage.spans.append((span[0] / 1000.0, span[1] / 1000.0))
+        shared.usage.ran(*memory.times())
         count = memory.count_back(memory.hit_counter)
         if self._needed is not None and count <= memory.capacity("hits"):
             return self._fetch_hits(count), None

@@ -33,6 +33,35 @@ HITS_AT_ONCE = 2048
 """Hits that are copied back with their count; a second copy brings the rest."""
 
 
+CLOCK_SECONDS = 60.0
+"""After which times count from a later event: milliseconds between two events come in 32 bits, which are good for 4
+microseconds after a minute, and for 8 milliseconds after a day."""
+
+
+class DeviceClock:
+    """Tells when events were, in seconds after the first one, by the device.
+
+    Parameters
+    ----------
+    event : Event
+        Recorded; times count from it.
+    """
+
+    def __init__(self, event: Any) -> None:
+        self._event, self._at = event, 0.0
+
+    def at(self, event: Any) -> float:
+        """Return when an event was that is over; the device's context must be current."""
+        return self._at + float(event.time_since(self._event)) / 1000.0
+
+    def takes(self, event: Any, at: float) -> bool:
+        """Say whether times count from this event from now on, which its owner then may not record again."""
+        if at - self._at < CLOCK_SECONDS:
+            return False
+        self._event, self._at = event, at
+        return True
+
+
 @dataclass(frozen=True)
 class Shared:
     """What the slots of an engine share.
@@ -45,8 +74,8 @@ class Shared:
         What is launched.
     plan : MemoryPlan
         Sizes.
-    clock : Event
-        Where times count from.
+    clock : DeviceClock
+        Says when events were.
     usage : Usage
         Where they are noted.
     boundary, taken, wavefront : int
@@ -59,7 +88,7 @@ class Shared:
     device: Device
     kernels: Kernels
     plan: MemoryPlan
-    clock: Any
+    clock: DeviceClock
     usage: Usage
     boundary: int
     taken: int
@@ -113,6 +142,14 @@ class SlotMemory:
         self._next_counter = self._kept_counters = self._kept_small = 0
 
     # a turn
+
+    def times(self) -> tuple[float, float]:
+        """Return when the turn's work began and ended, once it has."""
+        clock = self.shared.clock
+        begin, end = clock.at(self.begun), clock.at(self.ended)
+        if clock.takes(self.ended, end):
+            self.ended = self.device.event(timing=True)
+        return begin, end
 
     def take_all(self, n_queries: int, n_subjects: int) -> None:
         """Begin a turn: everything that the last one was given is free again."""

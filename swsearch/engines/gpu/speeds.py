@@ -39,16 +39,16 @@ class Meter:
 
     def __init__(self, engine: GpuEngine) -> None:
         self._usage = engine.usage
-        self._cells, self._seen, self._end = engine.usage.cells, len(engine.usage.spans), 0.0
+        self._before = self._now()
         self.cells, self.seconds, self.runs = 0, 0.0, 0
+
+    def _now(self) -> tuple[int, float, int]:
+        return self._usage.cells, self._usage.kernel_seconds, self._usage.n_runs
 
     def look(self) -> None:
         """Take in what was done meanwhile."""
-        self.cells = self._usage.cells - self._cells
-        for begin, end in self._usage.spans[self._seen :]:
-            self.seconds += max(end - max(begin, self._end), 0.0)
-            self._end = max(self._end, end)
-            self._seen, self.runs = self._seen + 1, self.runs + 1
+        (cells, seconds, runs), before = self._now(), self._before
+        self.cells, self.seconds, self.runs = cells - before[0], seconds - before[1], runs - before[2]
 
 
 class Speeds:
