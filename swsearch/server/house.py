@@ -275,7 +275,9 @@ class House:
         with self._told():
             wanted = Format(outfmt, bar, subjects_url)
             job = self._done(identifier)
-            return self._reader.rendered(job, self._place_of(job), wanted, queries)
+            rendered = self._reader.rendered(job, self._place_of(job), wanted, queries)
+            rendered.chunks.told = self._as_told
+            return rendered
 
     def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Iterator[bytes]:
         """Return whole subjects of hits of a query as FASTA, one at a time; all are counted from 1.
@@ -287,7 +289,12 @@ class House:
         """
         with self._told():
             job = self._done(identifier)
-            return self._reader.subjects(job, self._place_of(job), query, hits)
+            found = self._reader.subjects(job, self._place_of(job), query, hits)
+        return self._each(found)
+
+    def _each(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        with self._told():
+            yield from pieces
 
     def _done(self, identifier: str) -> Job:
         job = self._store.job(identifier)
@@ -356,6 +363,7 @@ class House:
                 whole = with_engine(place, lambda lease: b"".join(made(lease)))
                 return wanted.rendered(f"swsearch-{place.name}", Pieces(whole))
             pieces = Pieces(made(place.lease()), closing.pop_all())
+            pieces.told = self._as_told
             self._reader.watch(pieces)
             return wanted.rendered(f"swsearch-{place.name}", pieces)
 
@@ -390,7 +398,7 @@ class House:
             if running.why:  # it failed because it was stopped
                 self._keep_stopped(identifier, running)
             else:
-                self._keep_end(identifier, "failed", problem=problem_stated(told(error, self._clean, self._log)))
+                self._keep_end(identifier, "failed", problem=problem_stated(self._as_told(error)))
         else:
             self._keep_done(job, ended)
 
@@ -452,13 +460,17 @@ class House:
     def _clean(self, text: str) -> str:
         return without_folders(text, self._folders)
 
+    def _as_told(self, error: Exception) -> ServerProblem:
+        """Return an error as whoever asked is told of it."""
+        return told(error, self._clean, self._log)
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Turn errors into what whoever asked is told."""
         try:
             yield
         except Exception as error:
-            raise told(error, self._clean, self._log) from error
+            raise self._as_told(error) from error
 
 
 def _health_of(place: ServedPlace, clean: Callable[[str], str]) -> PlaceHealth:

@@ -60,6 +60,8 @@ class Pieces(Iterator[bytes]):
         self._closing = closing or ExitStack()
         self._guard = threading.RLock()
         self._is_aborted = False
+        self.told: Callable[[Exception], Exception] = lambda error: error
+        """Returns what to raise in place of an error."""
 
     def __next__(self) -> bytes:
         with self._guard:
@@ -67,9 +69,12 @@ class Pieces(Iterator[bytes]):
                 raise ServerProblem("unavailable", "the server is ending; ask again when it was started")
             try:
                 return next(self._made)
-            except BaseException:
+            except StopIteration:
                 self.close()
                 raise
+            except Exception as error:
+                self.close()
+                raise self.told(error) from error
 
     def close(self) -> None:
         """End the work; any thread may call this, and waits for a piece that is being made."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from swsearch.db import Database
+from swsearch.engines.base import ChunkPlan, Engine, Workload
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.errors import GpuUnavailableError, MemoryLimitError
+from swsearch.job.ahead import check_wanted
 from swsearch.remote.wire import SearchRequest
+from swsearch.server import places
 from swsearch.server.house import House
 from swsearch.server.jobs import Job
 from swsearch.server.settings import ServerLimits, ServerSettings
@@ -58,7 +66,9 @@ def settings(database: Path, folder: Path, **changes: Any) -> ServerSettings:
     """Return settings of a server on the CPU; limits by their names."""
     names = vars(ServerLimits())
     limits = replace(ServerLimits(), **{name: changes.pop(name) for name in list(changes) if name in names})
-    return ServerSettings((database,), folder, limits, engine="cpu", workers=changes.pop("workers", 2), **changes)
+    return ServerSettings(**{
+        "databases": (database,), "folder": folder, "limits": limits, "engine": "cpu", "workers": 2, **changes
+    })  # fmt: skip
 
 
 def done(house: House, request: SearchRequest, client: str = CLIENT) -> Job:
@@ -74,3 +84,60 @@ def wait_until(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+class ObedientEngine(CpuEngine):
+    """Scores when it is told to, and fails as it is told to."""
+
+    def __init__(self, name: str = "cpu") -> None:
+        super().__init__()
+        self.name = name
+        self.may_go = threading.Event()
+        self.may_go.set()
+        self.begun = threading.Semaphore(0)
+        self.error: BaseException | None = None
+        self.longest = 1 << 30
+        """Query residues that there is memory for."""
+        self.is_closed = False
+
+    def plan(self, workload: Workload) -> ChunkPlan:
+        if max(map(sum, workload.groups)) > self.longest:
+            raise MemoryLimitError("no memory for so many residues")
+        return super().plan(workload)
+
+    def score(self, group: Any, loaded: Any, progress: Any = None) -> Any:
+        self.begun.release()
+        while not self.may_go.wait(0.01):
+            check_wanted()
+        if self.error is not None:
+            raise self.error
+        return super().score(group, loaded, progress)
+
+    def wait(self) -> None:
+        """Wait until something is about to be scored."""
+        assert self.begun.acquire(timeout=60)
+
+    def close(self) -> None:
+        self.is_closed = True
+        super().close()
+
+
+@contextmanager
+def engines(monkeypatch: pytest.MonkeyPatch, *made: Engine | BaseException) -> Iterator[list[str]]:
+    """Let servers have these engines, one after the other, and then none; tell by which names they were asked for."""
+    left, names = list(made), []
+
+    def create(name: str, **options: Any) -> Engine:
+        names.append(name)
+        found = left.pop(0) if left else GpuUnavailableError("no engine is left")
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    monkeypatch.setattr(places, "create_engine", create)
+    try:
+        yield names
+    finally:
+        for each in made:
+            if isinstance(each, ObedientEngine):
+                each.may_go.set()
