@@ -9,7 +9,7 @@ from typing import Any
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, check_scales
-from swsearch.remote.wire import SearchRequest
+from swsearch.remote.wire import LINES, SearchRequest
 from swsearch.server.places import ServedPlace
 from swsearch.server.problems import ServerProblem
 from swsearch.server.settings import ServerLimits
@@ -118,6 +118,8 @@ def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
     if request.query_format in ("auto", "fasta"):  # a record of two bytes takes a thousand when it is read
         records = queries.count(b"\n>") + queries.count(b"\r>") + queries.startswith(b">")
         _check_count("queries", records, limits.queries)
+    elif request.query_format == LINES:
+        _check_count("queries", queries.count(b"\n") + queries.count(b"\r"), limits.queries)
 
 
 def _check_options(options: SearchOptions, limits: ServerLimits) -> None:

@@ -168,12 +168,9 @@ class ResultReader:
         with self._guard:
             self._readers[job.identifier] = self._readers.get(job.identifier, 0) + 1
         closing.callback(self._read, job.identifier)
-        try:
-            request = self._store.request(job.identifier)
-        except FileNotFoundError:  # removed since it was looked up
-            self._store.job(job.identifier)
-            raise
+        self._store.job(job.identifier)  # it may have been removed before it was held
         with _readable(job):
+            request = self._store.request(job.identifier)
             found = _FoundResults(job, place, request, self._store.folder_of(job.identifier), distribution)
             closing.callback(found.close)
         return found

@@ -94,6 +94,10 @@ class ObedientEngine(CpuEngine):
         self.name = name
         self.may_go = threading.Event()
         self.may_go.set()
+        self.free = 0
+        """Groups of queries that may go before."""
+        self.scored: list[int] = []
+        """Queries of each group."""
         self.begun = threading.Semaphore(0)
         self.error: BaseException | None = None
         self.longest = 1 << 30
@@ -106,15 +110,18 @@ class ObedientEngine(CpuEngine):
         return super().plan(workload)
 
     def score(self, group: Any, loaded: Any, progress: Any = None) -> Any:
-        self.begun.release()
-        while not self.may_go.wait(0.01):
-            check_wanted()
+        self.free -= 1
+        if self.free < 0:
+            self.begun.release()
+            while not self.may_go.wait(0.01):
+                check_wanted()
+        self.scored.append(len(group.profiles))
         if self.error is not None:
             raise self.error
         return super().score(group, loaded, progress)
 
     def wait(self) -> None:
-        """Wait until something is about to be scored."""
+        """Wait until something is about to be scored that may not go yet."""
         assert self.begun.acquire(timeout=60)
 
     def close(self) -> None:
@@ -124,7 +131,7 @@ class ObedientEngine(CpuEngine):
 
 @contextmanager
 def engines(monkeypatch: pytest.MonkeyPatch, *made: Engine | BaseException) -> Iterator[list[str]]:
-    """Let servers have these engines, one after the other, and then none; tell by which names they were asked for."""
+    """Let servers have these engines, one after the other, and then none; give the names they were asked for by."""
     left, names = list(made), []
 
     def create(name: str, **options: Any) -> Engine:
@@ -134,10 +141,6 @@ def engines(monkeypatch: pytest.MonkeyPatch, *made: Engine | BaseException) -> I
             raise found
         return found
 
-    monkeypatch.setattr(places, "create_engine", create)
-    try:
+    with monkeypatch.context() as patched:
+        patched.setattr(places, "create_engine", create)
         yield names
-    finally:
-        for each in made:
-            if isinstance(each, ObedientEngine):
-                each.may_go.set()

@@ -1,0 +1,260 @@
+"""Servers that end, are killed, run out of time or of disk: no job is lost, and nothing is left half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.houses import CLIENT, ObedientEngine, asked, built, done, engines, settings, wait_until
+from swsearch.job import checkpoint
+from swsearch.job import job as job_module
+from swsearch.server import house as house_module
+from swsearch.server.house import House
+from swsearch.server.jobs import Job
+from swsearch.server.problems import ServerProblem
+from swsearch.server.store import Store
+
+N_QUERIES = 30
+TESTS = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def _many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let queries be scored a few at a time, and kept when they are."""
+    monkeypatch.setattr(job_module, "GROUP_ROWS", 500)
+
+
+@contextmanager
+def begun(
+    monkeypatch: pytest.MonkeyPatch, database: Path, folder: Path, **changes: object
+) -> Iterator[tuple[House, Job, ObedientEngine]]:
+    """Give a server that has scored some of a job's queries, and waits."""
+    engine = ObedientEngine()
+    engine.may_go.clear()
+    engine.free = 2
+    with engines(monkeypatch, engine), House(settings(database, folder, **changes)) as house:
+        (job,) = house.submit([asked(N_QUERIES)], CLIENT)
+        engine.wait()
+        yield house, job, engine
+
+
+@pytest.mark.parametrize("options", [{}, {"iterations": 2, "evalue": 100.0}], ids=str)
+def test_what_runs_when_the_server_ends_goes_on_where_it_was(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
+) -> None:
+    with begun(monkeypatch, database, tmp_path, workers=1) as (house, job, engine):
+        running = house.job(job.identifier)
+        assert running.state == "running"
+        assert 0 < running.progress < 1
+        assert running.cells_done == pytest.approx(running.progress * running.cells)
+        (waiting,) = house.submit([asked(2, **options)], CLIENT)
+        assert house.job(waiting.identifier).place == 0
+        n_scored = sum(engine.scored)
+    assert 0 < n_scored < N_QUERIES
+    store = Store(tmp_path)
+    assert [each.identifier for each in store.in_state("queued")] == [job.identifier, waiting.identifier]
+    store.close()
+    again = ObedientEngine()
+    with engines(monkeypatch, again), House(settings(database, tmp_path)) as house:
+        assert house.wait(job.identifier, 60).state == "done"
+        if not options:
+            assert house.wait(waiting.identifier, 60).state == "done"
+            assert sum(again.scored) == N_QUERIES - n_scored + 2
+        found = house.rendered(job.identifier, "15").whole()
+        assert found == house.search_now(asked(N_QUERIES), "15", CLIENT).whole()
+        assert house.wait(waiting.identifier, 60).state == "done"
+    with House(settings(database, tmp_path)) as house:  # and once more: it is still there
+        assert house.rendered(job.identifier, "15").whole() == found
+        assert house.job(job.identifier).state == "done"
+
+
+def test_cancelling_stops_the_work(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(monkeypatch, database, tmp_path, workers=1) as (house, job, engine):
+        (waiting,) = house.submit([asked(1)], CLIENT)
+        cancelled = house.cancel(waiting.identifier, CLIENT)
+        assert (cancelled.state, cancelled.begun) == ("cancelled", None)
+        with pytest.raises(ServerProblem, match="another client's") as caught:
+            house.cancel(job.identifier, "another")
+        assert caught.value.status == 403
+        n_scored = len(engine.scored)
+        assert house.cancel(job.identifier, CLIENT).state == "cancelled"
+        assert len(engine.scored) == n_scored
+        assert house.cancel(job.identifier, CLIENT).state == "cancelled"
+        with pytest.raises(ServerProblem, match="was cancelled, and has no results") as caught:
+            house.rendered(job.identifier, "6")
+        assert caught.value.status == 409
+        left = sorted(each.name for each in (tmp_path / "jobs" / job.identifier).iterdir())
+        assert left == ["asked.json", "queries"]
+        engine.may_go.set()
+        done(house, asked(1))
+        house.forget(waiting.identifier, CLIENT)
+    with House(settings(database, tmp_path)) as house:
+        assert house.job(job.identifier).state == "cancelled"
+        with pytest.raises(ServerProblem, match="no such job"):
+            house.job(waiting.identifier)
+
+
+def test_a_job_that_runs_is_forgotten(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with begun(monkeypatch, database, tmp_path) as (house, job, _):
+        with pytest.raises(ServerProblem, match="is running, and has no results") as caught:
+            house.rendered(job.identifier, "6")
+        assert caught.value.retry_after == 1
+        house.forget(job.identifier, CLIENT)
+        assert house.jobs_of(CLIENT) == []
+        assert not list((tmp_path / "jobs").iterdir())
+
+
+def test_a_job_that_takes_too_long_fails_with_that_reason(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(monkeypatch, database, tmp_path, seconds=0.5) as (house, job, engine):
+        failed = house.wait(job.identifier, 60)
+        assert failed.state == "failed"
+        assert failed.problem is not None
+        assert (failed.problem["code"], "took longer than 0 s" in failed.problem["message"]) == ("too_large", True)
+        with pytest.raises(ServerProblem, match="took longer than"):
+            house.search_now(asked(1), "6", CLIENT)
+        engine.may_go.set()
+
+
+def test_a_search_that_is_not_wanted_any_more_is_stopped(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = ObedientEngine()
+    with engines(monkeypatch, engine), House(settings(database, tmp_path)) as house:
+        engine.may_go.clear()
+        with pytest.raises(ServerProblem, match="cancelled"):
+            house.search_now(asked(1), "6", CLIENT, lambda: not engine.begun.acquire(blocking=False))
+        assert engine.scored == []
+        assert house.counts().searches == 0
+
+
+def test_jobs_expire_but_not_while_they_are_read(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_gone() -> bool:
+        try:
+            house.job(job.identifier)
+        except ServerProblem as problem:
+            assert problem.status in (404, 410)
+            return True
+        return False
+
+    monkeypatch.setattr(house_module, "SWEEP_SECONDS", 0.0)
+    with House(settings(database, tmp_path, days=1e-7)) as house:
+        job = house.submit([asked(3)], CLIENT)[0]
+        house.wait(job.identifier, 60)
+
+        wait_until(is_gone)
+        wait_until(lambda: not (tmp_path / "jobs" / job.identifier).exists())
+    monkeypatch.setattr(house_module, "SWEEP_SECONDS", 1e9)
+    with House(settings(database, tmp_path, days=1e-7)) as house:
+        job = done(house, asked(3))
+        rendered = house.rendered(job.identifier, "6")
+        monkeypatch.setattr(house_module, "SWEEP_SECONDS", 0.0)
+        house._tidy()
+        assert house.job(job.identifier).state == "done"
+        assert rendered.whole()
+        house._tidy()
+        assert is_gone()
+        wait_until(lambda: not (tmp_path / "jobs" / job.identifier).exists())
+
+
+def test_a_job_that_runs_out_of_disk_fails_with_that_reason(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    real = checkpoint._write
+    monkeypatch.setattr(checkpoint, "_write", full)
+    with House(settings(database, tmp_path)) as house:
+        failed = house.wait(house.submit([asked(3)], CLIENT)[0].identifier, 60)
+        assert failed.state == "failed"
+        assert failed.problem is not None
+        assert failed.problem["code"] == "disk_full"
+        assert str(tmp_path) not in failed.problem["message"]
+        monkeypatch.setattr(checkpoint, "_write", real)
+        done(house, asked(3))
+
+
+SERVER = """
+import resource, sys
+from pathlib import Path
+from support.houses import *
+from swsearch.job import job as job_module
+from swsearch.server import places
+from swsearch.server.problems import ServerProblem
+
+job_module.GROUP_ROWS = 500
+engine = ObedientEngine()
+places.create_engine = lambda name, **options: engine
+database, folder, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with House(settings(database, folder)) as house:
+    if what == "wait":
+        engine.may_go.clear()
+        engine.free = 2
+        jobs = house.submit([asked(30), asked(2)], CLIENT)
+        engine.wait()
+        print(*(job.identifier for job in jobs), flush=True)
+        sys.stdin.read()
+    for number in range(1000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+        try:
+            done(house, asked(1 if number else 30))
+        except ServerProblem as problem:
+            print(problem.status, number, flush=True)
+            break
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(done(house, asked(2)).state, len(house.jobs_of(CLIENT)), len(list((folder / "jobs").iterdir())))
+"""
+
+
+def server(database: Path, folder: Path, what: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
+    line = [sys.executable, "-c", SERVER, str(database), str(folder), what]
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
+
+
+@pytest.mark.exhaustive
+def test_a_server_that_is_killed_loses_nothing(database: Path, tmp_path: Path) -> None:
+    folder, identifiers = tmp_path / "served", []
+    for _ in range(2):
+        with server(database, folder, "wait") as process:
+            assert process.stdout is not None
+            identifiers += process.stdout.readline().split()
+            process.send_signal(signal.SIGKILL)
+            assert process.wait(60) == -signal.SIGKILL
+    assert len(identifiers) == 4
+    with House(settings(database, folder)) as house:
+        jobs = [house.wait(identifier, 60) for identifier in identifiers]
+        assert [job.state for job in jobs] == ["done"] * 4
+        found = [house.rendered(job.identifier, "15").whole() for job in jobs]
+        assert found[0] == found[2] == house.search_now(asked(30), "15", CLIENT).whole()
+        assert found[1] == found[3] == house.search_now(asked(2), "15", CLIENT).whole()
+        assert len(list((folder / "jobs").iterdir())) == 4
+
+
+@pytest.mark.exhaustive
+def test_a_server_without_room_for_its_table_refuses_and_goes_on(database: Path, tmp_path: Path) -> None:
+    with server(database, tmp_path / "served", "fill") as process:
+        assert process.stdout is not None
+        refused, after = process.stdout.read().splitlines()
+        assert process.wait(60) == 0
+    status, number = map(int, refused.split())
+    assert status == 507
+    assert number > 0
+    assert after == f"done {number + 1} {number + 1}"
