@@ -168,8 +168,7 @@ def test_jobs_expire_but_not_while_they_are_read(
         house._tidy()
         assert house.job(job.identifier).state == "done"
         assert rendered.whole()
-        house._tidy()
-        assert is_gone()
+        wait_until(is_gone)
         wait_until(lambda: not (tmp_path / "jobs" / job.identifier).exists())
 
 
