@@ -45,7 +45,7 @@ def time_stated(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-def job_stated(job: Job, client: str, root: str = "") -> dict[str, Any]:
+def job_stated(job: Job, client: str, root: str = "", is_brief: bool = False) -> dict[str, Any]:
     """Return a job as the API tells of it.
 
     Parameters
@@ -56,6 +56,8 @@ def job_stated(job: Job, client: str, root: str = "") -> dict[str, Any]:
         Who asks.
     root : str, optional
         What stands before all paths.
+    is_brief : bool, optional
+        Leave out options that may be long: identifiers and the text of a matrix.
     """
     place = f"{root}{API}/jobs/{job.identifier}"
     return {
@@ -78,7 +80,9 @@ def job_stated(job: Job, client: str, root: str = "") -> dict[str, Any]:
         "ended": time_stated(job.ended),
         "expires": time_stated(job.expires),
         "is_mine": job.client == client,
-        "options": dict(job.options),
+        "options": {
+            name: value for name, value in job.options.items() if not is_brief or not isinstance(value, (list, dict))
+        },
         "links": {
             "self": place,
             "results": f"{place}/results",

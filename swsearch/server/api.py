@@ -128,7 +128,7 @@ class _Endpoints:
         found = await self._pools.short(self._house.jobs_of, request.state.client)
         if any(states):
             found = [job for job in found if job.state in states]
-        return json_answer({"jobs": [self._stated(job, request) for job in found[:most]]})
+        return json_answer({"jobs": [self._stated(job, request, is_brief=True) for job in found[:most]]})
 
     async def job(self, request: Request) -> Response:
         """Tell of a job, when it has ended or the time is over."""
@@ -250,8 +250,8 @@ class _Endpoints:
         _nothing(request)
         return json_answer({"ready": True})
 
-    def _stated(self, job: Job, request: Request) -> dict[str, Any]:
-        return job_stated(job, request.state.client, request.scope.get("root_path", ""))
+    def _stated(self, job: Job, request: Request, is_brief: bool = False) -> dict[str, Any]:
+        return job_stated(job, request.state.client, request.scope.get("root_path", ""), is_brief)
 
 
 def _identifier(request: Request) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 from functools import cache
 from typing import Any
 
 from swsearch import report
+from swsearch.profiles.formats import QUERY_FORMATS
 from swsearch.remote.wire import FLAGS, OPTION_NAMES
+from swsearch.report import FORMATS
 from swsearch.server import schemas
+from swsearch.server.answers import API
 from swsearch.server.given import LIST_OPTIONS, REAL_OPTIONS, TEXT_FIELDS, WHOLE_OPTIONS
 from swsearch.server.jobs import JOB_STATES
 
@@ -46,7 +50,11 @@ SUMMARIES: dict[str, tuple[str, str]] = {
         "text or a file, and everything else beside it. Several databases make a job for each. The job is on disk "
         "when this is answered.",
     ),
-    "jobs": ("List my jobs", "Those of the token, or else of the address, that asks; the last first."),
+    "jobs": (
+        "List my jobs",
+        "Those of the token, or else of the address, that asks; the last first. Identifiers and matrices among "
+        "their options are left out.",
+    ),
     "job": ("Tell of a job", f"With ?wait= when it has ended, or the time is over. {_JOB}"),
     "forget": ("Remove a job", "Stops it if it runs, and removes its queries and results."),
     "cancel": ("Cancel a job", "Its work stops. What has ended stays as it is."),
@@ -103,6 +111,12 @@ _STATUSES = {
     "results": (*_READING, 409),
     "subjects": (*_READING, 409),
 }
+
+
+def methods_of(path: str) -> list[str]:
+    """Return the methods that a path of the API takes; none for any other path."""
+    patterns = ((verb, re.sub(r"\{\w+\}", "[^/]+", API + place)) for verb, place, _ in ROUTES)
+    return [verb for verb, pattern in patterns if re.fullmatch(pattern, path)]
 
 
 def description_of(method: str, path: str) -> dict[str, Any]:
@@ -194,6 +208,11 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "identifier": {"type": "string"},
     "wait": {"type": "number", "minimum": 0, "maximum": 60},
     "query": {"type": "integer", "minimum": 1},
+    "hits": {"type": "string", "pattern": "^[1-9][0-9]{0,3}(,[1-9][0-9]{0,3}){0,9}$"},
+    "queries": {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
+    "state": {"type": "string", "enum": list(JOB_STATES)},
+    "query_format": {"type": "string", "enum": list(QUERY_FORMATS)},
+    "format": {"type": "string", "enum": [*FORMATS, TRANSFER]},
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
@@ -15,6 +16,7 @@ from swsearch.errors import SwsearchError, shown
 from swsearch.server import api, blast_url, pages
 from swsearch.server.answers import API
 from swsearch.server.api_page import api_page
+from swsearch.server.api_words import methods_of
 from swsearch.server.gate import Gate
 from swsearch.server.metrics import METRICS_TYPE, Metrics
 from swsearch.server.page_problems import answer_to
@@ -85,7 +87,11 @@ def _add_metrics(app: FastAPI, metrics: Metrics, pools: Pools) -> None:
 
 
 async def _answered(request: Request, error: Exception) -> Response:
-    return answer_to(request.scope, told(request, error))
+    answer = answer_to(request.scope, told(request, error))
+    if isinstance(error, HTTPException) and "allow" in (given := Headers(error.headers or {})):
+        path = request.scope["path"].removeprefix(request.scope["root_path"])
+        answer.headers["Allow"] = ", ".join(methods_of(path)) or given["allow"]  # the framework knows of one
+    return answer
 
 
 def told(request: Request, error: Exception) -> ServerProblem:

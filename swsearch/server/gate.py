@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -30,6 +30,12 @@ OPEN_PATHS = ("/login", "/favicon.ico", "/robots.txt", f"{API}/ready")
 
 BLAST_PATHS = ("Blast.cgi", "blast/Blast.cgi")
 """Where clients of BLAST, which know no headers of ours, may have a token before the path."""
+
+LARGE_BODY = 1 << 20
+"""Bytes of a request from which it is refused while others fill the memory."""
+
+LARGE_BODIES = 4
+"""Requests of the largest size that may be there at a time."""
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -73,7 +79,11 @@ class Gate:
     ) -> None:
         self._app, self._metrics, self._log, self._access_log = app, metrics, log, access_log
         self._tokens, self._hosts = Tokens(settings.tokens), Hosts(settings.hosts)
-        self._most_bytes, self._root = settings.limits.body, settings.root_path
+        self._root = settings.root_path
+        self.most_bytes = settings.limits.body
+        self.most_held = max(LARGE_BODIES * self.most_bytes, 256 * LARGE_BODY)
+        self.n_held = 0
+        """Bytes of the bodies of all requests that are being answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -81,11 +91,11 @@ class Gate:
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
-        answer = _Answer(send)
+        answer, body = _Answer(send), _Body(self, receive)
         self._place(scope)
         try:
             self._check(scope)
-            await self._app(scope, _limited(receive, self._most_bytes), answer.send)
+            await self._app(scope, body.receive, answer.send)
         except ClientDisconnect:
             answer.status = answer.status or 499
         except Exception as error:
@@ -94,6 +104,7 @@ class Gate:
                 raise  # what is half sent must not look complete: the connection is cut
             await answer_to(scope, self._problem_of(scope, error))(scope, receive, answer.send)
         finally:
+            self.n_held -= body.n_bytes
             self._count(scope, answer.status or 499, time.perf_counter() - begun)
 
     def _place(self, scope: Scope) -> None:
@@ -126,8 +137,8 @@ class Gate:
         self._check_host(headers)
         self._check_origin(scope["method"], headers)
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._most_bytes:
-            raise _too_large(self._most_bytes)
+        if length.isdecimal() and int(length) > self.most_bytes:
+            raise _too_large(self.most_bytes)
         cookies = _cookies(headers.get("cookie", ""))
         address = (scope.get("client") or ("local", 0))[0]
         owner = self._owner(scope, headers, cookies) if self._tokens else None
@@ -196,19 +207,23 @@ class _Answer:
         await self._send(message)
 
 
-def _limited(receive: Receive, most: int) -> Callable[[], Awaitable[Message]]:
-    """Return what receives a request, and refuses it where it becomes too long."""
-    n_bytes = 0
+class _Body:
+    """Receives a request, and refuses it where it becomes too long, or all that are there together do."""
 
-    async def counted() -> Message:
-        nonlocal n_bytes
-        message = await receive()
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > most:
-            raise _too_large(most)
+    def __init__(self, gate: Gate, receive: Receive) -> None:
+        self._gate, self._receive = gate, receive
+        self.n_bytes = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        n_bytes = len(message.get("body", b""))
+        self.n_bytes += n_bytes
+        self._gate.n_held += n_bytes
+        if self.n_bytes > self._gate.most_bytes:
+            raise _too_large(self._gate.most_bytes)
+        if self.n_bytes > LARGE_BODY and self._gate.n_held > self._gate.most_held:
+            raise ServerProblem("unavailable", "the server reads as much as it can now; ask again", retry_after=5)
         return message
-
-    return counted
 
 
 def _too_large(most: int) -> ServerProblem:

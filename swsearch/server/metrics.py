@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -31,6 +38,7 @@ class Metrics:
     """
 
     def __init__(self, house: House) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # times that counters were made: as many lines
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "swsearch_requests",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 from swsearch.errors import EngineError, InputError, MemoryLimitError, OptionError, OutputError, SwsearchError
@@ -72,4 +73,8 @@ def problem_of(error: BaseException) -> ServerProblem:
         return ServerProblem("unavailable", str(error))
     if isinstance(error, SwsearchError):
         return ServerProblem("unavailable", str(error))
+    if isinstance(error, MemoryError):
+        return ServerProblem("unavailable", "the server is out of memory; ask for less, or again later")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ServerProblem("disk_full", "the server's disk is full")
     return ServerProblem("failed", "the server failed; its log says more")

@@ -99,7 +99,7 @@ def connections_for(most: int) -> int:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return most if soft == resource.RLIM_INFINITY else max(1, min(most, soft - BACKLOG - OTHER_FILES))
+    return most if soft == resource.RLIM_INFINITY else max(1, min(most, max(soft - BACKLOG - OTHER_FILES, soft // 4)))
 
 
 class LabServer(uvicorn.Server):

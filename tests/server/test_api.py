@@ -173,6 +173,8 @@ def test_what_is_not_there_is_told(served):
     refused(served.get("/jobs/AAAAAAAAAAAAAAAAAAAA"), 404)
     refused(served.get("/nothing"), 404, "'/api/v1/nothing'")
     refused(served.ask("PUT", "/api/v1/jobs"), 405, "PUT")
+    assert served.ask("PUT", "/api/v1/jobs").headers["allow"] == "POST, GET"
+    assert served.ask("PUT", "/api/v1/jobs/AAAAAAAAAAAAAAAAAAAA").headers["allow"] == "GET, DELETE"
     refused(served.get("/jobs?state=lost"), 422, option="state")
     refused(served.get("/jobs?limit=0"), 422, option="limit")
     refused(served.get("/health?x=1"), 422, option="x")

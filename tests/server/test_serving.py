@@ -15,6 +15,7 @@ from support.serving import QUERY, serving, until
 from swsearch.errors import OptionError
 from swsearch.server import serving as module
 from swsearch.server.connections import LEAST_RATE, Connections
+from swsearch.server.gate import Gate
 from swsearch.server.settings import ServerLimits
 
 HEAD = b"POST /api/v1/search?database=two HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
@@ -82,7 +83,7 @@ def test_slow_connections_make_room_for_those_who_ask(small):
 def test_a_request_that_takes_too_long_is_ended(small):
     silent, halting = small.connect(), small.connect()
     halting.sendall(HEAD + b"Content-Length: 100\r\n\r\n>a\n")
-    until(lambda: len(small.connections) == 2 and sum(each.n_bytes for each in small.connections._all) > 100)
+    until(lambda: len(small.connections) == 2 and sum(each.n_bytes for each in list(small.connections._all)) > 100)
     small.clock.turn(31.0)
     assert received(silent) == b""
     assert received(halting).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
@@ -93,7 +94,7 @@ def test_a_long_request_has_longer(small):
     with small.connect() as steady:
         body = b">a\n" + b"M" * 8000
         steady.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body[:-1])
-        until(lambda: sum(each.n_bytes for each in small.connections._all) > 8000)
+        until(lambda: sum(each.n_bytes for each in list(small.connections._all)) > 8000)
         small.clock.turn(30 + 4000 / LEAST_RATE)
         steady.sendall(body[-1:])
         assert steady.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -166,7 +167,7 @@ def test_a_client_that_leaves_stops_its_search(small, monkeypatch):
 def test_a_client_that_leaves_amid_its_request_is_no_failure(small):
     with small.connect() as leaving:
         leaving.sendall(HEAD + b"Content-Length: 100\r\n\r\n>a\n")
-        until(lambda: sum(each.n_bytes for each in small.connections._all) > 100)
+        until(lambda: sum(each.n_bytes for each in list(small.connections._all)) > 100)
     until(lambda: len(small.connections) == 0)
     assert small.lines == []
 
@@ -186,6 +187,34 @@ def test_results_that_nobody_takes_are_not_made(small, monkeypatch):
         leaving.sendall(b"GET /api/v1/jobs/AAAAAAAAAAAAAAAAAAAA/subjects?hits=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert leaving.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
     assert closed.wait(60)
+
+
+def test_a_client_that_takes_nothing_is_cut_off(small, monkeypatch):
+    closed = threading.Event()
+    monkeypatch.setattr(small.house, "subjects", lambda *_: endless(closed))
+    with small.connect() as stalled:
+        stalled.sendall(b"GET /api/v1/jobs/AAAAAAAAAAAAAAAAAAAA/subjects?hits=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: any(each._unsent for each in list(small.connections._all)))
+        small.clock.turn(1.0)
+        assert not closed.is_set()
+        small.clock.turn(1000.0)
+        assert closed.wait(60)
+
+
+def test_large_requests_are_refused_while_others_fill_the_memory(small):
+    gate = small.app.middleware_stack
+    while not isinstance(gate, Gate):
+        gate = gate.app
+    until(lambda: gate.n_held == 0)
+    gate.n_held = gate.most_held
+    gate.most_bytes = 3 << 20
+    try:
+        reply = small.post("/search?database=two", "A" * (2 << 20), **{"Content-Type": "text/plain"})
+        assert (reply.status, reply.headers["retry-after"]) == (503, "5")
+        assert small.post("/search?database=two", QUERY, **{"Content-Type": "text/plain"}).status == 200
+        until(lambda: gate.n_held == gate.most_held)
+    finally:
+        gate.n_held, gate.most_bytes = 0, 10_000
 
 
 def test_a_failure_of_ours_is_logged_with_a_number_and_not_shown(small, monkeypatch):
@@ -232,7 +261,7 @@ def test_many_wait_for_jobs_without_a_thread_each(served, monkeypatch):
         path = f"/api/v1/jobs/{identifiers[number % 10]}?wait=60"
         each.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         waiting.append(each)
-    until(lambda: sum(map(len, served.app.state.waiters._waiting.values())) == 60)
+    until(lambda: sum(map(len, list(served.app.state.waiters._waiting.values()))) == 60)
     assert threading.active_count() <= before + 16
     done.set()
     for each in waiting:
