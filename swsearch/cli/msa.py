@@ -46,7 +46,9 @@ from swsearch.cli.options import (
     ThreadsOption,
     VerboseOption,
 )
-from swsearch.cli.search import _fit_notes, _paths, _read, _say_beforehand, _scoring, _summary
+from swsearch.cli.search import _paths, _read, _say_beforehand, _scoring
+from swsearch.cli.search_notes import fit_notes, summary
+from swsearch.cli.urls import refuse_urls
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import OptionError
 
@@ -172,6 +174,7 @@ def msa_command(
     verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS in iterations, and write an alignment for each query: A3M for structure prediction."""
+    refuse_urls(subjects, "msa")
     if cluster is None and engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.cli.clusters import Where, engine_for
@@ -216,10 +219,10 @@ def msa_command(
                 for result in batch:
                     folder.write(result)
                     done.written(1)
-        for text in _fit_notes(results, quiet):
+        for text in fit_notes(results, quiet):
             say(f"swsearch: {text}")
         if not quiet:
             if options.iterations > 1:
                 say(f"swsearch: {results.iterated.describe()}")
             say(f"swsearch: {folder.written.describe(folder.folder)}")
-            say(_summary(job, time.monotonic() - begun, done.spared_cells))
+            say(summary(job, time.monotonic() - begun, done.spared_cells))

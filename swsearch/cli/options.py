@@ -277,7 +277,7 @@ SubjectsArgument = Annotated[
     typer.Argument(
         metavar="SUBJECTS...",
         help="A database, the manifest of one in volumes, or a FASTA file (read into memory); several are searched "
-        "as one.",
+        "as one. search takes a database of a server, too: http://host:8080/sprot.",
     ),
 ]
 MemoryOption = Annotated[str, typer.Option(metavar="SIZE", help="Memory to use, such as 512M or 2G.")]

@@ -57,15 +57,14 @@ from swsearch.cli.options import (
     ThreadsOption,
     VerboseOption,
 )
+from swsearch.cli.search_notes import say_afterwards, say_of_queries
+from swsearch.cli.urls import url_among
 from swsearch.cli.warm_up import warm_up_gpu
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from swsearch.inputs import Query
     from swsearch.job.job import SearchJob
     from swsearch.job.options import SearchOptions
-    from swsearch.job.running import SearchResults
     from swsearch.scoring import Scoring
 
 
@@ -200,7 +199,8 @@ def search_command(
     verbose: VerboseOption = False,
 ) -> None:
     """Search SUBJECTS for the best exact matches of each query."""
-    if cluster is None and engine in (EngineName.auto, EngineName.gpu):
+    url = url_among(subjects)
+    if url is None and cluster is None and engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.cli.clusters import Where, engine_for
     from swsearch.cli.displays import display_of
@@ -230,11 +230,22 @@ def search_command(
         keep_next=save_profile is not None or save_msa is not None,
     )  # fmt: skip
     check_places(save_profile, save_msa, [each.path for each in outputs])
+    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
+    if url is not None:
+        from swsearch.cli.remote import SearchAsked, check_there, search_there
+
+        more = {"cluster": cluster, "task_timeout": task_timeout, "checkpoint": checkpoint}
+        check_there(url, engine.value, device, gpu_memory, more)
+        read, threads = [queries, matrix, include_ids, exclude_ids], checked_threads(threads, quiet)
+        search_there(SearchAsked(
+            url, origin, query_format.value, options, is_named, outputs, save_profile, save_msa, read, threads,
+            progress.value, quiet, verbose,
+        ))  # fmt: skip
+        return
     check_subject_inputs(queries, subjects)
     folder = None if checkpoint is None else _folder(checkpoint)
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
-    is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
     found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     asked_for = _paths(subjects)
@@ -253,12 +264,7 @@ def search_command(
             job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
             with saved(results, identifiers, save_profile, save_msa):
                 write_reports(results, outputs, done.written)
-        for text in _fit_notes(results, quiet):
-            say(f"swsearch: {text}")
-        if not quiet:
-            if options.iterations > 1:
-                say(f"swsearch: {results.iterated.describe()}")
-            say(_summary(job, time.monotonic() - begun, done.spared_cells))
+        say_afterwards(results, time.monotonic() - begun, done.spared_cells, quiet)
 
 
 def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:
@@ -286,7 +292,7 @@ def _folder(checkpoint: str) -> Path:
 def _read(
     path: str, options: SearchOptions, query_format: QueryFormatName, is_named: bool, quiet: bool
 ) -> tuple[list[Query], SearchOptions]:
-    """Read the queries, warn of empty ones, and take the gap costs of profiles where none are named."""
+    """Read the queries, and take the gap costs of profiles where none are named."""
     from swsearch.inputs import read_queries, with_gap_costs_of
 
     found = read_queries(
@@ -296,12 +302,7 @@ def _read(
     scoring = with_gap_costs_of(found, options.scoring, is_named)
     if scoring is not options.scoring:
         options = replace(options, scoring=scoring)
-    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
-        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
-        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
-    empty = [query.identifier for query in found if not len(query.codes)]
-    if empty:
-        say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
+    say_of_queries(path, found, quiet)
     return found, options
 
 
@@ -323,27 +324,3 @@ def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:
         say(f"swsearch: checkpoint {job.checkpoint.folder}: {kept} queries are done and not searched again")
     if job.method is None:
         say(f"swsearch: {why_none()}")
-
-
-def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
-    """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
-    from swsearch.statistics.fitted import Fit
-
-    method, reasons = results.job.method, results.unfitted
-    if not isinstance(method, Fit):
-        return
-    n_queries = len(results.job.queries)
-    if len(reasons) < n_queries and not quiet:
-        yield f"E-values: {method.name}"
-    if reasons:
-        yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
-    yield from results.doubts
-
-
-def _summary(job: SearchJob, seconds: float, spared: int) -> str:
-    rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
-    plural = "query" if len(job.queries) == 1 else "queries"
-    return (
-        f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
-        f"{job.database.n_residues:,} residues, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
-    )

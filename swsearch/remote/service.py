@@ -166,4 +166,9 @@ class Service:
 
 
 def _is_database(given: Any) -> bool:
-    return isinstance(given, dict) and isinstance(given.get("name"), str)
+    """Say whether something states a database, as far as is needed here."""
+    return (
+        isinstance(given, dict)
+        and isinstance(given.get("name"), str)
+        and all(type(given.get(name, 0)) is int for name in ("n_subjects", "n_residues"))
+    )

@@ -261,7 +261,7 @@ def write_reports(
     with open_reports(outputs) as reports:
         if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
-            _check_queries(len(results.job.queries), outputs)
+            check_queries(len(results.job.queries), outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)
@@ -274,7 +274,7 @@ def write_reports(
         reports.end()
 
 
-def _check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
+def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
     """Refuse formats that hold one query where there are more, before the search."""
     for output in outputs:
         kind = report.kind_of(output.outfmt)

@@ -1,0 +1,72 @@
+"""What a search says on stderr beside its progress: of its queries before, and of what it found after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from swsearch.cli.console import say
+
+if TYPE_CHECKING:
+    from swsearch.inputs import Query
+    from swsearch.job.job import SearchJob
+    from swsearch.job.running import SearchResults
+
+
+def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:
+    """Say which profiles are among the queries, and warn of queries that are empty."""
+    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
+    empty = [query.identifier for query in found if not len(query.codes)]
+    if empty:
+        say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
+
+
+def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: bool, where: str = "") -> None:
+    """Say what was found out about statistics, and what was done.
+
+    Parameters
+    ----------
+    results : SearchResults
+        Taken to the last.
+    seconds : float
+        That it took.
+    spared : int
+        Cells that were not computed.
+    quiet : bool
+        Whether to say only what is doubtful.
+    where : str, optional
+        The server that searched.
+    """
+    for text in fit_notes(results, quiet):
+        say(f"swsearch: {text}")
+    if not quiet:
+        if results.job.options.iterations > 1:
+            say(f"swsearch: {results.iterated.describe()}")
+        say(summary(results.job, seconds, spared) + (f", at {where}" if where else ""))
+
+
+def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
+    """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
+    from swsearch.statistics.fitted import Fit
+
+    method, reasons = results.job.method, results.unfitted
+    if not isinstance(method, Fit):
+        return
+    n_queries = len(results.job.queries)
+    if len(reasons) < n_queries and not quiet:
+        yield f"E-values: {method.name}"
+    if reasons:
+        yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
+    yield from results.doubts
+
+
+def summary(job: SearchJob, seconds: float, spared: int) -> str:
+    """Return a line that says what was done, in how many seconds, but for cells that were spared."""
+    rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
+    plural = "query" if len(job.queries) == 1 else "queries"
+    return (
+        f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
+        f"{job.database.n_residues:,} residues, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
+    )

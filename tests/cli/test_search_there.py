@@ -1,0 +1,171 @@
+"""``swsearch search`` of a database on a server: the bytes of a search here, and what is said."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.command_line import SWSEARCH, fails, run
+from support.scripted_server import Canned, scripted
+from support.serving import Served, serving, until
+from support.small_searches import LETTERS, PARENT, QUERIES, build, fasta
+from swsearch.cli.remote import check_there
+from swsearch.errors import InputError
+from swsearch.report import KINDS, kind_of
+from swsearch.server.settings import ServerSettings
+
+ALL = [kind.key for kind in KINDS]
+SEVERAL = [kind.key for kind in KINDS if not kind.writer.one_query]
+
+OPTIONS = {
+    "usual": "--max-hits 20",
+    "iterated": "--iterations 2 --matrix own.txt --gap-open 9 --save-profile next.json --save-msa rows.sto",
+    "several": "--max-alignments 3 --evalue 1000 --query-mask lower --subject-mask lower --min-identity 20",
+    "published": "--statistics published --matrix BLOSUM80 --exclude-ids ids.txt --dbsize 1e6 --save-msa rows",
+    "global": "--mode global --sort score --max-hits 7 --min-score -200",
+    "none": "--mode semiglobal --statistics none --include-ids ids.txt --preset sensitive",
+}
+
+SAVED = ("next.json", "rows", "rows.sto")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("there")
+    build(made)
+    (made / "q.fa").write_bytes(QUERIES)
+    (made / "one.fa").write_bytes(fasta([("one", PARENT)]))
+    (made / "ids.txt").write_text("s1\ns4\nother3\n")
+    rows = [f"{a} " + " ".join("7" if a == b else "-3" if a < b else "-2" for b in LETTERS) for a in LETTERS]
+    (made / "own.txt").write_text("\n".join([" ".join(LETTERS), *rows]) + "\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[Served]:
+    with serving(ServerSettings((folder / "db.h5",), folder / "state", engine="cpu", threads=1, workers=1)) as found:
+        yield found
+
+
+def written(folder: Path, out: str, keys: list[str], *words: str) -> dict[str, bytes]:
+    """Run a search that writes some formats, and return the files."""
+    place = folder / out
+    place.mkdir()
+    reports = []
+    for key in keys:
+        extension = (kind_of(key).extensions or (".txt",))[-1]
+        reports += ["-o", f"{out}/{key}{extension}", "--outfmt", key]
+    done = run("search", *words, *reports, "--threads", "1", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for path in sorted(place.rglob("*")):
+        if path.is_file():
+            changes = rb"<dt>(Seconds|Begun|Command)</dt><dd>[^<]*</dd>"
+            found[str(path.relative_to(place))] = re.sub(changes, b"", path.read_bytes())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "keys"),
+    [
+        ("usual", "q.fa", ["0", "html", "jsonl"]),
+        pytest.param("iterated", "one.fa", ALL, marks=pytest.mark.exhaustive),
+        *(pytest.param(name, "q.fa", SEVERAL, marks=pytest.mark.exhaustive) for name in OPTIONS),
+    ],
+)
+def test_the_same_options_give_the_same_bytes(
+    name: str, queries: str, keys: list[str], folder: Path, served: Served
+) -> None:
+    found: list[dict[str, bytes]] = []
+    for where, words in (("here", ["db.h5", "--engine", "cpu"]), ("there", [f"{served.url}/db"])):
+        out = f"{name}-{queries}-{len(keys)}-{where}"
+        options = [f"{out}/{word}" if word in SAVED else word for word in OPTIONS[name].split()]
+        found.append(written(folder, out, keys, queries, *words, *options))
+    here, there = found
+    assert there.keys() == here.keys()
+    for file in here:
+        assert there[file] == here[file], file
+    assert len(here) >= len(keys)
+    assert served.get("/jobs").json == {"jobs": []}
+
+
+def test_what_was_done_is_said(folder: Path, served: Served) -> None:
+    done = run("search", "q.fa", served.url, "--max-hits", "1", "--verbose", "--progress", "json", cwd=folder)
+    assert done.returncode == 0
+    assert f"swsearch: {served.url}: db: 50 subjects, 7,511 residues; engine cpu" in done.stderr
+    assert re.search(rf"4 queries x 50 subjects, .* GCUPS, engine cpu .*, at {served.url}/db\n", done.stderr)
+    assert '"cells_done": 1404557, "cells": 1404557' in done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("engine", "gpu"), ("device", 0), ("gpu-memory", "1G"), ("cluster", "local:1")),
+        *(("task-timeout", 5.0), ("checkpoint", "kept")),
+    ],
+)
+def test_what_says_how_to_search_here_is_refused(option: str, value: object) -> None:
+    more: dict[str, Any] = dict.fromkeys(("cluster", "task_timeout", "checkpoint"))
+    check_there("http://host/db", "auto", None, None, more)
+    given: dict[str, Any] = {"engine": "auto", "device": None, "gpu_memory": None, **more}
+    given[option.replace("-", "_")] = value
+    first = [given.pop(name) for name in ("engine", "device", "gpu_memory")]
+    with pytest.raises(
+        InputError, match=rf"^got --{option} {value} with http://host/db, expected none: .*; leave it"
+    ):
+        check_there("http://host/db", *first, given)
+
+
+WRONG = [
+    (["URL/db", "--engine", "gpu"], "got --engine gpu with URL/db, expected none: the server has its own engine"),
+    (["URL/other"], "got database 'other', expected one of db"),
+    (["URL/db", "db.h5"], "subjects: got URL/db and 1 more, expected one database of a server alone"),
+    (["db.h5", "URL/db"], "expected one database of a server alone"),
+    (["http://me:secret@host/db", "db.h5"], "url: holds a name or a password for host"),
+    (["URL/db", "--outfmt", "a3m"], "--outfmt a3m: got 4 queries, expected one"),
+    (["URL/db", "-o", "ids.txt", "--include-ids", "ids.txt"], "ids.txt: is one of the inputs"),
+    (["URL/db", "--max-hits", "9999"], "max_hits: got 9,999, expected at most 5,000, this server's limit"),
+    (["URL/db", "--outfmt", "nonsense"], "outfmt: got 'nonsense'"),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [pytest.param(*each, marks=[pytest.mark.exhaustive] * (place > 1)) for place, each in enumerate(WRONG)],
+)
+def test_what_cannot_be_is_refused(line: list[str], message: str, folder: Path, served: Served) -> None:
+    done = run("search", "q.fa", *(word.replace("URL", served.url) for word in line), cwd=folder)
+    done.stderr = done.stderr.replace("swsearch: warning: q.fa: 1 queries have no residues, such as 'q3'\n", "")
+    fails(done, 1, message.replace("URL", served.url))
+    assert "secret" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_commands_refuse_servers(folder: Path) -> None:
+    done = run("msa", "q.fa", "http://host/db", "-o", "x", cwd=folder)
+    fails(done, 1, "subjects: got http://host/db, expected files; of servers swsearch msa asks none, search does")
+
+
+def test_an_interrupt_stops_the_search_there(folder: Path) -> None:
+    job = {"id": "ABCDEFGHJKLMNPQRSTUV", "state": "running", "cells_done": 0, "problem": None}
+    with scripted() as script:
+        script.tell("GET /databases", Canned({"databases": [{"name": "db"}]}))
+        script.tell("POST /jobs", Canned(job, 202))
+        script.tell(f"GET /jobs/{job['id']}", Canned(job))
+        script.tell(f"DELETE /jobs/{job['id']}", Canned(b"", 204))
+        words = ["search", "one.fa", f"{script.url}/db", "-o", "interrupted.tsv", "--quiet"]
+        with subprocess.Popen([*SWSEARCH, *words], cwd=folder, stderr=subprocess.PIPE) as process:
+            until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+        assert script.count(f"DELETE /jobs/{job['id']}") == 1
+    assert not list(folder.glob("*interrupted*"))
