@@ -74,7 +74,7 @@ class TypedSearch:
                 others[name] = value
             else:
                 raise ServerProblem("broken", f"the form has no field {name[:40]!r}; open the page again")
-        name = re.split(r"[/\\]", file[0])[-1]
+        name = printable(re.split(r"[/\\]", file[0])[-1], "?")[:LONGEST_TITLE]
         return cls(
             values, tuple(dict.fromkeys(databases)), others["queries"], name, file[1], others["queries_of"],
             others["title"],

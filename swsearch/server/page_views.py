@@ -91,6 +91,7 @@ def templates() -> Environment:
     made.filters |= {
         "n": lambda value: f"{value:,}",
         "named": named,
+        "titled": lambda job: named(job.title.strip()) or f"Job {job.identifier}",
         "moment": moment,
         "machine_time": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
         "lasting": lasting,

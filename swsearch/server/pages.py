@@ -19,6 +19,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from swsearch.errors import OptionError, SwsearchError
+from swsearch.remote.urls import TOKEN_VARIABLE
 from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.page_examples import EXAMPLES
@@ -148,7 +149,7 @@ class FormPages:
         values = {
             "places": places, "limits": limits, "days": days_of(limits.days), "address": address_of(request),
             "first": next(iter(self._house.places), "DATABASE"),
-            "health": {"ok": health.ok, "note": health.why},
+            "token_variable": TOKEN_VARIABLE, "health": {"ok": health.ok, "note": health.why},
         }  # fmt: skip
         return self._shell(request).page("about.html", values)
 

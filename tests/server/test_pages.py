@@ -171,6 +171,12 @@ def test_a_file_is_searched_with_under_its_name(visitor: Visitor, house: FakeHou
     assert found.title == found.origin["queries"] == "a<b>.fasta"
 
 
+def test_no_name_of_a_file_is_too_odd(visitor: Visitor, house: FakeHouse) -> None:
+    for name in ("x" * 1000, "a\u202eb\ud800.fa".encode("utf-8", "replace").decode(), "<b>", "..", "a\tb"):
+        found = request_of(house, visitor.sent({"queries": ""}, files={"file": (name, b">x\nMKV\n")}))
+        assert 1 <= len(found.title) <= 200 and "\u202e" not in found.title and "\t" not in found.title
+
+
 def test_a_long_paste_is_taken(visitor: Visitor, house: FakeHouse) -> None:
     text = ">long\n" + "MKTAYIAKQR\r\n" * 150_000
     file = {"file": ("none", b"")}  # makes it multipart, as the form is
@@ -491,6 +497,7 @@ def test_a_token_becomes_a_cookie_that_no_script_reads() -> None:
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "secret-secret" not in cookie
     assert "Log out" in visitor.get("/").text
+    assert 'curl -H "Authorization: Bearer $SWSEARCH_TOKEN" -F' in Page(visitor.get("/about").text).seen
     assert "Max-Age=0" in visitor.post("/logout").headers["set-cookie"]
     alone = Visitor(pages_alone(FakeHouse()))
     assert alone.get("/login").headers["location"] == "/"

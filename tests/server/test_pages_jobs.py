@@ -121,6 +121,31 @@ def test_the_page_to_log_in_knows_where_one_was_going() -> None:
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "9")
 
 
+def test_a_job_without_a_title_goes_by_its_identifier(house: FakeHouse, visitor: Visitor) -> None:
+    address = visitor.sent({})
+    house.put(address[-20:], title="")
+    for path in (address, f"{address}/details"):
+        assert visitor.page(path).one("h1").text == f"Job {address[-20:]}"
+    assert visitor.page("/jobs").one("th", scope="row").text == f"Job {address[-20:]}"
+
+
+def test_a_form_of_another_site_is_refused(served: Served) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
+    body = "database=tiny&queries=%3Eq%0AMKVLAAGIVGWW"
+    own = {"Host": "127.0.0.1", "Origin": "http://127.0.0.1", "Sec-Fetch-Site": "same-origin"}
+    for elsewhere in (
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://127.0.0.1", "Host": "127.0.0.1", "Sec-Fetch-Site": "same-site"},
+    ):
+        for path in ("/search", "/jobs/ABCDEFGHJKLMNPQRSTUV/delete", "/login", "/logout"):
+            answer = served.ask("POST", path, body, {**form, **elsewhere})
+            assert answer.status == 403, (path, elsewhere)
+            assert Page(answer.body.decode()).one("h1").text == "Not allowed"
+    assert served.ask("POST", "/search", body, {**form, **own}).status == 303
+
+
 def test_a_job_that_failed_says_why_and_what_to_do(house: FakeHouse, visitor: Visitor) -> None:
     address = visitor.sent({})
     for code in STATUSES:
