@@ -111,8 +111,8 @@ def serve_command(
     folder: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
-            help="Where jobs and their results are kept, for one server at a time.",
+            metavar="PATH",
+            help="A folder where jobs and their results are kept, for one server at a time.",
             show_default="$XDG_STATE_HOME/swsearch/server",
             rich_help_panel=RUN,
         ),

@@ -282,3 +282,11 @@ def test_no_value_of_an_option_does_harm(swsearch, path, value, monkeypatch):
             assert not (value in HOSTILE and option.metavar in NUMBERS), name
         elif ended[0] != 6 or name not in ("--output", "--write", "--checkpoint", "--save-msa", "--save-profile"):
             refusal(ended)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_no_option_is_shown_with_a_value_of_its_own_name(words):
+    """Typer 0.27 takes such a word for the option's name: --folder was --FOLDER there."""
+    for option in COMMANDS[words].params:
+        if option.param_type_name == "option":
+            assert (option.metavar or "").lower() != option.name
