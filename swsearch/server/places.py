@@ -56,6 +56,22 @@ class _File(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+def _compared(path: Path, was: _File) -> tuple[PlaceState, str]:
+    """Return what has become of a file, and what is to be said of that."""
+    try:
+        now = _File.of(path)
+    except OSError as error:
+        what = f"{path.name} is gone from its folder ({error.strerror})"
+        return "replaced", f"{what}; the open one is searched until the server is started again"
+    if now[:2] != was[:2]:
+        return "replaced", f"{path.name} was replaced on disk; restart to use the new one"
+    if now.size != was.size:
+        return "failed", f"{path.name} was written to: {now.size:,} bytes, expected {was.size:,}; restore it"
+    if now.changed != was.changed:
+        return "ready", f"{path.name} was written to since it was opened; what is read is checked"
+    return "ready", ""
+
+
 class Lease(NamedTuple):
     """What a job is scored with: it is asked for anew after an engine failed.
 
@@ -175,19 +191,12 @@ class ServedPlace:
         """Look at the files, and return the state and what is to be said of it."""
         if self._problem:
             return "failed", self._problem
-        for path, was in self._files.items():
-            try:
-                now = _File.of(path)
-            except OSError as error:
-                what = f"{path.name} is gone from its folder ({error.strerror})"
-                return "replaced", f"{what}; the open one is searched until the server is started again"
-            if now[:2] != was[:2]:
-                return "replaced", f"{path.name} was replaced on disk; restart to use the new one"
-            if now.size != was.size:
-                return "failed", f"{path.name} was written to: {now.size:,} bytes, expected {was.size:,}; restore it"
-            if now.changed != was.changed and not self._note:
-                return "ready", f"{path.name} was written to since it was opened; what is read is checked"
-        return "ready", self._note
+        found = [_compared(path, was) for path, was in self._files.items()]
+        for state in ("failed", "replaced"):
+            for seen, what in found:
+                if seen == state:
+                    return seen, what
+        return "ready", self._note or next((what for _, what in found if what), "")
 
     # the engine
 

@@ -16,8 +16,9 @@ from swsearch.server.places import Log
 WATCH_SECONDS = 0.1
 """Between looks at what runs: so much longer than its limit may a search take, or than it is wanted."""
 
-IDLE_SECONDS = 1.0
-"""The same while nothing runs."""
+IDLE_SECONDS = 0.25
+"""The same while nothing ran at the last look. What begins does not wake whoever looks, which would cost a short
+search the time of two changes of threads."""
 
 Why = Literal["", "cancelled", "time", "unwanted", "ending"]
 """What a search was stopped for; empty while it was not."""
@@ -162,7 +163,6 @@ class Runner:
         self._ended: dict[str, threading.Event] = {}
         """Of the jobs that wait or run: set when they have ended."""
         self._is_closed = threading.Event()
-        self._woken = threading.Event()
         self._n_workers = workers
         works = [(self._work, f"swsearch-job-{number}") for number in range(workers)]
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for work, name in works]
@@ -241,7 +241,6 @@ class Runner:
         """Stop a search that is no job when it is not wanted any more, or takes too long."""
         with self._changed:
             self._searches.add(search)
-        self._woken.set()
 
     def unwatch(self, search: Running) -> None:
         """Be told that it ended."""
@@ -251,7 +250,6 @@ class Runner:
     def close(self) -> None:
         """Stop everything, and wait for it; jobs that wait or run are not ended by this."""
         self._is_closed.set()
-        self._woken.set()
         with self._changed:
             active = [*self._running.values(), *self._searches]
             self._changed.notify_all()
@@ -284,7 +282,6 @@ class Runner:
                     identifier, client = taken
                     running = Running(client, self._seconds)
                     self._running[identifier] = running
-                    self._woken.set()
                     return identifier, running
                 self._changed.wait()
         return None
@@ -304,7 +301,6 @@ class Runner:
 
     def _watch(self) -> None:
         while not self._is_closed.is_set():
-            self._woken.clear()
             with self._changed:
                 active = [*self._running.values(), *self._searches]
             for each in active:
@@ -316,7 +312,4 @@ class Runner:
                 self._tidy()
             except Exception as error:  # such as a full disk; it is tried again
                 self._log(f"expired jobs could not be removed: {error}")
-            if active:
-                self._is_closed.wait(WATCH_SECONDS)
-            else:
-                self._woken.wait(IDLE_SECONDS)
+            self._is_closed.wait(WATCH_SECONDS if active else IDLE_SECONDS)

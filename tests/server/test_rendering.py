@@ -16,6 +16,7 @@ from support.command_line import run
 from support.houses import CLIENT, asked, built, done, settings
 from support.samples import sample
 from swsearch import report
+from swsearch.db import Database
 from swsearch.errors import InputError, OptionError
 from swsearch.job.job import SearchJob
 from swsearch.remote.received import read_transfer
@@ -59,11 +60,13 @@ def arguments_of(options: dict[str, Any]) -> list[str]:
     return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
 
 
-def expected(folder: Path, queries: bytes, keys: list[str], options: dict[str, Any]) -> dict[str, bytes]:
+def expected(
+    folder: Path, queries: bytes, keys: list[str], options: dict[str, Any], name: str = "small.h5"
+) -> dict[str, bytes]:
     """What the command line writes in the database's folder, by format."""
     (folder / "q.fa").write_bytes(queries)
     outputs = [text for key in keys for text in ("--outfmt", key, "--output", f"out-{key}")]
-    words = ["search", "q.fa", "small.h5", "--engine", "cpu", "--quiet", *arguments_of(options), *outputs]
+    words = ["search", "q.fa", name, "--engine", "cpu", "--quiet", *arguments_of(options), *outputs]
     ended = run(*words, cwd=folder)
     assert ended.returncode == 0, ended.stderr
     return {key: (folder / f"out-{key}").read_bytes() for key in keys}
@@ -93,6 +96,32 @@ def test_every_format_has_the_bytes_of_the_command_line(
             same = without_circumstances if key == "html" else bytes
             assert same(rendered.whole()) == same(wanted[key]), key
             assert rendered.is_binary == report.kind_of(key).writer.binary
+
+
+def test_a_database_in_volumes_goes_by_the_name_of_its_manifest(folder: Path, tmp_path: Path) -> None:
+    source, manifest = folder / "small.fasta", tmp_path / "data" / "parts.json"
+    manifest.parent.mkdir()
+    Database.build(source, manifest, volume_size=20_000).close()
+    request = replace(asked(1, "parts", statistics="published", max_hits=5), origin={"queries": "q.fa"})
+    keys = ["0", "jsonl", "html"]
+    wanted = expected(manifest.parent, request.queries, keys, dict(request.options), manifest.name)
+    databases = (folder / "small.h5", manifest)
+    with House(settings(manifest, tmp_path / "served", databases=databases)) as house:
+        assert list(house.places) == ["small", "parts"]
+        jobs = [house.wait(job.identifier, 60) for job in house.submit([asked(2), request], CLIENT)]
+        assert [(job.database, job.state) for job in jobs] == [("small", "done"), ("parts", "done")]
+        for key in keys:
+            same = without_circumstances if key == "html" else bytes
+            assert same(house.rendered(jobs[1].identifier, key).whole()) == same(wanted[key])
+        manifest.unlink()
+        assert [each.state for each in house.health().places] == ["ready", "replaced"]
+        volume = next(manifest.parent.glob("parts*.h5"))
+        with volume.open("r+b") as file:
+            file.truncate(100)
+        stated = house.places["parts"].stated()
+        assert stated["state"] == "failed"
+        assert f"{volume.name} was written to: 100 bytes" in stated["problem"]
+        assert str(tmp_path) not in str(stated)
 
 
 def test_a_report_says_how_long_the_search_took_and_not_how_long_ago_it_was(house: House) -> None:
