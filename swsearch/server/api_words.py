@@ -91,7 +91,7 @@ PROBLEMS: dict[int, str] = {
     403: "It is another client's, or the request comes from another site.",
     404: "There is no such job or database.",
     405: "The path is there, and takes another method.",
-    409: "The job has not ended well, so there are no results.",
+    409: "The job is not in a state for this: it is not done, or does not end.",
     410: "The job was removed when its time was over.",
     413: "More than the server takes.",
     415: "A body of this type is not taken.",
@@ -103,13 +103,19 @@ PROBLEMS: dict[int, str] = {
 }
 """What is wrong, by status."""
 
-_SUBMITTING = (400, 401, 403, 404, 413, 415, 422, 429, 503, 507)
-_READING = (401, 403, 404, 410, 422, 503)
+_ALWAYS = (401, 403, 422, 503)
+_SUBMITTING = (*_ALWAYS, 400, 404, 413, 415, 429, 507)
+_OF_A_JOB = (*_ALWAYS, 404, 410)
 _STATUSES = {
+    "database": (*_ALWAYS, 404),
     "submit": _SUBMITTING,
     "search": _SUBMITTING,
-    "results": (*_READING, 409),
-    "subjects": (*_READING, 409),
+    "job": _OF_A_JOB,
+    "forget": (*_OF_A_JOB, 409),
+    "cancel": _OF_A_JOB,
+    "queries": _OF_A_JOB,
+    "results": (*_OF_A_JOB, 409),
+    "subjects": (*_OF_A_JOB, 409),
 }
 
 
@@ -123,7 +129,7 @@ def description_of(method: str, path: str) -> dict[str, Any]:
     """Return what a route is described with, as ``add_api_route`` takes it."""
     name = next(each for verb, place, each in ROUTES if (verb, place) == (method, path))
     summary, text = SUMMARIES[name]
-    statuses = _STATUSES.get(name, _READING)
+    statuses = _STATUSES.get(name, _ALWAYS)
     responses: dict[int | str, dict[str, Any]] = {
         status: {"description": PROBLEMS[status], "model": schemas.ErrorAnswer} for status in sorted(statuses)
     }

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from swsearch.errors import SwsearchError, shown
 from swsearch.server import api, blast_url, pages
@@ -66,7 +66,7 @@ def create_app(
     )
     app.state.pools, app.state.waiters, app.state.house = pools, waiters, house
     app.include_router(api.router_for(house, pools, waiters))
-    _add_metrics(app, metrics, pools)
+    _add_metrics(app, metrics, pools, bool(house.settings.tokens))
     app.include_router(blast_url.router_for(house))
     app.include_router(pages.router_for(house))
     for kind in (SwsearchError, HTTPException, RequestValidationError):
@@ -75,15 +75,14 @@ def create_app(
     return app
 
 
-def _add_metrics(app: FastAPI, metrics: Metrics, pools: Pools) -> None:
+def _add_metrics(app: FastAPI, metrics: Metrics, pools: Pools, has_tokens: bool) -> None:
     @app.get("/metrics", include_in_schema=False)
     async def metrics_of_now(request: Request) -> Response:
         return Response(await pools.short(metrics.text), headers={"Content-Type": METRICS_TYPE})
 
     @app.get("/api", include_in_schema=False)
     async def page_of_the_api(request: Request) -> Response:
-        text, policy = api_page(app.openapi(), request.scope.get("root_path", ""))
-        return HTMLResponse(text, headers={"Content-Security-Policy": policy})
+        return api_page(request, app.openapi(), has_tokens)
 
 
 async def _answered(request: Request, error: Exception) -> Response:
