@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
+from asyncio import CancelledError
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -98,6 +99,11 @@ class Gate:
             await self._app(scope, body.receive, answer.send)
         except ClientDisconnect:
             answer.status = answer.status or 499
+        except CancelledError:  # the server ends, and has waited long enough
+            if answer.status:
+                raise
+            ending = ServerProblem("unavailable", "the server is ending; ask again when it is back", retry_after=10)
+            await answer_to(scope, ending)(scope, receive, answer.send)
         except Exception as error:
             if answer.status:
                 self._tell(scope, error)

@@ -115,6 +115,8 @@ class LabServer(uvicorn.Server):
         Their limits.
     forwarded : sequence of str, optional
         Addresses of proxies that say who asks.
+    grace : int, optional
+        Seconds that requests have to end.
     log : callable
         Takes a line of what goes wrong below the application.
     """
@@ -126,6 +128,7 @@ class LabServer(uvicorn.Server):
         connections: Connections,
         *,
         forwarded: Sequence[str] = (),
+        grace: int = GRACE,
         log: Callable[[str], None] = print,
     ) -> None:
         self._made, self._connections, self._log, self._lab = made, connections, log, app
@@ -144,7 +147,7 @@ class LabServer(uvicorn.Server):
             workers=1,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=grace,
             h11_max_incomplete_event_size=LONGEST_HEAD,
         )
         super().__init__(config)
@@ -196,7 +199,9 @@ class _Told(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Pass one on."""
         with contextlib.suppress(Exception):
-            self._log(printable(record.getMessage().strip()))
+            is_ours = isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], asyncio.CancelledError)
+            if not is_ours:  # it was told that requests are cut off
+                self._log(printable(record.getMessage().strip()))
 
 
 @contextlib.contextmanager

@@ -172,6 +172,27 @@ def test_a_client_that_leaves_amid_its_request_is_no_failure(small):
     assert small.lines == []
 
 
+def test_a_request_that_does_not_end_is_cut_off_with_the_server(server_settings, tmp_path, monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def search_now(request, outfmt, client, is_wanted):
+        begun.set()
+        until(lambda: not is_wanted())
+        ended.set()
+
+    settings = replace(server_settings, databases=server_settings.databases[1:], folder=tmp_path)
+    with serving(settings, grace=0) as found:
+        monkeypatch.setattr(found.house, "search_now", search_now)
+        waiting = found.connect()
+        waiting.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(QUERY) + QUERY.encode())
+        assert begun.wait(60)
+    assert ended.wait(60)
+    reply = received(waiting)
+    assert reply.startswith(b"HTTP/1.1 503 ")
+    assert b"the server is ending" in reply
+    assert not [line for line in found.lines if "Traceback" in line or "Exception" in line]
+
+
 def endless(closed):
     try:
         while True:
