@@ -207,7 +207,14 @@ class Connection:
         if self._proxy is not None and self.url.scheme == "http":
             target = f"http://{self.url.authority}{target}"
             headers = {**headers, **self._proxy[2]}
-        used.request(method, target, content, dict(headers))
+        try:
+            used.request(method, target, content, dict(headers))
+        except (BrokenPipeError, ConnectionResetError):
+            if content is None:
+                raise
+            with contextlib.suppress(*_FAILURES):
+                return used.getresponse()  # a server that takes no more of a request may have said why
+            raise
         return used.getresponse()
 
     def _opened(self) -> http.client.HTTPConnection:

@@ -22,6 +22,7 @@ from swsearch.server.settings import ServerSettings
 
 ALL = [kind.key for kind in KINDS]
 SEVERAL = [kind.key for kind in KINDS if not kind.writer.one_query]
+FEW = ["0", "html", "jsonl"]
 
 OPTIONS = {
     "usual": "--max-hits 20",
@@ -74,9 +75,14 @@ def written(folder: Path, out: str, keys: list[str], *words: str) -> dict[str, b
 @pytest.mark.parametrize(
     ("name", "queries", "keys"),
     [
-        ("usual", "q.fa", ["0", "html", "jsonl"]),
-        pytest.param("iterated", "one.fa", ALL, marks=pytest.mark.exhaustive),
-        *(pytest.param(name, "q.fa", SEVERAL, marks=pytest.mark.exhaustive) for name in OPTIONS),
+        ("usual", "q.fa", FEW),
+        *(
+            pytest.param(*case, marks=pytest.mark.exhaustive)
+            for case in [
+                *(("iterated", "one.fa", ALL), ("several", "q.fa", SEVERAL), ("iterated", "q.fa", FEW)),
+                *((name, "q.fa", FEW) for name in ("published", "global", "none")),
+            ]
+        ),
     ],
 )
 def test_the_same_options_give_the_same_bytes(
@@ -130,7 +136,6 @@ WRONG = [
     (["db.h5", "URL/db"], "expected one database of a server alone"),
     (["http://me:secret@host/db", "db.h5"], "url: holds a name or a password for host"),
     (["URL/db", "--outfmt", "a3m"], "--outfmt a3m: got 4 queries, expected one"),
-    (["URL/db", "-o", "ids.txt", "--include-ids", "ids.txt"], "ids.txt: is one of the inputs"),
     (["URL/db", "--max-hits", "9999"], "max_hits: got 9,999, expected at most 5,000, this server's limit"),
     (["URL/db", "--outfmt", "nonsense"], "outfmt: got 'nonsense'"),
 ]
@@ -148,6 +153,13 @@ def test_what_cannot_be_is_refused(line: list[str], message: str, folder: Path, 
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.exhaustive
+def test_what_is_read_is_not_written(folder: Path, served: Served) -> None:
+    done = run("search", "one.fa", f"{served.url}/db", "-o", "ids.txt", "--include-ids", "ids.txt", cwd=folder)
+    fails(done, 6, "ids.txt: is one of the inputs; choose another name for the output")
+    assert (folder / "ids.txt").read_text().startswith("s1\n")
+
+
 def test_other_commands_refuse_servers(folder: Path) -> None:
     done = run("msa", "q.fa", "http://host/db", "-o", "x", cwd=folder)
     fails(done, 1, "subjects: got http://host/db, expected files; of servers swsearch msa asks none, search does")
@@ -162,9 +174,12 @@ def test_an_interrupt_stops_the_search_there(folder: Path) -> None:
         script.tell(f"DELETE /jobs/{job['id']}", Canned(b"", 204))
         words = ["search", "one.fa", f"{script.url}/db", "-o", "interrupted.tsv", "--quiet"]
         with subprocess.Popen([*SWSEARCH, *words], cwd=folder, stderr=subprocess.PIPE) as process:
-            until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            try:
+                until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
+                process.send_signal(signal.SIGTERM)  # as Ctrl-C does, which jobs in the background do not hear
+                assert process.wait(60) == 128 + signal.SIGTERM
+            finally:
+                process.kill()
             assert process.stderr is not None
             assert process.stderr.read() == b""
         assert script.count(f"DELETE /jobs/{job['id']}") == 1
