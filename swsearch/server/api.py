@@ -72,6 +72,8 @@ def router_for(house: House, pools: Pools, waiters: Waiters) -> APIRouter:
         router.add_api_route(
             path, getattr(endpoints, name), methods=[method], name=name, **words.description_of(method, path)
         )
+    for name in ("health", "ready"):  # what watches servers likes to ask so
+        router.add_api_route(f"/{name}", getattr(endpoints, name), methods=["HEAD"], include_in_schema=False)
     return router
 
 

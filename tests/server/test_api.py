@@ -115,6 +115,9 @@ def test_what_there_is_is_told(served):
     HealthAnswer.model_validate(served.get("/health").json)
     assert served.get("/health").json["ok"]
     ReadyAnswer.model_validate(served.get("/ready").json)
+    for path in ("/api/v1/ready", "/api/v1/health"):
+        reply = served.ask("HEAD", path)
+        assert (reply.status, reply.body) == (200, b"")
 
 
 @pytest.mark.parametrize(
