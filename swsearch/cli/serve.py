@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swsearch.cli import signals
+from swsearch.cli import memory_watch, signals
 from swsearch.cli.console import checked_threads, command, parse_size, say
 from swsearch.cli.numbers import real, whole
 from swsearch.cli.options import (
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from swsearch.server.serving import LabServer
 
 LISTENING, LIMITS = "Where it listens, and who may ask", "Limits: what is more is refused, with the reason"
+
+ARENAS = 2
+"""Of glibc's memory, for all threads: under mixed load with 20,000 proteins a server held 160 MiB with two, and 330
+with one for each thread (benchmarks/speed/server.py, 2026-11-23)."""
 
 NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client")
 """Modules of the extra."""
@@ -164,6 +168,7 @@ def serve_command(
     """Serve DATABASEs: a page to search from, an HTTP API, and BLAST's URL API; until Ctrl-C or SIGTERM."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
+    memory_watch.few_arenas(ARENAS)
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.server.auth import check_host_name, check_networks, read_tokens
