@@ -7,7 +7,7 @@ Bytes are checked: they may come from a server of another version, or from none.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +48,16 @@ MOST_COUNT = 1 << 53
 # what is sent
 
 
-def write_transfer(results: SearchResults, request: SearchRequest) -> Generator[bytes]:
+def message_of(error: BaseException) -> str:
+    """Return what whoever reads results is told of an error that ended them."""
+    if isinstance(error, SwsearchError):
+        return str(error)
+    return "the search was stopped" if isinstance(error, Stopped) else "the server failed; its log says more"
+
+
+def write_transfer(
+    results: SearchResults, request: SearchRequest, told: Callable[[BaseException], str] = message_of
+) -> Generator[bytes]:
     """Yield the results of a search as bytes; the search runs as they are taken.
 
     Parameters
@@ -57,6 +66,8 @@ def write_transfer(results: SearchResults, request: SearchRequest) -> Generator[
         None of them was taken yet.
     request : SearchRequest
         What was asked for.
+    told : callable, optional
+        Returns what whoever reads is told of an error.
 
     Raises
     ------
@@ -82,8 +93,7 @@ def write_transfer(results: SearchResults, request: SearchRequest) -> Generator[
     except GeneratorExit:
         raise
     except BaseException as error:
-        why = "the search was stopped" if isinstance(error, Stopped) else "the server failed; its log says more"
-        yield made("problem", {"message": str(error) if isinstance(error, SwsearchError) else why})
+        yield made("problem", {"message": told(error)})
         raise
     yield made("end", {"results": n_results, "hits": n_hits})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -26,7 +27,7 @@ from swsearch.server.rendering import Format, Pieces, Rendered, written
 from swsearch.server.runner import Runner, Running
 from swsearch.server.settings import ServerSettings
 from swsearch.server.store import Store
-from swsearch.server.work import JobEnd, run_job, told, why_stopped, with_engine
+from swsearch.server.work import JobEnd, note_failure, run_job, told, why_stopped, with_engine
 
 SECONDS_A_DAY = 86_400.0
 
@@ -42,9 +43,9 @@ RETRY_SECONDS = 10
 LEAST_FREE = 64 << 20
 """Bytes that are to be free on the disk; with less, health says that jobs may fail."""
 
-WHOLE_QUERIES = 64
-"""Queries of a search that is not stored up to which its answer is made before it is begun to be sent, so that a
-failure is told as one."""
+WHOLE_HITS = 20_000
+"""Hits that a search may ask for, in all, so that its answer is made before it is begun to be sent: a failure is then
+told as one, and what another search has brought down is done again. A hit with its alignment takes a kilobyte."""
 
 CANCEL_SECONDS = 5.0
 """That `House.cancel` waits for a job to end."""
@@ -76,13 +77,15 @@ class House:
         self._is_ending = False
         self._ended: dict[str, int] = dict.fromkeys(ENDED, 0)
         self._guard = threading.Lock()
+        self._coming: Counter[str] = Counter()
+        """Jobs of each client that are being read and written."""
         folders = [settings.folder, *(each.parent for each in settings.databases)]
         self._folders = [path for each in dict.fromkeys(folders) for path in (each.resolve(), each.absolute(), each)]
         with ExitStack() as opened:
             self._store = Store(settings.folder)
             opened.callback(self._store.close)
             self.places: Mapping[str, ServedPlace] = opened.enter_context(opened_places(settings, self._log))
-            self._reader = ResultReader(self._store)
+            self._reader = ResultReader(self._store, self._message)
             opened.callback(self._reader.close)
             limits = settings.limits
             self._runner = Runner(settings.workers, self._run, self._tidy, limits.seconds, self._log)
@@ -124,15 +127,14 @@ class House:
         SwsearchError
             If one cannot be done.
         """
-        self._check_room(len(requests), client)
-        with self._told():
-            found = [taken(each, self.places, self.settings.limits) for each in requests]
-        jobs: list[Job] = []
-        for each in found:
-            identifier = new_identifier()
-            jobs.append(self._job_of(each, identifier, jobs[0].identifier if jobs else identifier, client))
-        self._check_room(len(requests), client)
-        self._store.add(jobs, [each.request for each in found])
+        with self._room(len(requests), client):
+            with self._told():
+                found = [taken(each, self.places, self.settings.limits) for each in requests]
+            jobs: list[Job] = []
+            for each in found:
+                identifier = new_identifier()
+                jobs.append(self._job_of(each, identifier, jobs[0].identifier if jobs else identifier, client))
+            self._store.add(jobs, [each.request for each in found])
         for job in jobs:
             self._runner.put(job.identifier, client)
         return [self._seen(job) for job in jobs]
@@ -145,16 +147,31 @@ class House:
             notes=found.notes,
         )  # fmt: skip
 
+    @contextmanager
+    def _room(self, n_jobs: int, client: str) -> Iterator[None]:
+        """Keep room for jobs that are coming, so that not everybody finds the same."""
+        with self._guard:
+            self._check_room(n_jobs, client)
+            self._coming[client] += n_jobs
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._coming[client] -= n_jobs
+                if not self._coming[client]:
+                    del self._coming[client]
+
     def _check_room(self, n_jobs: int, client: str) -> None:
         if self._is_ending:
             raise ServerProblem("unavailable", "the server is ending; ask again when it was started", retry_after=10)
         if not n_jobs:
             raise ServerProblem("wrong", "got no search, expected at least one", option="database")
         limits, runner = self.settings.limits, self._runner
-        if runner.n_active() + n_jobs > limits.queued:
-            why = f"{runner.n_active():,} jobs wait or run, of at most {limits.queued:,}"
+        active = runner.n_active() + self._coming.total()
+        if active + n_jobs > limits.queued:
+            why = f"{active:,} jobs wait or run, of at most {limits.queued:,}"
             raise ServerProblem("too_many", f"the queue is full: {why}; ask again later", retry_after=RETRY_SECONDS)
-        own = runner.n_active(client)
+        own = runner.n_active(client) + self._coming[client]
         if own + n_jobs > limits.client_jobs:
             why = f"{own:,} of your jobs wait or run, of at most {limits.client_jobs:,}"
             raise ServerProblem("too_many", f"{why}; submit more when some are done", retry_after=RETRY_SECONDS)
@@ -349,6 +366,7 @@ class House:
             options = replace(found.options, distribution=found.options.distribution or wanted.needs_distribution)
 
             def made(lease: Lease) -> Generator[bytes]:
+                """Yield the results as they are found."""
                 origin = place.origin(found.request)
                 results = lease.resident.search(found.queries, options, progress=running.advance, origin=origin)
                 with results:
@@ -359,18 +377,17 @@ class House:
                     except Stopped:
                         raise why_stopped(running) from None
 
-            if len(found.queries) <= WHOLE_QUERIES:
+            if len(found.queries) * options.max_hits <= WHOLE_HITS:
                 whole = with_engine(place, lambda lease: b"".join(made(lease)))
                 return wanted.rendered(f"swsearch-{place.name}", Pieces(whole))
-            pieces = Pieces(made(place.lease()), closing.pop_all())
+            pieces = Pieces(_watched(place, made), closing.pop_all())
             pieces.told = self._as_told
             self._reader.watch(pieces)
             return wanted.rendered(f"swsearch-{place.name}", pieces)
 
-    @staticmethod
-    def _written(results: SearchResults, wanted: Format, request: SearchRequest) -> Iterator[bytes]:
+    def _written(self, results: SearchResults, wanted: Format, request: SearchRequest) -> Iterator[bytes]:
         if wanted.is_transfer:
-            return write_transfer(results, request)
+            return write_transfer(results, request, self._message)
         return written(wanted, lambda: results.run, results.batches(wanted.needs_alignments))
 
     def _check_searches(self, client: str) -> None:
@@ -460,6 +477,9 @@ class House:
     def _clean(self, text: str) -> str:
         return without_folders(text, self._folders)
 
+    def _message(self, error: BaseException) -> str:
+        return str(self._as_told(error)) if isinstance(error, Exception) else "the search was stopped"
+
     def _as_told(self, error: Exception) -> ServerProblem:
         """Return an error as whoever asked is told of it."""
         return told(error, self._clean, self._log)
@@ -471,6 +491,17 @@ class House:
             yield
         except Exception as error:
             raise self._as_told(error) from error
+
+
+def _watched(place: ServedPlace, made: Callable[[Lease], Generator[bytes]]) -> Generator[bytes]:
+    """Yield what is made with a place's engine, and let the place know what that fails with."""
+    lease = place.lease()
+    try:
+        yield from made(lease)
+    except Exception as error:
+        note_failure(place, lease, error)
+        raise
+    place.worked(lease)
 
 
 def _health_of(place: ServedPlace, clean: Callable[[str], str]) -> PlaceHealth:

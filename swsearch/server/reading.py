@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -35,10 +35,12 @@ class ResultReader:
     ----------
     store : Store
         Has the jobs.
+    message : callable
+        Returns what is told of an error that ends results while they are sent.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, message: Callable[[BaseException], str]) -> None:
+        self._store, self._message = store, message
         self._guard = threading.Lock()
         self._readers: dict[str, int] = {}
         self._removed: set[str] = set()
@@ -95,7 +97,7 @@ class ResultReader:
         if file is not None:
             return (piece for piece in iter(lambda: file.read(PIECE_BYTES), b""))
         results = closing.enter_context(found.results())
-        return (piece for piece in write_transfer(results, found.request))
+        return write_transfer(results, found.request, self._message)
 
     def subjects(self, job: Job, place: ServedPlace, query: int, hits: Sequence[int]) -> Iterator[bytes]:
         """Yield whole subjects of hits as FASTA.

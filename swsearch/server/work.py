@@ -59,27 +59,24 @@ def with_engine(place: ServedPlace, work: Callable[[Lease], Outcome]) -> Outcome
         lease = place.lease()
         try:
             found = work(lease)
-        except DatabaseError as error:
-            if place.is_current(lease):
-                place.damaged(str(error))
-                raise
-        except (InputError, ServerProblem):
-            raise
         except Exception as error:
-            if not place.is_current(lease):
-                continue
-            if _is_of_engine(error):
-                place.reopen(lease, str(error) or type(error).__name__)
-            raise
+            if isinstance(error, (InputError, ServerProblem)) or place.is_current(lease):
+                note_failure(place, lease, error)
+                raise
         else:
             place.worked(lease)
             return found
     raise EngineError(f"the engine failed {MOST_BEGUN} times under other searches; submit this one again")
 
 
-def _is_of_engine(error: BaseException) -> bool:
-    """Say whether an error is that of an engine, which may be of no more use."""
-    return isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda")
+def note_failure(place: ServedPlace, lease: Lease, error: Exception) -> None:
+    """Let a place know what a search failed with: its engine may be of no more use, or its file damaged."""
+    if isinstance(error, (InputError, ServerProblem)) or not place.is_current(lease):
+        return
+    if isinstance(error, DatabaseError):
+        place.damaged(str(error))
+    elif isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda"):
+        place.reopen(lease, str(error) or type(error).__name__)
 
 
 def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder: Path) -> JobEnd:

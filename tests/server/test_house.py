@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.houses import CLIENT, OTHER, asked, built, done, settings, wait_until
+from swsearch.errors import EngineError
+from swsearch.server import house as house_module
 from swsearch.server.house import House
 from swsearch.server.problems import ServerProblem
 
@@ -113,3 +115,36 @@ def test_nothing_is_left_behind(database: Path, tmp_path: Path) -> None:
     with pytest.raises(ServerProblem, match="ending"):
         next(chunks)
     wait_until(lambda: state() == before)
+
+
+def test_a_large_answer_is_sent_as_it_is_found(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = asked(4)
+    whole = {outfmt: house.search_now(request, outfmt, CLIENT).whole() for outfmt in ("15", "swsearch")}
+    monkeypatch.setattr(house_module, "WHOLE_HITS", 1)
+    for outfmt, text in whole.items():
+        assert house.search_now(request, outfmt, CLIENT).whole() == text
+    rendered = house.search_now(request, "15", CLIENT)
+    assert house.counts().searches == 1
+    rendered.close()
+    assert house.counts().searches == 0
+    place, failing = house.places["small"], EngineError(f"{house.settings.folder}/x: the device is lost")
+    monkeypatch.setattr(place.engine, "score", raising(failing))
+    with pytest.raises(ServerProblem, match=r"^x: the device is lost"):
+        house.search_now(request, "15", CLIENT).whole()
+    monkeypatch.setattr(place.engine, "score", raising(failing))  # it is another engine by now
+    told = b"".join(until_it_fails(house.search_now(request, "swsearch", CLIENT).chunks))
+    assert b"x: the device is lost" in told
+    assert str(house.settings.folder).encode() not in told
+    assert house.search_now(request, "15", CLIENT).whole() == whole["15"]
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    def score(*_: object) -> None:
+        raise error
+
+    return score
+
+
+def until_it_fails(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    with pytest.raises(ServerProblem):
+        yield from pieces

@@ -101,7 +101,7 @@ def test_every_format_has_the_bytes_of_the_command_line(
 def test_a_database_in_volumes_goes_by_the_name_of_its_manifest(folder: Path, tmp_path: Path) -> None:
     source, manifest = folder / "small.fasta", tmp_path / "data" / "parts.json"
     manifest.parent.mkdir()
-    Database.build(source, manifest, volume_size=20_000).close()
+    Database.build(source, manifest, volume_size=36_000).close()
     request = replace(asked(1, "parts", statistics="published", max_hits=5), origin={"queries": "q.fa"})
     keys = ["0", "jsonl", "html"]
     wanted = expected(manifest.parent, request.queries, keys, dict(request.options), manifest.name)
