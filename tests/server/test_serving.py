@@ -55,9 +55,11 @@ def started(server_settings, tmp_path_factory):
     folder, limits = tmp_path_factory.mktemp("small"), ServerLimits(body=10_000, connections=5)
     settings = replace(server_settings, databases=server_settings.databases[1:], folder=folder, limits=limits)
     clock = Clock()
-    with serving(settings, connections=Connections(5, clock=clock)) as found:
-        found.clock = clock
-        yield found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SWEEPS", 1)
+        with serving(settings, connections=Connections(5, clock=clock)) as found:
+            found.clock = clock
+            yield found
 
 
 @pytest.fixture
