@@ -231,6 +231,9 @@ class ServerJob:
     def results(self, threads: int | None = None) -> ReceivedResults:
         """Wait until it is done, and return its results, as `Client.search` does; the server keeps them.
 
+        They have how the whole database scores, which the report of ``html`` shows, where it was submitted with
+        ``distribution=True``; `write` has it always.
+
         Parameters
         ----------
         threads : int, optional
