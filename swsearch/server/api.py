@@ -35,7 +35,7 @@ from swsearch.server.given import (
 )
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.problems import ServerProblem
-from swsearch.server.threads import GATHERED, ChunkedAnswer, Pools, Waiters, gathered
+from swsearch.server.threads import GATHERED, ChunkedAnswer, Pools, Waiters, Watch, gathered
 
 if TYPE_CHECKING:
     from swsearch.server.house import House
@@ -186,13 +186,15 @@ class _Endpoints:
         named = check_names([pair for pair in pairs if pair[0] in ("format", "columns")], ("format", "columns"))
         outfmt = _outfmt(named.get("format"), named.get("columns"))
         make = await self._asked(request, without_fields(pairs, ("format", "columns")))
-        found = await self._pools.searched(
-            request.receive, partial(self._searched, make, outfmt, request.state.client)
-        )
+        watch = Watch(request.receive)
+        try:
+            found = await self._pools.searched(watch, partial(self._searched, make, outfmt, request.state.client))
+        except BaseException:
+            watch.leave()
+            raise
         if found is None:
             return Response(status_code=499)  # to nobody
-        begun, rendered, chunks = found
-        return self._answer(begun, rendered, chunks)
+        return self._answer(*found, watch)
 
     def _searched(
         self, make: Callable[[], list[SearchRequest]], outfmt: str, client: str, is_wanted: Callable[[], bool]
@@ -209,12 +211,14 @@ class _Endpoints:
         begun = await self._pools.rendered(gathered, chunks, GATHERED)
         return self._answer(begun, rendered, chunks)
 
-    def _answer(self, begun: bytes, rendered: Rendered, chunks: Any) -> Response:
+    def _answer(self, begun: bytes, rendered: Rendered, chunks: Any, watch: Watch | None = None) -> Response:
         headers = {"Content-Disposition": disposition(rendered.file_name)}
         if len(begun) < GATHERED:
             self._pools.drop(chunks)
+            if watch is not None:
+                watch.leave()
             return Response(begun, headers=headers, media_type=rendered.content_type)
-        return ChunkedAnswer(begun, chunks, self._pools, headers, rendered.content_type)
+        return ChunkedAnswer(begun, chunks, self._pools, headers, rendered.content_type, watch)
 
     # what there is
 

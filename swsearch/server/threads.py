@@ -46,9 +46,11 @@ class Pools:
         """Do something short."""
         return await asyncio.get_running_loop().run_in_executor(self._short, function, *arguments)
 
-    async def searched(self, receive: Receive, work: Callable[[Callable[[], bool]], Made]) -> Made | None:
-        """Do something that a client waits for; it is told when the client has left, and then gives None."""
-        watch = Watch(receive)
+    async def searched(self, watch: Watch, work: Callable[[Callable[[], bool]], Made]) -> Made | None:
+        """Do something that a client waits for; it is told when the client has left, and then gives None.
+
+        The watch goes on: what was done may be the beginning of an answer whose rest is made only while it is wanted.
+        """
 
         def run() -> Made | None:
             try:
@@ -58,10 +60,7 @@ class Pools:
                     raise
                 return None
 
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._searching, run)
-        finally:
-            watch.leave()
+        return await asyncio.get_running_loop().run_in_executor(self._searching, run)
 
     async def rendered(self, function: Callable[..., Made], *arguments: Any) -> Made:
         """Make a part of a report."""
@@ -123,21 +122,24 @@ class ChunkedAnswer(Response):
         Of the answer.
     media_type : str
         Its type.
+    watch : Watch, optional
+        That sees the client leave already; ended with the answer.
     """
 
     def __init__(
-        self, begun: bytes, chunks: Iterator[bytes], pools: Pools, headers: dict[str, str], media_type: str
-    ) -> None:
+        self, begun: bytes, chunks: Iterator[bytes], pools: Pools, headers: dict[str, str], media_type: str,
+        watch: Watch | None = None,
+    ) -> None:  # fmt: skip
         self.status_code, self.media_type, self.background = 200, media_type, None
-        self._begun, self._chunks, self._pools = begun, chunks, pools
+        self._begun, self._chunks, self._pools, self._watch = begun, chunks, pools, watch
         self.init_headers(headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        watch = Watch(receive)
+        watch = self._watch or Watch(receive)
         making: asyncio.Future[bytes] | None = None
         try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             chunk = self._begun
             while chunk:
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -16,7 +16,9 @@ from swsearch.errors import OptionError
 from swsearch.server import serving as module
 from swsearch.server.connections import LEAST_RATE, Connections
 from swsearch.server.gate import Gate
+from swsearch.server.rendering import Rendered
 from swsearch.server.settings import ServerLimits
+from swsearch.server.threads import GATHERED
 
 HEAD = b"POST /api/v1/search?database=two HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
 
@@ -201,6 +203,29 @@ def endless(closed):
             yield b"x" * 100_000
     finally:
         closed.set()
+
+
+def test_a_search_is_wanted_while_its_answer_is_sent_and_no_longer(small, monkeypatch):
+    seen, ended = [], threading.Event()
+
+    def search_now(request, outfmt, client, is_wanted):
+        def made():
+            yield b"x" * GATHERED
+            seen.append(is_wanted())  # the first part is on its way
+            yield b"\x01" * GATHERED
+            until(lambda: not is_wanted())
+            ended.set()
+            yield b"z"
+
+        return Rendered("text/plain", "found.txt", False, made())
+
+    monkeypatch.setattr(small.house, "search_now", search_now)
+    with small.connect() as leaving:
+        leaving.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(QUERY) + QUERY.encode())
+        until(lambda: b"\x01" in leaving.recv(1 << 16))
+        assert seen == [True]
+        assert not ended.is_set()
+    assert ended.wait(60)
 
 
 def test_results_that_nobody_takes_are_not_made(small, monkeypatch):
