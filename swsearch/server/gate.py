@@ -6,6 +6,7 @@ that leaves is seen.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 import traceback
@@ -37,6 +38,8 @@ LARGE_BODY = 1 << 20
 
 LARGE_BODIES = 4
 """Requests of the largest size that may be there at a time."""
+
+_BEFORE_BLAST = re.compile(r"/(?!blast/)[^/]+(?=/+(blast/+)?Blast\.cgi)")
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
@@ -127,14 +130,14 @@ class Gate:
     def bug(self, scope: Scope, error: BaseException) -> ServerProblem:
         """Log an error that is nobody's but ours, and return what is told of it."""
         number = secrets.token_hex(4)
-        self._log(f"error {number}: {_line_of(scope)}")
+        self._log(f"error {number}: {self._line_of(scope)}")
         for line in "".join(traceback.format_exception(error)).splitlines():
             self._log(f"error {number}: {line}")
         return ServerProblem("failed", f"the server failed; its log says more under error {number}")
 
     def _tell(self, scope: Scope, error: Exception) -> None:
         if isinstance(error, SwsearchError):
-            self._log(f"{_line_of(scope)}: ended amid its answer: {error}")
+            self._log(f"{self._line_of(scope)}: ended amid its answer: {error}")
         else:
             self.bug(scope, error)
 
@@ -167,7 +170,7 @@ class Gate:
         origin = headers.get("origin", "")
         is_elsewhere = site not in ("", "same-origin", "none")
         if not is_safe and not site and origin:
-            name = urlsplit(origin).netloc.lower() if origin != "null" else "null"
+            name = _site_of(origin)
             is_elsewhere = name != headers.get("host", "").lower() and name.partition(":")[0] not in self._hosts.names
         if is_elsewhere:
             raise ServerProblem(
@@ -194,7 +197,14 @@ class Gate:
         self._metrics.count(scope["method"], route, status, seconds)
         if self._access_log is not None:
             who = (scope.get("client") or ("local", 0))[0]
-            self._access_log(f"{who} {_line_of(scope)} {status} {1000 * seconds:.1f} ms")
+            self._access_log(f"{who} {self._line_of(scope)} {status} {1000 * seconds:.1f} ms")
+
+    def _line_of(self, scope: Scope) -> str:
+        """Return a request as the log has it: without its parameters, and without tokens."""
+        parts = str(scope["path"]).removeprefix(self._root).split("/")
+        shown = ["..." if self._tokens.owner(part) else part for part in parts]
+        path = self._root + _BEFORE_BLAST.sub("/...", "/".join(shown))
+        return printable(f"{scope['method']} {path[:200]}")
 
 
 class _Answer:
@@ -250,10 +260,9 @@ def _cookies(header: str) -> dict[str, str]:
     return {name: each.value for name, each in jar.items()}
 
 
-def _line_of(scope: Scope) -> str:
-    """Return a request as the log has it: without its parameters, and without a token."""
-    path: str = scope["path"]
-    first, slash, rest = path[1:].partition("/")
-    if rest.endswith("Blast.cgi") and first != "blast":
-        path = f"/...{slash}{rest}"
-    return printable(f"{scope['method']} {path[:200]}")
+def _site_of(origin: str) -> str:
+    """Return the host and port of an ``Origin``; empty, which is no site, where it has none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

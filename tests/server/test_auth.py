@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.serving import QUERY, serving
+from support.serving import QUERY, serving, until
 from swsearch.errors import InputError, OptionError
 from swsearch.server.auth import Hosts, Tokens, check_host_name, check_networks, client_name, read_tokens
 
@@ -82,7 +82,9 @@ def guarded(server_settings, tmp_path_factory):
         server_settings, databases=server_settings.databases[1:], folder=folder, tokens=frozenset([TOKEN, OTHER]),
         root_path="/lab",
     )  # fmt: skip
-    with serving(settings, forwarded=["127.0.0.1"]) as found:
+    asked: list[str] = []
+    with serving(settings, forwarded=["127.0.0.1"], access_log=asked.append) as found:
+        found.asked = asked
         yield found
 
 
@@ -130,6 +132,25 @@ def test_a_token_may_stand_before_the_path_of_blast_alone(guarded):
     assert guarded.ask("GET", f"/lab/{TOKEN}/blast/Blast.cgi").status != 401
     assert guarded.ask("GET", "/no-token-of-this-server/Blast.cgi").status == 401
     assert guarded.ask("GET", f"/{TOKEN}/api/v1/databases").status == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (f"/{TOKEN}/Blast.cgi?CMD=Get&RID=x", "/lab/.../Blast.cgi"),
+        (f"/lab/{TOKEN}/blast/Blast.cgi", "/lab/.../blast/Blast.cgi"),
+        (f"/lab//{TOKEN}//Blast.cgi", "/lab//...//Blast.cgi"),
+        (f"/{TOKEN}", "/lab/..."),
+        (f"/api/v1/jobs/{TOKEN}/", "/lab/api/v1/jobs/.../"),
+        (f"/{TOKEN[:-1]}/Blast.cgi", "/lab/.../Blast.cgi"),
+        ("/blast/Blast.cgi", "/lab/blast/Blast.cgi"),
+    ],
+)
+def test_no_token_is_in_the_log(guarded, path, shown):
+    reply = guarded.ask("GET", path)
+    until(lambda: any(line.split()[1:4] == ["GET", shown, str(reply.status)] for line in guarded.asked))
+    assert not any(TOKEN[:-1] in line for line in guarded.asked + guarded.lines)
+    assert TOKEN[:-1].encode() not in reply.body
 
 
 def test_an_address_is_believed_from_a_proxy_alone(server_settings, tmp_path, monkeypatch):
