@@ -170,7 +170,8 @@ def _files_of(name: str) -> dict[str, Any]:
         return {"text/plain": binary}
     if name == "subjects":
         return {"text/x-fasta": binary}
-    return dict.fromkeys(sorted({each["content_type"].partition(";")[0] for each in formats_stated()}), binary)
+    types = sorted({each["content_type"].partition(";")[0] for each in formats_stated()})
+    return {each: {"schema": {"type": "object"}} if each == "application/json" else binary for each in types}
 
 
 def _extra(name: str, path: str) -> dict[str, Any]:

@@ -208,7 +208,7 @@ class _Told(logging.Handler):
 def _logging_to(log: Callable[[str], None]) -> Iterator[None]:
     """Let libraries' loggers tell us, and nobody else."""
     handler = _Told(log)
-    loggers = [logging.getLogger(name) for name in ("uvicorn", "asyncio")]
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "asyncio", "python_multipart")]
     before = [(each.propagate, each.level) for each in loggers]
     for each in loggers:
         each.addHandler(handler)
