@@ -141,6 +141,7 @@ def test_without_any_engine_searches_are_refused_with_the_reason(
         assert "the device is lost" in health.why
 
 
+@pytest.mark.exhaustive
 def test_a_device_that_fails_again_and_again_is_given_up(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

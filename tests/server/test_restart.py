@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.houses import CLIENT, ObedientEngine, asked, built, done, engines, settings, wait_until
+from support.samples import sample
 from swsearch.job import checkpoint
 from swsearch.job import job as job_module
 from swsearch.server import house as house_module
@@ -51,7 +52,7 @@ def begun(
         yield house, job, engine
 
 
-@pytest.mark.parametrize("options", [{}, {"iterations": 2, "evalue": 100.0}], ids=str)
+@pytest.mark.parametrize("options", sample([{}, {"iterations": 2, "evalue": 100.0}], lambda each: not each), ids=str)
 def test_what_runs_when_the_server_ends_goes_on_where_it_was(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
 ) -> None:
@@ -120,14 +121,15 @@ def test_a_job_that_runs_is_forgotten(database: Path, tmp_path: Path, monkeypatc
 def test_a_job_that_takes_too_long_fails_with_that_reason(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with begun(monkeypatch, database, tmp_path, seconds=0.5) as (house, job, engine):
-        failed = house.wait(job.identifier, 60)
+    engine = ObedientEngine()
+    engine.may_go.clear()
+    with engines(monkeypatch, engine), House(settings(database, tmp_path, seconds=0.3)) as house:
+        failed = house.wait(house.submit([asked(1)], CLIENT)[0].identifier, 60)
         assert failed.state == "failed"
         assert failed.problem is not None
         assert (failed.problem["code"], "took longer than 0 s" in failed.problem["message"]) == ("too_large", True)
         with pytest.raises(ServerProblem, match="took longer than"):
             house.search_now(asked(1), "6", CLIENT)
-        engine.may_go.set()
 
 
 def test_a_search_that_is_not_wanted_any_more_is_stopped(
