@@ -216,7 +216,7 @@ class SearchRequest:
     def _file(self) -> io.BytesIO:
         """Return the queries as an open file, which messages call what whoever asks does."""
         file = io.BytesIO(self.queries)
-        file.name = self.origin.get("queries") or "queries"  # type: ignore[attr-defined]  # as open files have one
+        file.name = self.origin.get("queries") or "queries"  # as open files have one
         return file
 
 
