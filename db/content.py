@@ -13,11 +13,8 @@ from swsearch.db.fasta import split_header
 
 N_LETTERS = len(PROTEIN.letters)
 
-COLUMNS_AT_ONCE = 1 << 12
-"""Columns whose codes are checked at a time: 256 KiB, which stay in the cache."""
-
-ENDS_AT_ONCE = 1 << 14
-"""Columns in which subjects end that are checked at a time: 1 MiB."""
+ENDS_AT_ONCE = 1 << 11
+"""Columns in which subjects end that are checked at a time: 128 KiB of codes, so that all stays in the cache."""
 
 
 def ranges(begins: IntArray, counts: IntArray) -> IntArray:
@@ -85,32 +82,41 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
     lengths : ndarray, shape (n_subjects,), integer
         Lengths of their subjects, descending.
     """
-    n_padding = 0
-    for at in range(0, len(residues), COLUMNS_AT_ONCE):
-        part = residues[at : at + COLUMNS_AT_ONCE]
-        if part.max() > PAD:
-            return "residues are no letters"
-        if ((part + np.uint8(1)) & np.uint8(PAD)).max() > N_LETTERS:  # padding becomes 0, letters count from 1
-            return "residues are no letters"
-        n_padding += int(np.count_nonzero(part == PAD))
     n_blocks = len(offsets) - 1
     table: npt.NDArray[np.int32] = np.zeros((n_blocks, LANES), dtype=np.int32)
     table.reshape(-1)[: len(lengths)] = lengths
-    # before the end of a block's shortest subject there is no padding: so it is enough to look after it, and to
-    # count the padding of all
+    # up to the end of a block's shortest subject there are letters only, and hardly anything stands after it
     shortest = table[:, -1].astype(np.int64)
+    if (most := _greatest(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
+        return "residues or padding do not fit the lengths" if most == PAD else "residues are no letters"
     counts = np.diff(offsets) - shortest
-    if n_padding != int(np.diff(offsets).sum() * LANES - table.sum(dtype=np.int64)):
-        return "residues or padding do not fit the lengths"
     ends = np.cumsum(counts)
     for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_AT_ONCE):
         places = np.arange(at, min(at + ENDS_AT_ONCE, int(ends[-1])))
         blocks = np.searchsorted(ends, places, side="right")
         columns = places - (ends - counts)[blocks] + shortest[blocks]
         inside = columns[:, None] < table[blocks]
-        if ((residues[offsets[blocks] + columns] == PAD) == inside).any():
+        found = residues[offsets[blocks] + columns]
+        padding = found == PAD
+        if ((found >= N_LETTERS) & ~padding).any():
+            return "residues are no letters"
+        if (padding == inside).any():
             return "residues or padding do not fit the lengths"
     return ""
+
+
+def _greatest(values: ByteArray, begins: IntArray, counts: IntArray) -> int:
+    """Return the greatest of ranges of bytes, which ascend and are apart; 0 where all are empty.
+
+    All are looked at in one call, which reads each byte once and lets other threads run meanwhile.
+    """
+    filled = counts > 0
+    if not filled.any():
+        return 0
+    bounds = np.column_stack([begins[filled], (begins + counts)[filled]]).reshape(-1)
+    if bounds[-1] == len(values):  # the last range goes to the end, where no further one may begin
+        bounds = bounds[:-1]
+    return int(np.maximum.reduceat(values, bounds)[::2].max())
 
 
 def headers_problem(pool: ByteArray, begins: IntArray, counts: IntArray) -> int | None:

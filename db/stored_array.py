@@ -67,11 +67,16 @@ class StoredArray:
     def _pieces(self, first: int, last: int, broken: list[int] | None = None) -> ByteArray:
         """Read and check whole pieces; shape (n_bytes,), uint8."""
         begin, end = first * BYTES_PER_CHECKSUM, min(last * BYTES_PER_CHECKSUM, self.n_bytes)
-        data = self._bytes(self._dataset.offset + begin, end - begin)
-        view = data.data
-        for piece in range(first, last) if not self._source.trusted else ():
+        if self._source.trusted:
+            return self._bytes(self._dataset.offset + begin, end - begin)
+        data = np.empty(end - begin, dtype=np.uint8)
+        for piece in range(first, last):
+            # one by one: what was just read is checked in the cache, and each read lets other threads of Python run,
+            # such as the one that copies to a GPU, which the sums of steps do not
             at = (piece - first) * BYTES_PER_CHECKSUM
-            if self._check(piece, view[at : at + BYTES_PER_CHECKSUM]):
+            part = data[at : at + BYTES_PER_CHECKSUM]
+            self._source.read_into(part, self._dataset.offset + begin + at)
+            if self._check(piece, part.data):
                 self._checked[piece] = True
             elif broken is None:
                 raise self._source.damage([self.place(piece)], known=bool(self._checked[piece]))

@@ -180,7 +180,6 @@ def blocks(pick: np.random.Generator, n: int, longest: int) -> tuple[Any, Any, A
 def test_residues(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One wrong residue or padding anywhere is found, whatever the blocks."""
     pick = np.random.default_rng(seed)
-    monkeypatch.setattr("swsearch.db.content.COLUMNS_AT_ONCE", int(pick.integers(1, 50)))
     monkeypatch.setattr("swsearch.db.content.ENDS_AT_ONCE", int(pick.integers(1, 50)))
     residues, offsets, lengths = blocks(pick, int(pick.integers(1, 300)), int(pick.integers(1, 60)))
     assert residues_problem(residues, offsets, lengths) == ""

@@ -19,6 +19,7 @@ from support.db_helpers import LETTERS, put, wrong
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import RunLengths
 from swsearch.db import Database, append_database, build_database, stored, verify_database
+from swsearch.db.source import FileSource
 from swsearch.db.stored import Segment
 from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseDamageError
@@ -107,6 +108,32 @@ def said(db: Database) -> list[Any]:
     (chunk,) = db.chunks(1 << 30)
     runs = db.length_runs.values.tolist(), db.length_runs.ends.tolist()
     return [db.lengths.tolist(), runs, chunk.subjects.tolist(), chunk.residues.tobytes(), db.info()]
+
+
+def test_a_chunk_is_read_and_checked_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two pieces other threads of Python can run: the one that copies to a GPU waited for whole chunks."""
+    (tmp_path / "in.fasta").write_text("".join(f">s{k}\n{LETTERS[:20] * 2000}\n" for k in range(64)))
+    build_database(tmp_path / "in.fasta", tmp_path / "db.h5")
+    steps: list[tuple[str, int]] = []
+    read_into, check = FileSource.read_into, StoredArray._check
+
+    def reading(source: FileSource, target: Any, at: int) -> None:
+        steps.append(("read", len(target)))
+        read_into(source, target, at)
+
+    def checking(stored: StoredArray, piece: int, data: memoryview) -> bool:
+        steps.append(("check", len(data)))
+        return check(stored, piece, data)
+
+    monkeypatch.setattr(FileSource, "read_into", reading)
+    monkeypatch.setattr(StoredArray, "_check", checking)
+    with Database.open(tmp_path / "db.h5") as database:
+        steps.clear()
+        (chunk,) = database.chunks(1 << 30)
+    n_bytes = 64 * 40_000
+    assert chunk.residues.nbytes == n_bytes
+    pieces = [min(1 << 20, n_bytes - at) for at in range(0, n_bytes, 1 << 20)]
+    assert [step for step in steps if step[1] > 1000] == [(what, n) for n in pieces for what in ("read", "check")]
 
 
 def test_in_parts(path: Path, request: pytest.FixtureRequest) -> None:
