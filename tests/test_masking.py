@@ -19,7 +19,7 @@ from support.cases import make_chunk
 from support.samples import random_cases
 from swsearch import masking, reference
 from swsearch.alphabet import PROTEIN
-from swsearch.cli.main import app
+from swsearch.cli.whole import app
 from swsearch.db import append_database, stored, verify_database
 from swsearch.errors import DatabaseDamageError, InputError, OptionError
 from swsearch.inputs import read_queries

@@ -53,7 +53,7 @@ def commands() -> str:
         If a command, an argument or an option has no help.
     """
     made = subprocess.run(
-        [sys.executable, "-m", "typer", "swsearch.cli.main", "utils", "docs", "--name", "swsearch"],
+        [sys.executable, "-m", "typer", "swsearch.cli.whole", "utils", "docs", "--name", "swsearch"],
         capture_output=True,
         text=True,
         check=True,

@@ -91,10 +91,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 {before}
-from swsearch.cli import main
+from swsearch.cli import commands
 from swsearch.cli.console import command
 
-@main.app.command("wait")
+commands.COMMANDS["wait"] = "__main__:wait"
+
 @command
 def wait() -> None:
     print("ready", flush=True)

@@ -10,6 +10,7 @@ import typer.main
 from conftest import ROOT
 
 from swsearch.cli import foreign, main
+from swsearch.cli.whole import app
 from swsearch.db import Database
 
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
@@ -29,7 +30,7 @@ def leaves(command, path=()):
             yield (*path, name), each
 
 
-COMMANDS = dict(leaves(typer.main.get_command(main.app)))
+COMMANDS = dict(leaves(typer.main.get_command(app)))
 
 FILES = {
     ("search",): ["q.fasta", "d.h5"],

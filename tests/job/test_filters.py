@@ -12,7 +12,7 @@ import swsearch
 from support.cases import any_codes
 from support.samples import random_cases
 from swsearch.alphabet import PROTEIN
-from swsearch.cli.main import app
+from swsearch.cli.whole import app
 from swsearch.errors import InputError, OptionError
 from swsearch.job import hits
 from swsearch.job.filters import HitFilters, named_ids

@@ -157,7 +157,7 @@ def import_everything() -> None:
             if not module.name.endswith("__main__"):
                 with contextlib.suppress(ImportError):  # of what is not installed
                     importlib.import_module(module.name)
-    app = importlib.import_module("swsearch.cli.main").app
+    app = importlib.import_module("swsearch.cli.whole").app
     with contextlib.suppress(Exception):
         app(["db", "info", os.devnull], standalone_mode=False)
 
