@@ -33,6 +33,26 @@ def test_help_needs_none_of_the_heavy_modules():
     assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
+def test_a_search_imports_no_other_command_and_nothing_that_it_does_not_use(tmp_path):
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVGLLLAQPSFAQ\n>b\nWWPPWWPP\n")
+    line = ["swsearch", "search", "in.fasta", "in.fasta", "--engine", "cpu", "--max-hits", "1", "-o", "out.tsv"]
+    code = (
+        f"import sys\nfrom swsearch.__main__ import main\nsys.argv = {line}\ntry:\n    main()\n"
+        "except SystemExit as end: print(end.code)\nprint(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    code, modules = done.stdout.splitlines()
+    assert code == "0"
+    assert len((tmp_path / "out.tsv").read_text().splitlines()) == 2
+    commands = ["align", "bench", "bench_align", "bench_study", "database", "doctor", "msa", "serve"]
+    other = {f"swsearch.cli.{name}" for name in commands}
+    other |= {f"swsearch.{name}" for name in ("bench", "cluster", "remote.client", "server", "engines.gpu.engine", "plots")}
+    other |= {"swsearch.profiles.pssm", "swsearch.profiles.saving"}  # for --save-profile and profiles that are read
+    other |= {"numpy.ma", "h5py", "Bio", "dask", "fastapi", "matplotlib", "pyarrow"}
+    assert set(modules.split()) & other == set()
+    assert "swsearch.cli.search" in modules.split()
+
+
 def test_the_functions_are_not_hidden_by_modules():
     from swsearch.job import job  # noqa: F401
 

@@ -213,7 +213,8 @@ def _runs(asked: Sequence[PairsAsked]) -> Iterator[tuple[list[int], list[PairsAs
     starts = np.searchsorted(whose, np.arange(len(asked)))
     sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])
     for part in cut_at(sizes, MOST_RESIDUES):
-        places = np.unique(whose[part]).tolist()
+        # not np.unique, which imports numpy's masked arrays: 20 ms at the start of each search
+        places = np.flatnonzero(np.bincount(whose[part])).tolist()
         bounds = [(max(part.start - int(starts[k]), 0), part.stop - int(starts[k])) for k in places]
         yield places, [asked[k][begin:end] for k, (begin, end) in zip(places, bounds, strict=True)]
 

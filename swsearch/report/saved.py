@@ -12,9 +12,7 @@ from swsearch.errors import InputError, OutputError
 from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.saving import line_of
 from swsearch.report.a3m import a3m_texts
-from swsearch.report.msa import file_names
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult
 from swsearch.version import version
@@ -97,6 +95,8 @@ def saved_files(profiles: str | None, alignments: str | None, identifiers: Seque
     """Return the files that `saved` writes when it is called with these; None is none."""
     if alignments is None or _is_stockholm(alignments):
         return [profiles, alignments]
+    from swsearch.report.msa import file_names
+
     return [profiles, *(str(Path(alignments) / name) for name in file_names(identifiers, ".a3m"))]
 
 
@@ -109,6 +109,8 @@ def _is_stockholm(path: str) -> bool:
 
 
 def _save_profile(stream: TextIO, result: SearchResult) -> None:
+    from swsearch.profiles.saving import line_of  # most searches save nothing, and start without it
+
     if result.next_profile is not None:  # a query without residues has none
         stream.write(f"{line_of(result.next_profile)}\n")
 
@@ -126,6 +128,8 @@ class _Folder:
     """Writes a file of A3M for each query."""
 
     def __init__(self, folder: Path, identifiers: Sequence[str]) -> None:
+        from swsearch.report.msa import file_names
+
         self._folder, self._names = folder, iter(file_names(identifiers, ".a3m"))
         try:
             folder.mkdir(parents=True, exist_ok=True)
