@@ -36,6 +36,7 @@ _SPARING = {
 }
 """Settings by which libraries take fewer threads, and no address space in advance."""
 
+_M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 """Of glibc's mallopt: arenas, each of which takes 64 MiB of address space; every thread has its own otherwise."""
 
@@ -180,16 +181,27 @@ def _settle() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def few_arenas(number: int) -> None:
-    """Let all threads share so many arenas of glibc's, instead of having one each.
+def few_arenas(number: int, mapped: int | None = None) -> None:
+    """Let all threads share so many arenas of glibc's, instead of one each; call this before there are threads.
 
     What a thread frees stays in its arena, and is of no use to the others: a server whose threads take turns holds
-    twice the memory. It is to be called before there are threads.
+    twice the memory.
+
+    Parameters
+    ----------
+    number : int
+        Of arenas.
+    mapped : int, optional
+        Bytes from which on a block is mapped by itself, and goes back as a whole when it is freed. Without it the
+        bound grows with what is freed, and what stands behind large blocks keeps their pages.
     """
     with contextlib.suppress(Exception):  # other C libraries have none
         import ctypes
 
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, number)
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_ARENA_MAX, number)
+        if mapped is not None:
+            library.mallopt(_M_MMAP_THRESHOLD, mapped)
 
 
 def _forward_signals(child: int) -> None:

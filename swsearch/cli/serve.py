@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 LISTENING, LIMITS = "Where it listens, and who may ask", "Limits: what is more is refused, with the reason"
 
-ARENAS = 2
-"""Of glibc's memory, for all threads: under mixed load with 20,000 proteins a server held 160 MiB with two, and 330
-with one for each thread (benchmarks/speed/server.py, 2026-11-23)."""
+ARENAS, MAPPED_ALONE = 2, 256 << 10
+"""Of glibc's memory, for all threads, and from how many bytes on a block has pages of its own. Under mixed load with
+20,000 proteins a server held 145 MiB and no more; 190 and more by the minute with the arenas alone, and 350 without
+(benchmarks/speed/server.py --soak, 2026-11-23)."""
 
 NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client")
 """Modules of the extra."""
@@ -168,7 +169,7 @@ def serve_command(
     """Serve DATABASEs: a page to search from, an HTTP API, and BLAST's URL API; until Ctrl-C or SIGTERM."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
-    memory_watch.few_arenas(ARENAS)
+    memory_watch.few_arenas(ARENAS, MAPPED_ALONE)
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.server.auth import check_host_name, check_networks, read_tokens

@@ -269,17 +269,16 @@ def _body() -> dict[str, Any]:
 @cache
 def formats_stated() -> list[dict[str, Any]]:
     """Return every format as the API tells of it."""
-    from swsearch.server.rendering import Format
+    from swsearch.server.rendering import content_type_of
 
     found = []
     for kind in report.KINDS:
-        content_type = Format(kind.key).rendered("", None).content_type  # type: ignore[arg-type]  # of no bytes
         found.append(
             {
                 "format": kind.key,
                 "names": list(kind.names),
                 "description": _first_line(kind.writer),
-                "content_type": content_type,
+                "content_type": content_type_of(kind),
                 "has_columns": _has_columns(kind.key),
                 "is_binary": kind.writer.binary,
                 "is_of_one_query": kind.writer.one_query,

@@ -192,8 +192,12 @@ class Format:
             return Rendered(OWN_TYPE, f"{file_name}.swsearch", True, pieces)
         kind = self.kind
         extension = _EXTENSIONS.get(kind.key) or kind.extensions[0]
-        content_type = _CONTENT_TYPES.get(kind.key, "text/plain; charset=utf-8")
-        return Rendered(content_type, file_name + extension, kind.writer.binary, pieces)
+        return Rendered(content_type_of(kind), file_name + extension, kind.writer.binary, pieces)
+
+
+def content_type_of(kind: report.Kind) -> str:
+    """Return what HTTP calls a format, whether or not it can be written here."""
+    return _CONTENT_TYPES.get(kind.key, "text/plain; charset=utf-8")
 
 
 class _Text:

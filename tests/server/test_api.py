@@ -1,10 +1,12 @@
 """The HTTP API as its clients see it, on a server that runs."""
 
 import json
+import sys
 
 import pytest
 
 from support.serving import QUERY, SEQUENCES
+from swsearch.server import api_words
 from swsearch.server.schemas import (
     DatabasesAnswer,
     ErrorAnswer,
@@ -108,6 +110,12 @@ def test_a_search_answers_in_a_format_with_its_type(served, outfmt):
     assert reply.headers["content-type"] == formats[outfmt]["content_type"]
     assert reply.headers["content-disposition"].startswith('attachment; filename="')
     assert int(reply.headers["content-length"]) == len(reply.body) > 0
+
+
+def test_formats_are_told_without_the_package_that_some_need(monkeypatch):
+    whole = api_words.formats_stated.__wrapped__()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert api_words.formats_stated.__wrapped__() == whole
 
 
 def test_what_there_is_is_told(served):
