@@ -86,6 +86,8 @@ class Store:
         self._guard = threading.RLock()
         self._unsaved: dict[str, dict[str, Any]] = {}
         """Changes that could not be written for want of room, by job; they count, and are tried again."""
+        self._forgotten: dict[str, float | None] = {}
+        """The same of jobs that are gone, with the time until which to remember them."""
         self._table: sqlite3.Connection | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -96,7 +98,7 @@ class Store:
             with _full():
                 self._jobs.mkdir(exist_ok=True)
                 self._table = self._opened(folder / "jobs.sqlite")
-                self._remove_abandoned()
+            self._remove_abandoned()
         except BaseException:
             self.close()
             raise
@@ -154,11 +156,13 @@ class Store:
                 os.close(lock)
 
     def _remove_abandoned(self) -> None:
-        """Remove the folders that no row tells of."""
+        """Remove the folders that no row tells of, and rows of jobs that were removed while there was no room."""
         known = {row[0] for row in self._held.execute("SELECT identifier FROM jobs")}
-        for each in self._jobs.iterdir():
-            if each.name not in known:
-                shutil.rmtree(each, ignore_errors=True)
+        there = {each.name for each in self._jobs.iterdir()}
+        for name in there - known:
+            shutil.rmtree(self._jobs / name, ignore_errors=True)
+        for identifier in known - there:
+            self.forget(identifier)
 
     @property
     def _held(self) -> sqlite3.Connection:
@@ -224,6 +228,10 @@ class Store:
         for identifier, values in self._unsaved.items():
             names = ", ".join(f"{name} = ?" for name in values)
             table.execute(f"UPDATE jobs SET {names} WHERE identifier = ?", (*values.values(), identifier))
+        for identifier, until in self._forgotten.items():
+            table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
+            if until is not None:
+                table.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", [identifier, until])
 
     @contextlib.contextmanager
     def _changing(self, lasting: bool = True) -> Iterator[sqlite3.Connection]:
@@ -241,6 +249,7 @@ class Store:
                     table.execute("ROLLBACK")
                 raise
             self._unsaved.clear()
+            self._forgotten.clear()
 
     def job(self, identifier: str) -> Job:
         """Return a job.
@@ -255,6 +264,7 @@ class Store:
             return found[0]
         with self._guard:
             gone = self._held.execute("SELECT 1 FROM gone WHERE identifier = ?", [identifier[:100]]).fetchone()
+            gone = gone or self._forgotten.get(identifier)
         if gone:
             raise ServerProblem("expired", f"job {identifier}: its time is over and it was removed; submit it again")
         raise ServerProblem("not_found", f"job {identifier[:40]!r}: there is no such job; check the identifier")
@@ -281,15 +291,18 @@ class Store:
         """Return the jobs whose time is over."""
         with self._guard:
             found = self._held.execute("SELECT identifier FROM jobs WHERE expires <= ?", [now]).fetchall()
-        return [str(row[0]) for row in found]
+            return [str(row[0]) for row in found if row[0] not in self._forgotten]
 
     def _selected(self, where: str, values: Sequence[Any], order: str = "") -> list[Job]:
         with self._guard:
             rows = self._held.execute(f"SELECT * FROM jobs WHERE {where} ORDER BY number {order}", values).fetchall()
-            return [_job_of({**row, **self._unsaved.get(row["identifier"], {})}) for row in map(dict, rows)]
+            there = [dict(row) for row in rows if row["identifier"] not in self._forgotten]
+            return [_job_of({**row, **self._unsaved.get(row["identifier"], {})}) for row in there]
 
     def forget(self, identifier: str, until: float | None = None) -> None:
         """Remove a job's row; its folder is removed by `clear`.
+
+        Where there is no room the job is gone all the same, so that removing its folder makes some.
 
         Parameters
         ----------
@@ -298,11 +311,14 @@ class Store:
         until : float, optional
             Until when to remember that it was there; by default not at all.
         """
-        with self._changing(lasting=False) as table:
-            table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
-            table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
-            if until is not None:
-                table.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", [identifier, until])
+        with self._guard:
+            self._forgotten[identifier] = until
+            try:
+                with self._changing(lasting=False) as table:
+                    table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
+            except ServerProblem as problem:
+                if problem.code != "disk_full":
+                    raise
 
     def clear(self, identifier: str) -> None:
         """Remove the folder of a job whose row is gone."""

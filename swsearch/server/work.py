@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError
+from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, OutputError
 from swsearch.job.job import SearchJob
 from swsearch.job.resident import ResidentResults
 from swsearch.remote.transfer import write_transfer
@@ -154,7 +154,7 @@ def told(error: BaseException, clean: Callable[[str], str], log: Log) -> ServerP
     found = problem_of(error)
     if isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
         found = ServerProblem("unavailable", "the server has no memory for this search; send its queries in parts")
-    if is_full(error):
+    if is_full(error) or (isinstance(error, OutputError) and error.__cause__ and is_full(error.__cause__)):
         found = disk_full()
     if found.code == "failed" and not isinstance(error, ServerProblem):
         log("".join(traceback.format_exception(error)).rstrip())

@@ -178,6 +178,38 @@ def test_a_change_without_room_counts_and_is_kept_as_soon_as_there_is_some(
     again.close()
 
 
+def test_a_job_is_gone_from_a_full_disk_whether_or_not_there_is_room_before_the_end(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_table(*_: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    made, expired, other = added(store), added(store, expires=1.0), added(store)
+    real = store._save
+    monkeypatch.setattr(store, "_save", full_table)
+    for each, until in ((made, None), (expired, time.time() + 60)):
+        store.forget(each.identifier, until)
+        store.clear(each.identifier)
+        with pytest.raises(ServerProblem) as caught:
+            store.job(each.identifier)
+        assert caught.value.code == ("not_found" if until is None else "expired")
+    assert [each.identifier for each in store.jobs_of(CLIENT, 9)] == [other.identifier]
+    assert store.expired(time.time()) == []
+    store.close()  # without room to the end
+    again = Store(store.folder)
+    assert again.counts() == {"queued": 1}
+    monkeypatch.setattr(again, "_save", full_table)
+    again.forget(other.identifier, time.time() + 60)
+    monkeypatch.setattr(again, "_save", real.__func__.__get__(again))
+    again.update(made.identifier, state="done")
+    again.close()
+    with sqlite3.connect(store.folder / "jobs.sqlite") as table:
+        assert table.execute("SELECT (SELECT COUNT(*) FROM jobs), (SELECT COUNT(*) FROM gone)").fetchone() == (0, 1)
+    table.close()
+
+
 def test_only_its_owner_may_read_the_folder(store: Store) -> None:
     made = added(store)
     for path in (store.folder, store.folder_of(made.identifier), store.folder / "jobs.sqlite"):
