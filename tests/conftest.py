@@ -1,8 +1,8 @@
 """What a run of the tests is: quick or exhaustive, in parallel or not; and the fixtures that all share.
 
 ``pytest`` runs a sample of what takes long and draws no random cases. ``pytest --exhaustive`` runs everything that is
-marked ``exhaustive`` too, with more cases, drawn anew. A failing random test prints its case through hypothesis or
-the assertion's message.
+marked ``exhaustive`` too, with more cases, drawn anew; ``--after-quick`` leaves out what would be done again just as
+a quick run has done it. A failing random test prints its case through hypothesis or the assertion's message.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run every variant, instruction set and case, and draw random cases anew; otherwise a sample of them",
     )
+    parser.addoption(
+        "--after-quick",
+        action="store_true",
+        help="with --exhaustive: leave out tests of which a quick run, that passed, has run all in the same way",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,14 +82,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave exhaustive cases out, of those that were asked for."""
-    if config.getoption("--exhaustive"):
+    """Leave out exhaustive cases, or all that is not more than a quick run, of those that were asked for."""
+    exhaustive, after_quick = config.getoption("--exhaustive"), config.getoption("--after-quick")
+    if exhaustive and not after_quick:
         return
-    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-    config.stash[LEFT_OUT] = len(left_out)
+    left_out = [item for item in items if (is_the_same(item) if exhaustive else is_exhaustive(item))]
+    config.stash[LEFT_OUT] = 0 if exhaustive else len(left_out)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def is_exhaustive(item: pytest.Item) -> bool:
+    """Say whether a test is one that a quick run leaves out."""
+    return item.get_closest_marker("exhaustive") is not None
+
+
+def is_the_same(item: pytest.Item) -> bool:
+    """Say whether a quick run does all of a test: no case is drawn anew, and no command in a process of its own."""
+    if is_exhaustive(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        return False
+    used = vars(getattr(item, "module", command_line)).values()
+    return not any(each is command_line or getattr(each, "__module__", "") == command_line.__name__ for each in used)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

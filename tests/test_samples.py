@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import providers
 
+from conftest import ROOT
 from support.samples import draw_the_same_everywhere
 
 
@@ -33,3 +36,20 @@ def test_what_is_imported_changes_no_case(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("many_numbers")
     assert drawn() == before
+
+
+def collected(*options: str) -> set[str]:
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
+    files = ["tests/test_scoring.py", "tests/test_alignment.py", "tests/db/test_dna.py"]
+    done = subprocess.run([*words, *files], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+@pytest.mark.exhaustive
+def test_a_quick_run_and_what_comes_after_it_are_all() -> None:
+    quick, after, everything = collected(), collected("--exhaustive", "--after-quick"), collected("--exhaustive")
+    assert quick | after == everything
+    assert everything - quick <= after
+    assert len(after) < len(everything)
+    assert "tests/test_alignment.py::test_it_is_the_references_alignment" in quick & after  # it draws cases anew
+    assert any("tests/db/test_dna.py" in name for name in quick & after)  # commands, then in processes of their own
