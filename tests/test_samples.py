@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import providers
 
-from conftest import ROOT
 from support.samples import draw_the_same_everywhere
 
 
