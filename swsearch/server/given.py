@@ -42,6 +42,9 @@ TEXT_FIELDS = ("database", "query_format", "title", *OPTION_NAMES)
 TextPairs = Sequence[tuple[str, str]]
 """Names with their values, as a query string has them."""
 
+MOST_JSON_VALUES = 1_000_000
+"""Values of JSON: an empty list takes three bytes there, and seventy when it is read."""
+
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
@@ -84,8 +87,9 @@ def json_of(body: bytes) -> Any:
     Raises
     ------
     ServerProblem
-        If it is none.
+        If it is none, or of very many parts.
     """
+    _check_parts(body)
     try:
         text = body.decode("utf-8")
         stated = json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
@@ -97,6 +101,21 @@ def json_of(body: bytes) -> Any:
         said = "half a character" if isinstance(error, UnicodeEncodeError) else str(error)
         raise ServerProblem("broken", f"the body is no JSON: {said}", expected="a JSON object") from None
     return stated
+
+
+def _check_parts(body: bytes) -> None:
+    """Refuse what takes a hundred times its bytes when it is read; what stands in texts, such as queries, is none."""
+    if _n_parts(body) <= MOST_JSON_VALUES:
+        return
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    if plain.count(b'"') <= MOST_JSON_VALUES and _n_parts(b"".join(plain.split(b'"')[::2])) <= MOST_JSON_VALUES:
+        return
+    expected = f"at most {MOST_JSON_VALUES:,} values"
+    raise ServerProblem("too_large", f"the body is JSON of very many values, expected {expected}", expected=expected)
+
+
+def _n_parts(body: bytes) -> int:
+    return sum(body.count(mark) for mark in (b"[", b"{", b",", b":"))
 
 
 def _refused(word: str) -> Any:
