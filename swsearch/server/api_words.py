@@ -170,7 +170,7 @@ def _files_of(name: str) -> dict[str, Any]:
         return {"text/plain": binary}
     if name == "subjects":
         return {"text/x-fasta": binary}
-    types = sorted({each["content_type"].partition(";")[0] for each in formats_stated()})
+    types = sorted({each["content_type"].partition(";")[0] for each in formats_stated()} | {"application/x-swsearch"})
     return {each: {"schema": {"type": "object"}} if each == "application/json" else binary for each in types}
 
 
