@@ -377,21 +377,35 @@ def test_an_engine_that_runs_for_months_keeps_little_of_what_it_did():
     assert usage.kernel_seconds == pytest.approx(together((0.0, 0.0), whole)[0])
 
 
+class At:
+    """An event, as the driver has it."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def time_since(self, other):
+        assert self.seconds >= other.seconds, "events in the wrong order"
+        return float(np.float32(1000.0 * (self.seconds - other.seconds)))
+
+
 def test_times_are_exact_however_long_the_engine_runs():
-    class At:
-        def __init__(self, seconds):
-            self.seconds = seconds
-
-        def time_since(self, other):  # as the driver has it
-            return float(np.float32(1000.0 * (self.seconds - other.seconds)))
-
     clock = DeviceClock(At(0.0))
     for second in range(1, 100_000, 7):
         begun, ended = At(second), At(second + 0.001)
+        beside = At(second - 0.5)  # of another slot, and looked at after this one's
         took = clock.at(ended) - clock.at(begun)
         assert took == pytest.approx(0.001, abs=1e-5)
         clock.takes(ended, clock.at(ended))
+        assert clock.at(beside) == pytest.approx(second - 0.5, abs=1e-3)
     assert clock.at(At(100_000.0)) == pytest.approx(100_000.0, abs=1e-3)
+
+
+def test_times_are_exact_after_a_night_without_work():
+    clock = DeviceClock(At(0.0))
+    first = At(40_000.0)
+    assert clock.takes(first, clock.at(first))
+    morning = clock.at(At(40_002.001)) - clock.at(At(40_002.0))
+    assert morning == pytest.approx(0.001, abs=1e-5)
 
 
 def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):

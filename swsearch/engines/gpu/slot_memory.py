@@ -38,8 +38,22 @@ CLOCK_SECONDS = 60.0
 microseconds after a minute, and for 8 milliseconds after a day."""
 
 
+SURELY_LATER = 1.0
+"""Seconds after an event, by times that count from an older one, that are after it however old that one is."""
+
+Timed = tuple[Any, float]
+"""An event that was recorded, and when it was."""
+
+
+def _later(origin: Timed, event: Any) -> float:
+    return origin[1] + float(event.time_since(origin[0])) / 1000.0
+
+
 class DeviceClock:
     """Tells when events were, in seconds after the first one, by the device.
+
+    Times count from the last event that was taken, or for work of other slots that began before that, from the one
+    before it: CUDA does not say what the time between events in the other order is.
 
     Parameters
     ----------
@@ -48,17 +62,19 @@ class DeviceClock:
     """
 
     def __init__(self, event: Any) -> None:
-        self._event, self._at = event, 0.0
+        self._origin: Timed = (event, 0.0)
+        self._next = self._origin
 
     def at(self, event: Any) -> float:
         """Return when an event was that is over; the device's context must be current."""
-        return self._at + float(event.time_since(self._event)) / 1000.0
+        found = _later(self._origin, event)
+        return _later(self._next, event) if found > self._next[1] + SURELY_LATER else found
 
     def takes(self, event: Any, at: float) -> bool:
-        """Say whether times count from this event from now on, which its owner then may not record again."""
-        if at - self._at < CLOCK_SECONDS:
+        """Say whether times will count from this event, which its owner then may not record again."""
+        if at - self._next[1] < CLOCK_SECONDS:
             return False
-        self._event, self._at = event, at
+        self._origin, self._next = self._next, (event, at)
         return True
 
 
