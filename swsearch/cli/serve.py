@@ -136,7 +136,7 @@ def serve_command(
         ),
     ] = 8,
     max_queued: Annotated[int, _limit(1, 10**9, "N", "Most jobs that wait or run.")] = 1000,
-    max_client_jobs: Annotated[int, _limit(1, 10**9, "N", "Most of them of one client.")] = 100,
+    max_client_jobs: Annotated[int, _limit(1, 10**9, "N", "Most of them of one token or address.")] = 100,
     max_residues: Annotated[int, _limit(1, 10**15, "RESIDUES", "Most query residues of a job.")] = 10_000_000,
     max_hits: Annotated[int, _limit(1, 10**9, "N", "Most hits of a query that a job may ask for.")] = 5000,
     max_body: Annotated[

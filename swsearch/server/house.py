@@ -19,7 +19,7 @@ from swsearch.remote.wire import SearchRequest
 from swsearch.report.html import Link
 from swsearch.server.health import Health, HouseCounts, PlaceHealth
 from swsearch.server.intake import TakenRequest, place_of, problem_stated, taken
-from swsearch.server.jobs import ENDED, Job, JobState, new_identifier
+from swsearch.server.jobs import ENDED, Job, JobState, counted_for, new_identifier
 from swsearch.server.places import Lease, Log, ServedPlace, opened_places, without_folders
 from swsearch.server.problems import ServerProblem
 from swsearch.server.reading import ResultReader
@@ -91,7 +91,7 @@ class House:
             self._runner = Runner(settings.workers, self._run, self._tidy, limits.seconds, self._log)
             opened.callback(self._runner.close)
             for job in self._store.restarted():
-                self._runner.put(job.identifier, job.client)
+                self._runner.put(job.identifier, counted_for(job.client))
             self._runner.start()
             self._closing = opened.pop_all()
 
@@ -127,7 +127,7 @@ class House:
         SwsearchError
             If one cannot be done.
         """
-        with self._room(len(requests), client):
+        with self._room(len(requests), counted_for(client)):
             with self._told():
                 found = [taken(each, self.places, self.settings.limits) for each in requests]
             jobs: list[Job] = []
@@ -136,7 +136,7 @@ class House:
                 jobs.append(self._job_of(each, identifier, jobs[0].identifier if jobs else identifier, client))
             self._store.add(jobs, [each.request for each in found])
         for job in jobs:
-            self._runner.put(job.identifier, client)
+            self._runner.put(job.identifier, counted_for(client))
         return [self._seen(job) for job in jobs]
 
     def _job_of(self, found: TakenRequest, identifier: str, group: str, client: str) -> Job:
@@ -356,8 +356,8 @@ class House:
         """
         with self._told(), ExitStack() as closing:
             wanted = Format(outfmt)
-            self._check_searches(client)
-            running = Running(client, self.settings.limits.seconds, is_wanted)
+            self._check_searches(counted_for(client))
+            running = Running(counted_for(client), self.settings.limits.seconds, is_wanted)
             self._runner.watch(running)
             closing.callback(self._runner.unwatch, running)
             found = taken(request, self.places, self.settings.limits)

@@ -30,6 +30,11 @@ def is_identifier(text: str) -> bool:
     return len(text) == IDENTIFIER_LENGTH and all(letter in LETTERS for letter in text)
 
 
+def counted_for(client: str) -> str:
+    """Return whom a client's jobs count for: its token or its address, whatever browser it says that it is."""
+    return client.partition("/")[0]
+
+
 @dataclass(frozen=True)
 class Job:
     """A job at some time.

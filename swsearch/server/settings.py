@@ -16,7 +16,7 @@ class ServerLimits:
     queued : int
         Jobs that wait or run.
     client_jobs : int
-        Those of one client.
+        Those of one token or, without, of one address.
     residues : int
         Query residues of a job.
     hits : int

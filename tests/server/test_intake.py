@@ -127,6 +127,8 @@ def test_too_many_jobs(database: Path, tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(ServerProblem, match="3 of your jobs wait or run, of at most 3") as caught:
             house.submit([asked(1)], CLIENT)
         assert (caught.value.status, bool(caught.value.retry_after)) == (429, True)
+        with pytest.raises(ServerProblem, match="3 of your jobs wait or run"):  # another browser, at the same address
+            house.submit([asked(1)], f"{CLIENT}/{'c' * 32}")
         house.submit([asked(1)], OTHER)
         for ask in (lambda: house.submit([asked(1)], OTHER), lambda: house.search_now(asked(1), "6", "third")):
             with pytest.raises(ServerProblem, match="4 jobs wait or run, of at most 4") as caught:
