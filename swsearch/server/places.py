@@ -235,12 +235,22 @@ class ServedPlace:
         """Be told that the database's bytes are not those that were written."""
         self._problem = why
 
-    def reopen(self, lease: Lease, why: str) -> None:
-        """Make the engine anew, as one that a job failed with is in an unknown state; only the first caller does."""
+    def reopen(self, lease: Lease, why: str, counts: bool = True) -> None:
+        """Make the engine anew, as one that a job failed with is in an unknown state; only the first caller does.
+
+        Parameters
+        ----------
+        lease : Lease
+            What the job was scored with.
+        why : str
+            What it failed with.
+        counts : bool, optional
+            Whether it is one of the failures in a row after which the CPU takes the engine's place.
+        """
         with self._guard:
             if self._engine is None or lease.generation != self._generation:
                 return
-            self._failures += 1
+            self._failures += counts
             self._generation += 1
             self._log(f"{self.title}: the engine failed ({why}); it is made anew")
             self._close_engine()

@@ -76,7 +76,8 @@ def note_failure(place: ServedPlace, lease: Lease, error: Exception) -> None:
     if isinstance(error, DatabaseError):
         place.damaged(str(error))
     elif isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda"):
-        place.reopen(lease, str(error) or type(error).__name__)
+        # what is too large for the memory says nothing of the engine, however often it is asked for
+        place.reopen(lease, str(error) or type(error).__name__, counts=not isinstance(error, MemoryLimitError))
 
 
 def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder: Path) -> JobEnd:
