@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.command_line import SWSEARCH, fails, run
+from support.processes import started
 from support.scripted_server import Canned, scripted
 from support.serving import Served, serving, until
 from support.small_searches import LETTERS, PARENT, QUERIES, build, fasta
@@ -173,13 +173,10 @@ def test_an_interrupt_stops_the_search_there(folder: Path) -> None:
         script.tell(f"GET /jobs/{job['id']}", Canned(job))
         script.tell(f"DELETE /jobs/{job['id']}", Canned(b"", 204))
         words = ["search", "one.fa", f"{script.url}/db", "-o", "interrupted.tsv", "--quiet"]
-        with subprocess.Popen([*SWSEARCH, *words], cwd=folder, stderr=subprocess.PIPE) as process:
-            try:
-                until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
-                process.send_signal(signal.SIGTERM)  # as Ctrl-C does, which jobs in the background do not hear
-                assert process.wait(60) == 128 + signal.SIGTERM
-            finally:
-                process.kill()
+        with started([*SWSEARCH, *words], cwd=folder) as process:
+            until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 128 + signal.SIGINT
             assert process.stderr is not None
             assert process.stderr.read() == b""
         assert script.count(f"DELETE /jobs/{job['id']}") == 1

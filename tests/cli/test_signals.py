@@ -226,7 +226,7 @@ def test_nothing_is_printed_or_left_at_any_moment(folder):
         assert {path.name for path in folder.iterdir()} <= {"queries.fasta", "out.tsv"}, case
 
 
-HEARD = ("ctrl_c", "started(", "default_int_handler")
+HEARD = ("ctrl_c", "started(", "LISTEN", "default_int_handler")
 """What sees to it that a signal is heard."""
 
 

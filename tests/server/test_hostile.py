@@ -16,6 +16,7 @@ import pytest
 from benchmarks.agreement import fuzz_kills
 from benchmarks.agreement.fuzz_judging import HostileAnswer, Sender, Tally, problem_with
 from benchmarks.agreement.fuzz_requests import ENDPOINTS, ROUTES, HostileRequest, Known, request_of
+from support.processes import LISTEN
 from support.serving import PATIENCE, QUERY, Served, serving, tiny_database, until
 from swsearch.server.settings import ServerSettings
 
@@ -110,7 +111,8 @@ main()
 
 @pytest.mark.exhaustive
 def test_a_server_with_few_descriptors_takes_no_more_and_goes_on(tmp_path: Path) -> None:
-    line = [sys.executable, "-c", SERVE, "serve", str(tiny_database(tmp_path / "tiny.h5")), "--port", "0"]
+    line = [sys.executable, "-c", LISTEN, sys.executable, "-c", SERVE, "serve"]
+    line += [str(tiny_database(tmp_path / "tiny.h5")), "--port", "0"]
     line += ["--folder", str(tmp_path / "jobs"), "--engine", "cpu", "--threads", "1"]
     log = tmp_path / "log"
     with log.open("wb") as stream:

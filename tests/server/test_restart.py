@@ -237,7 +237,7 @@ def test_a_server_that_is_killed_loses_nothing(database: Path, tmp_path: Path) -
         with server(database, folder, "wait") as process:
             assert process.stdout is not None
             identifiers += process.stdout.readline().split()
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             assert process.wait(60) == -signal.SIGKILL
     assert len(identifiers) == 4
     with House(settings(database, folder)) as house:
