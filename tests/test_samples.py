@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,8 @@ def test_what_is_imported_changes_no_case(tmp_path: Path, monkeypatch: pytest.Mo
 def collected(*options: str) -> set[str]:
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
     files = ["tests/test_scoring.py", "tests/test_alignment.py", "tests/db/test_dna.py"]
-    done = subprocess.run([*words, *files], capture_output=True, text=True, check=True, cwd=ROOT)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run([*words, *files], capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
     return {line for line in done.stdout.splitlines() if "::" in line}
 
 
