@@ -36,7 +36,7 @@ _SPARING = {
 }
 """Settings by which libraries take fewer threads, and no address space in advance."""
 
-_M_MMAP_THRESHOLD = -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _M_ARENA_MAX = -8
 """Of glibc's mallopt: arenas, each of which takes 64 MiB of address space; every thread has its own otherwise."""
 
@@ -181,7 +181,7 @@ def _settle() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def few_arenas(number: int, mapped: int | None = None) -> None:
+def few_arenas(number: int, mapped: int | None = None, kept: int = 0) -> None:
     """Let all threads share so many arenas of glibc's, instead of one each; call this before there are threads.
 
     What a thread frees stays in its arena, and is of no use to the others: a server whose threads take turns holds
@@ -194,6 +194,8 @@ def few_arenas(number: int, mapped: int | None = None) -> None:
     mapped : int, optional
         Bytes from which on a block is mapped by itself, and goes back as a whole when it is freed. Without it the
         bound grows with what is freed, and what stands behind large blocks keeps their pages.
+    kept : int, optional
+        With ``mapped``: bytes at the end of an arena that are kept, and not given back and asked for again.
     """
     with contextlib.suppress(Exception):  # other C libraries have none
         import ctypes
@@ -202,6 +204,7 @@ def few_arenas(number: int, mapped: int | None = None) -> None:
         library.mallopt(_M_ARENA_MAX, number)
         if mapped is not None:
             library.mallopt(_M_MMAP_THRESHOLD, mapped)
+            library.mallopt(_M_TRIM_THRESHOLD, kept)
 
 
 def _forward_signals(child: int) -> None:

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 LISTENING, LIMITS = "Where it listens, and who may ask", "Limits: what is more is refused, with the reason"
 
-ARENAS, MAPPED_ALONE = 2, 256 << 10
-"""Of glibc's memory, for all threads, and from how many bytes on a block has pages of its own. Under mixed load with
-20,000 proteins a server held 145 MiB and no more; 190 and more by the minute with the arenas alone, and 350 without
-(benchmarks/speed/server.py --soak, 2026-11-23)."""
+ARENAS, MAPPED_ALONE, KEPT_FREE = 2, 4 << 20, 64 << 20
+"""Of glibc's memory: arenas for all threads, from how many bytes on a block has pages of its own, and bytes that are
+kept when they are free. With an arena for each thread a server held twice as much under mixed load. With pages of its
+own for each block from 256 KiB on, it waited for them: the median search of 20,000 proteins took 59 to 67 ms on two
+cores, in turns with 54 ms with these (benchmarks/speed/server.py, 2026-11-23)."""
 
 NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client")
 """Modules of the extra."""
@@ -169,7 +170,7 @@ def serve_command(
     """Serve DATABASEs: a page to search from, an HTTP API, and BLAST's URL API; until Ctrl-C or SIGTERM."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
-    memory_watch.few_arenas(ARENAS, MAPPED_ALONE)
+    memory_watch.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine in (EngineName.auto, EngineName.gpu):
         warm_up_gpu(device)
     from swsearch.server.auth import check_host_name, check_networks, read_tokens
