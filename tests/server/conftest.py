@@ -1,12 +1,15 @@
-"""A server for the tests of this folder: started once, over two tiny databases."""
+"""For the tests of this folder: a server, started once over two tiny databases; and pages over a house of none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from support.fake_house import FakeHouse
 from support.serving import Served, serving, tiny_database
+from support.web_pages import Visitor, pages_alone
 from swsearch.server.settings import ServerSettings
 
 
@@ -23,3 +26,23 @@ def served(server_settings: ServerSettings) -> Iterator[Served]:
     """Return a real server that all tests share."""
     with serving(server_settings) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def fakes() -> tuple[FakeHouse, Any]:
+    """A house that does nothing, and its pages alone."""
+    house = FakeHouse()
+    return house, pages_alone(house)
+
+
+@pytest.fixture
+def house(fakes: tuple[FakeHouse, Any]) -> FakeHouse:
+    """The house, as it was at first; modules that need a real one have their own."""
+    fakes[0].begin_again()
+    return fakes[0]
+
+
+@pytest.fixture
+def visitor(house: FakeHouse, fakes: tuple[FakeHouse, Any]) -> Visitor:
+    """Somebody who has not been there."""
+    return Visitor(fakes[1])

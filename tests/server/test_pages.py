@@ -62,23 +62,6 @@ OPTIONS_TYPED = {
 }
 
 
-@pytest.fixture(scope="module")
-def fakes() -> tuple[FakeHouse, Any]:
-    house = FakeHouse()
-    return house, pages_alone(house)
-
-
-@pytest.fixture
-def house(fakes: tuple[FakeHouse, Any]) -> FakeHouse:
-    fakes[0].begin_again()
-    return fakes[0]
-
-
-@pytest.fixture
-def visitor(house: FakeHouse, fakes: tuple[FakeHouse, Any]) -> Visitor:
-    return Visitor(fakes[1])
-
-
 def request_of(house: FakeHouse, address: str) -> Any:
     return house.requests[address.rpartition("/")[2]]
 

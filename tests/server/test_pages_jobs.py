@@ -8,7 +8,7 @@ import pytest
 
 from support.fake_house import FakeHouse
 from support.serving import Served
-from support.web_pages import Page, Visitor, pages_alone
+from support.web_pages import Page, Visitor
 from swsearch.errors import OptionError
 from swsearch.report import KINDS
 from swsearch.report.html import content_policy
@@ -24,23 +24,6 @@ from swsearch.server.page_jobs import (
 from swsearch.server.page_problems import JOB_ADVICE, answer_to
 from swsearch.server.page_views import progress_of
 from swsearch.server.problems import STATUSES, ServerProblem
-
-
-@pytest.fixture(scope="module")
-def fakes() -> tuple[FakeHouse, Any]:
-    house = FakeHouse()
-    return house, pages_alone(house)
-
-
-@pytest.fixture
-def house(fakes: tuple[FakeHouse, Any]) -> FakeHouse:
-    fakes[0].begin_again()
-    return fakes[0]
-
-
-@pytest.fixture
-def visitor(house: FakeHouse, fakes: tuple[FakeHouse, Any]) -> Visitor:
-    return Visitor(fakes[1])
 
 
 def forms(page: Page) -> list[str]:
