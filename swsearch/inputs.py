@@ -21,6 +21,7 @@ from swsearch.output_files import is_same_file
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import QueryLike, QueryRows, Scoring
+from swsearch.translation import Frame
 
 if TYPE_CHECKING:
     from Bio.Seq import Seq
@@ -69,6 +70,8 @@ class Query:
         ASCII letters as alignments show them, masked ones in lower case; None where nothing is masked.
     profile : Profile or None
         What is scored instead of the codes, of the same length.
+    frame : Frame or None
+        Which frame of a DNA record the codes are; those of one record stand together, as `FRAME_NUMBERS` has them.
     """
 
     identifier: str
@@ -77,6 +80,7 @@ class Query:
     lower: tuple[tuple[int, int], ...] = ()
     letters: ByteArray | None = None
     profile: Profile | None = None
+    frame: Frame | None = None
 
     @classmethod
     def of_profile(cls, profile: Profile) -> Query:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.fitted import Fit
@@ -15,6 +15,10 @@ from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 Asked = dict[str, int | float | str]
 """What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
+
+Program = Literal["blastp", "blastx", "tblastn", "tblastx"]
+"""BLAST's names for what is searched with what: proteins with proteins, DNA with proteins, proteins with DNA, and DNA
+with DNA, each translated."""
 
 PYTHON = "swsearch.search() from Python"
 """What stands for a command line where there was none."""
@@ -161,6 +165,8 @@ class RunInfo:
         Path of the query file; empty where there is none.
     known_checksums : tuple of Checksum or None
         As in `Origin`.
+    program, genetic_code, database_code
+        As in `SearchResult`.
     """
 
     version: str
@@ -179,6 +185,9 @@ class RunInfo:
     database_sources: tuple[dict[str, Any], ...] = ()
     queries: str = ""
     known_checksums: tuple[Checksum, ...] | None = None
+    program: Program = "blastp"
+    genetic_code: int | None = None
+    database_code: int | None = None
 
     def with_checksums(self) -> RunInfo:
         """Return the same with the checksums of the files that went in, which are read where they are not known."""

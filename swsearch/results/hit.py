@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
     from matplotlib.axes import Axes
 
+    from swsearch.translation import Frame
+
 
 @dataclass(frozen=True)
 class Hsp:
@@ -26,6 +28,8 @@ class Hsp:
         Its score, matrix units.
     bit_score, evalue, z_score, evalue_published : float or None
         As of a `Hit`, for this score.
+    query_frame, subject_frame : Frame or None
+        The frames of DNA that the pair's sequences are; None where they are protein.
     """
 
     pair: PairAlignment
@@ -34,6 +38,22 @@ class Hsp:
     evalue: float | None
     z_score: float | None = None
     evalue_published: float | None = None
+    query_frame: Frame | None = None
+    subject_frame: Frame | None = None
+
+    @property
+    def query_range(self) -> tuple[int, int]:
+        """Aligned part of the query, 0-based half-open, in nucleotides of the given strand where it is DNA."""
+        return _span(self.query_frame, self.pair.query_start, self.pair.query_end)
+
+    @property
+    def subject_range(self) -> tuple[int, int]:
+        """Aligned part of the subject, likewise."""
+        return _span(self.subject_frame, self.pair.subject_start, self.pair.subject_end)
+
+
+def _span(frame: Frame | None, begin: int, end: int) -> tuple[int, int]:
+    return (begin, end) if frame is None else frame.dna_span(begin, end)
 
 
 @dataclass(frozen=True)
@@ -49,7 +69,7 @@ class Hit:
     subject_index : int
         The subject's place in the database's input, counted from 0.
     query_length, subject_length : int
-        Residues.
+        Residues, or nucleotides of the whole record where it is DNA that was translated.
     score : int
         Exact, matrix units.
     bit_score, evalue : float or None
@@ -58,6 +78,8 @@ class Hit:
         Standard deviations above the mean of what chance gives with this subject, where statistics were fitted.
     evalue_published : float or None
         E-value by published statistics, where `evalue` is by fitted ones and both exist.
+    query_frame, subject_frame : Frame or None
+        The frames of DNA that the sequences of `pair` are; None where they are protein.
     """
 
     query_id: str
@@ -73,6 +95,8 @@ class Hit:
     z_score: float | None = None
     evalue_published: float | None = None
     _further: Later[list[Hsp]] | None = field(default=None, repr=False, compare=False)
+    query_frame: Frame | None = None
+    subject_frame: Frame | None = None
 
     @property
     def pair(self) -> PairAlignment:
@@ -96,7 +120,10 @@ class Hit:
     @property
     def hsps(self) -> list[Hsp]:
         """The alignments that are reported, the best first, which is the hit's own; found when first asked for."""
-        best = Hsp(self.pair, self.score, self.bit_score, self.evalue, self.z_score, self.evalue_published)
+        best = Hsp(
+            self.pair, self.score, self.bit_score, self.evalue, self.z_score, self.evalue_published,
+            self.query_frame, self.subject_frame,
+        )  # fmt: skip
         return [best] if self._further is None else [best, *self._further.get()]
 
     @property
@@ -131,13 +158,13 @@ class Hit:
 
     @property
     def query_range(self) -> tuple[int, int]:
-        """Aligned part of the query, 0-based half-open."""
-        return self.pair.query_start, self.pair.query_end
+        """Aligned part of the query, 0-based half-open, in nucleotides of the given strand where it is DNA."""
+        return _span(self.query_frame, self.pair.query_start, self.pair.query_end)
 
     @property
     def subject_range(self) -> tuple[int, int]:
-        """Aligned part of the subject, 0-based half-open."""
-        return self.pair.subject_start, self.pair.subject_end
+        """Aligned part of the subject, likewise."""
+        return _span(self.subject_frame, self.pair.subject_start, self.pair.subject_end)
 
     def plot_dots(self, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
         """Draw a dot plot of both sequences with the alignments; see `swsearch.plots.plot_dots`."""

@@ -10,10 +10,12 @@ import numpy as np
 
 from swsearch.alignment import Counts, PairAlignment
 from swsearch.alignments import AlignmentTable
+from swsearch.blocks import IntArray
 from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
-from swsearch.results.table import HitTable, HspTable, SubjectCodes
+from swsearch.results.table import HitTable, HspTable, SubjectCodes, frames_of
 from swsearch.scoring import QueryRows, Scoring
+from swsearch.translation import Frames
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
@@ -35,7 +37,7 @@ class HitList(Sequence[Hit]):
     Parameters
     ----------
     query : Query
-        What found them.
+        What found them; of several, the first.
     scoring : Scoring
         What alignments are scored with.
     table : HitTable
@@ -46,6 +48,9 @@ class HitList(Sequence[Hit]):
         Finds further alignments of a hit, where there may be several.
     nulls : PairNulls, optional
         What the E-value of each hit comes from, where each has a null of its own.
+    queries : sequence of Query, optional
+        What found them, where several did: the frames of one DNA record, of which ``table.query_frames`` names those
+        of the hits.
     """
 
     def __init__(
@@ -56,7 +61,10 @@ class HitList(Sequence[Hit]):
         source: AlignOne | None,
         further: FindFurther | None = None,
         nulls: PairNulls | None = None,
+        queries: Sequence[Query] = (),
     ) -> None:
+        self.queries: Sequence[Query] = tuple(queries) or (query,)
+        """What found the hits: one query, or the frames of one DNA record."""
         self.query, self.scoring, self.table, self.nulls = query, scoring, table, nulls
         self.source: Any = source
         """Let go of when all alignments are known, and with it the database."""
@@ -102,6 +110,22 @@ class HitList(Sequence[Hit]):
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
     @cached_property
+    def query_numbers(self) -> IntArray:
+        """Which of ``queries`` each hit is of, shape (n,), int64."""
+        of_each = self.table.query_frames
+        return np.zeros(len(self.table), dtype=np.int64) if of_each is None else of_each
+
+    def query_of(self, row: int) -> Query:
+        """Return what found a hit."""
+        return self.queries[int(self.query_numbers[row])]
+
+    @cached_property
+    def query_frames(self) -> Frames | None:
+        """The frame of the query that found each hit; None where queries are protein."""
+        found = frames_of([query.frame for query in self.queries])
+        return None if found is None else found.take(self.query_numbers)
+
+    @cached_property
     def _query_rows(self) -> QueryRows | None:
         """The query's scores by position, where it is a profile."""
         return None if self.query.profile is None else self.query.rows(self.scoring)
@@ -112,9 +136,10 @@ class HitList(Sequence[Hit]):
             return self._alone_pair(row)
         table, subjects = self._aligned
         score, query_start, subject_start, *counts = self._ends[row]
+        query = self.query_of(row)
         return PairAlignment(
-            self.query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
-            table.cigar(row), self.query.letters, subjects.letters_of(row), Counts(*counts), self._query_rows,
+            query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
+            table.cigar(row), query.letters, subjects.letters_of(row), Counts(*counts), self._query_rows,
         )  # fmt: skip
 
     def _alone_pair(self, row: int) -> PairAlignment:
@@ -128,7 +153,10 @@ class HitList(Sequence[Hit]):
     @cached_property
     def _hsps(self) -> HspTable:
         assert self._aligned is not None
-        return HspTable(np.arange(len(self.table), dtype=np.int64), self._aligned[0], self.table.numbers)
+        return HspTable(
+            np.arange(len(self.table), dtype=np.int64), self._aligned[0], self.table.numbers,
+            self.query_frames, self.table.subject_frames,
+        )  # fmt: skip
 
     @property
     def hsps(self) -> HspTable:
@@ -167,7 +195,7 @@ class HitList(Sequence[Hit]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not len(self.table):  # a list would not know the query
-            return HitList, (self.query, self.scoring, self.table, None)
+            return HitList, (self.query, self.scoring, self.table, None, None, None, self.queries)
         return list, (list(self),)
 
     def _hit(self, row: int) -> Hit:
@@ -185,18 +213,20 @@ class HitList(Sequence[Hit]):
         bits, evalues, z_scores, published = table.numbers.optional
         return list(
             zip(
-                table.headers.texts, table.subjects.tolist(), table.subject_lengths.tolist(), table.scores.tolist(),
+                table.headers.texts, table.subjects.tolist(), table.record_lengths.tolist(), table.scores.tolist(),
                 bits, evalues, z_scores, published, strict=True,
             )
         )  # fmt: skip
 
     def _made(self, row: int) -> Hit:
-        query, further = self.query, self._further
+        query, further, frames = self.query_of(row), self._further, self.table.subject_frames
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
         alignment: Later[PairAlignment] = Later(RowPair(self, row))
+        query_length = len(query.codes) if query.frame is None else query.frame.dna_length
         return Hit(
-            query.identifier, identifier, description, subject, len(query.codes), length, score, bits, evalue,
+            query.identifier, identifier, description, subject, query_length, length, score, bits, evalue,
             alignment, z_score, published, None if further is None else further(row, alignment),
+            query.frame, None if frames is None else frames[row],
         )  # fmt: skip
 
 

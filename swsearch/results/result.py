@@ -12,9 +12,10 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.results.hit import Hit
 from swsearch.results.hit_list import HitList
 from swsearch.results.table import HitTable, HspTable, optional
-from swsearch.run_info import Asked, RunInfo
+from swsearch.run_info import Asked, Program, RunInfo
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
+from swsearch.translation import Frames
 
 if TYPE_CHECKING:
     import pandas
@@ -57,7 +58,7 @@ class SearchResult:
     query_id, query_description : str
         From the query's header.
     query_length : int
-        Residues.
+        Residues, or nucleotides where the query is DNA that was translated.
     hits : sequence of Hit
         The best first: E-value ascending, then score descending, then the subject's place in the input ascending.
     scoring : Scoring
@@ -96,6 +97,11 @@ class SearchResult:
     next_profile : Profile or None
         What goes on where this stopped, if the search was asked to keep it: made of these hits, or what found them
         where the query converged.
+    program : {"blastp", "blastx", "tblastn", "tblastx"}
+        BLAST's name for what was searched with what: proteins with proteins, DNA with proteins, proteins with DNA, or
+        DNA with DNA, which is translated in each case.
+    genetic_code, database_code : int or None
+        NCBI's numbers of the codes that the query and the database were translated by; None where they are protein.
     """
 
     query_id: str
@@ -120,6 +126,19 @@ class SearchResult:
     first_found: IntArray | None = field(default=None, repr=False, compare=False)
     steps: tuple[IterationStep, ...] = field(default=(), repr=False)
     next_profile: Profile | None = field(default=None, repr=False, compare=False)
+    program: Program = "blastp"
+    genetic_code: int | None = None
+    database_code: int | None = None
+
+    @property
+    def has_query_frames(self) -> bool:
+        """Whether the query is DNA, so that alignments have a frame of it."""
+        return self.program in ("blastx", "tblastx")
+
+    @property
+    def has_subject_frames(self) -> bool:
+        """Whether subjects are DNA, so that alignments have a frame of theirs."""
+        return self.program in ("tblastn", "tblastx")
 
     @property
     def why_no_statistics(self) -> str:
@@ -169,7 +188,11 @@ class SearchResult:
         return any(hit.may_have_several for hit in self.hits)
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open."""
+        """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open.
+
+        Where the query or the subjects are DNA, coordinates and lengths are in nucleotides of the given strand,
+        and the columns ``query_frame`` and ``subject_frame`` say how each alignment was read from it.
+        """
         columns = self._columns()
         return {
             name: values
@@ -186,22 +209,25 @@ class SearchResult:
         found, rows, numbers = hsps.alignments, hsps.hits, hsps.numbers
         identifiers, descriptions = hits.headers.identifiers, hits.headers.descriptions
         of_hit = rows.tolist()
+        (query_start, query_end), (subject_start, subject_end) = hsps.query_spans, hsps.subject_spans
         return {
             "query_id": [self.query_id] * len(rows),
             "subject_id": [identifiers[row] for row in of_hit],
             "subject_description": [descriptions[row] for row in of_hit],
             "subject_index": hits.subjects[rows],
             "query_length": np.full(len(rows), self.query_length, dtype=np.int64),
-            "subject_length": hits.subject_lengths[rows],
+            "subject_length": hits.record_lengths[rows],
             "score": found.score,
             "bit_score": numbers.bit_scores,
             "evalue": numbers.evalues,
             "z_score": numbers.z_scores,
             "evalue_published": numbers.evalues_published,
-            "query_start": found.query_start,
-            "query_end": found.query_end,
-            "subject_start": found.subject_start,
-            "subject_end": found.subject_end,
+            "query_start": query_start,
+            "query_end": query_end,
+            "subject_start": subject_start,
+            "subject_end": subject_end,
+            **({"query_frame": _numbers(hsps.query_frames)} if self.has_query_frames else {}),
+            **({"subject_frame": _numbers(hsps.subject_frames)} if self.has_subject_frames else {}),
             "alignment_length": found.length,
             "identities": found.identities,
             "positives": found.positives,
@@ -229,3 +255,8 @@ class SearchResult:
             return pyarrow.array(values, pyarrow.int64())
 
         return pyarrow.table({name: array(name, values) for name, values in self._columns().items()})
+
+
+def _numbers(frames: Frames | None) -> IntArray:
+    """Return the frames' numbers, shape (m,); of no alignments there are no frames."""
+    return np.zeros(0, dtype=np.int64) if frames is None else frames.numbers

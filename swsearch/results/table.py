@@ -18,6 +18,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.fasta import header_text
 from swsearch.results.hit import Hit, Hsp
+from swsearch.translation import Frame, Frames
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +131,17 @@ class HitTable:
     subjects : ndarray, shape (n,), int64
         Places in the database's input.
     subject_lengths : ndarray, shape (n,), int64
-        Residues.
+        Residues that were scored.
     scores : ndarray, shape (n,), int64
         Exact, matrix units.
     numbers : Numbers
         Of the scores.
     headers : Headers
         Of the subjects.
+    query_frames : ndarray, shape (n,), int64, or None
+        Which of ``queries`` of the `HitList` each hit is of, where these are frames of one DNA record.
+    subject_frames : Frames or None
+        The frame of DNA that each subject is a piece of, where the database is translated.
     """
 
     subjects: IntArray
@@ -144,20 +149,45 @@ class HitTable:
     scores: IntArray
     numbers: Numbers
     headers: Headers
+    query_frames: IntArray | None = None
+    subject_frames: Frames | None = None
 
     def __len__(self) -> int:
         return len(self.subjects)
 
+    @property
+    def record_lengths(self) -> IntArray:
+        """Lengths of the database's records, shape (n,), int64: nucleotides where they were translated."""
+        return self.subject_lengths if self.subject_frames is None else self.subject_frames.dna_lengths
+
     @classmethod
     def of(cls, hits: Sequence[Hit]) -> HitTable:
         """Return the columns of hits that were made one by one."""
+        lengths = [
+            hit.subject_length if hit.subject_frame is None else len(hit.pair.subject) for hit in hits
+        ]  # of DNA, nucleotides are known and residues are in the alignment
         return cls(
             np.array([hit.subject_index for hit in hits], dtype=np.int64),
-            np.array([hit.subject_length for hit in hits], dtype=np.int64),
+            np.array(lengths, dtype=np.int64),
             np.array([hit.score for hit in hits], dtype=np.int64),
             Numbers.of(hits),
             Headers.known([(hit.subject_id, hit.subject_description) for hit in hits]),
+            subject_frames=frames_of([hit.subject_frame for hit in hits]),
         )
+
+
+def frames_of(frames: Sequence[Frame | None]) -> Frames | None:
+    """Return the frames of all rows as columns; None where there are none.
+
+    Raises
+    ------
+    ValueError
+        If some rows have one and others have none.
+    """
+    known = [frame for frame in frames if frame is not None]
+    if known and len(known) < len(frames):
+        raise ValueError(f"got frames of {len(known)} rows out of {len(frames)}, expected those of all or of none")
+    return Frames.of(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +202,15 @@ class HspTable:
         m of them.
     numbers : Numbers
         Of their scores.
+    query_frames, subject_frames : Frames or None
+        The frame of DNA that each side of an alignment is in, m of them; None where that side is protein.
     """
 
     hits: IntArray
     alignments: AlignmentTable
     numbers: Numbers
+    query_frames: Frames | None = None
+    subject_frames: Frames | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -188,6 +222,21 @@ class HspTable:
         places: IntArray = np.arange(len(self.hits), dtype=np.int64) - first
         return places
 
+    @property
+    def query_spans(self) -> tuple[IntArray, IntArray]:
+        """Begins and ends of the aligned parts of the query, 0-based and half-open, each of shape (m,), int64.
+
+        In nucleotides of the given strand where it is DNA.
+        """
+        found = self.alignments
+        return _spans(self.query_frames, found.query_start, found.query_end)
+
+    @property
+    def subject_spans(self) -> tuple[IntArray, IntArray]:
+        """Those of the subjects, each of shape (m,)."""
+        found = self.alignments
+        return _spans(self.subject_frames, found.subject_start, found.subject_end)
+
     @classmethod
     def of(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""
@@ -197,7 +246,13 @@ class HspTable:
             np.array([row for row, _ in shown], dtype=np.int64),
             replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
             Numbers.of([hsp for _, hsp in shown]),
+            frames_of([hsp.query_frame for _, hsp in shown]),
+            frames_of([hsp.subject_frame for _, hsp in shown]),
         )
+
+
+def _spans(frames: Frames | None, begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    return (begins, ends) if frames is None else frames.dna_spans(begins, ends)
 
 
 @dataclass(frozen=True, eq=False)
