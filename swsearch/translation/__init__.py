@@ -1,5 +1,6 @@
-"""DNA that is searched as protein: reading frames, and where their residues lie on the DNA."""
+"""DNA that is searched as protein: genetic codes, reading frames, and where their residues lie on the DNA."""
 
-from swsearch.translation.frame import FRAME_NUMBERS, Frame, Frames
+from swsearch.translation.codes import QueryTranslation, Strand
+from swsearch.translation.frame import CODON, FRAME_NUMBERS, Frame, Frames
 
-__all__ = ["FRAME_NUMBERS", "Frame", "Frames"]
+__all__ = ["CODON", "FRAME_NUMBERS", "Frame", "Frames", "QueryTranslation", "Strand"]
