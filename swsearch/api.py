@@ -529,6 +529,8 @@ def write(
     results: Iterable[SearchResult],
     output: str | Path | IO[Any] | Sequence[str | Path | IO[Any]],
     format: str | Sequence[str] | None = None,
+    *,
+    header: bool = False,
 ) -> None:
     """Write results to files or streams, as ``swsearch search`` does.
 
@@ -545,6 +547,8 @@ def write(
     format : str or sequence of str, optional
         As ``--outfmt``: a number or name, then, for tables, columns, such as ``"6 qseqid sseqid score"``; one for
         each output. By default a path's extension says it; a file object without a format gets BLAST's table.
+    header : bool, optional
+        Whether tables of lines (formats 6 and 10) begin with the names of their columns.
 
     Raises
     ------
@@ -555,6 +559,8 @@ def write(
     OutputError
         If a file cannot be written.
     """
-    from swsearch.report.outputs import outputs_for, write_reports
+    from swsearch.report.outputs import outputs_for, with_header, write_reports
 
-    write_reports(results, outputs_for(output, format))
+    check_flag("header", header)
+    outputs = outputs_for(output, format)
+    write_reports(results, with_header(outputs) if header else outputs)

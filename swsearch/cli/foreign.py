@@ -35,21 +35,19 @@ _SHARED = {
 _TABLES: dict[str, dict[str, str]] = {
     SEARCH: {
         **_SHARED,
-        _QUERIES: "query in input query-file i",
-        _SUBJECTS: "db database subject subjects target targets d",
+        _QUERIES: "in input query-file i",
+        _SUBJECTS: "database subjects target targets d",
         "--evalue": "e E expect max-evalue e-value e-profile",
-        "--max-hits": "max-target-seqs num-alignments num-descriptions max-seqs topscore-num num-hits hits "
-        "limit k b n",
+        "--max-hits": "num-alignments num-descriptions max-seqs topscore-num num-hits hits limit k b n",
         "the N best hits are --max-hits N; a share of the best score, as DIAMOND has it, is not there": "top",
-        "--max-alignments": "max-hsps hsps alt-ali",
+        "--max-alignments": "hsps alt-ali",
         "--min-identity": "id identity perc-identity pident approx-id",
-        "--min-query-coverage": "query-cover qcov-hsp-perc qcov query-coverage",
+        "--min-query-coverage": "query-cover qcov query-coverage",
         "--min-identity takes a percentage, 30 for 0.3": "min-seq-id",
         "--min-query-coverage and --min-subject-coverage take a percentage, 80 for 0.8": "cov cov-mode c",
         "--min-subject-coverage": "subject-cover scov subject-coverage target-cover",
         "--min-score for raw scores; bit scores follow from these": "min-bit-score bit-score",
-        "--include-ids": "seqidlist seqid-list ids",
-        "--exclude-ids": "negative-seqidlist",
+        "--include-ids": "seqid-list ids",
         "--dbsize": "db-size searchsp Z z",
         "--outfmt html": "html",
         _TAXONOMY: "taxids taxidlist negative-taxids negative-taxidlist taxonlist taxon-list taxon-exclude taxon-k "
@@ -59,7 +57,6 @@ _TABLES: dict[str, dict[str, str]] = {
         _MASK: "seg masking mask soft-masking lcase-masking mask-lower-case mask-prob db-soft-mask db-hard-mask "
         "hardmask",
         _SENSITIVE: "sensitive s very-sensitive ultra-sensitive more-sensitive mid-sensitive sensitivity",
-        "no words are looked for; --preset short is for peptides, as blastp-short is": "task",
         _HEURISTIC: "word-size threshold window-size xdrop-ungap xdrop-gap xdrop-gap-final xdrop fast faster "
         "exhaustive iterate swipe exhaustive-search num-iterations k-mer-per-seq spaced-kmer-mode ungapped-score "
         "min-ungapped-score seed-cut algo index-chunks block-size culling-limit best-hit-overhang "

@@ -37,6 +37,13 @@ class PresetName(StrEnum):
     short = "short"
 
 
+class TaskName(StrEnum):
+    """Values of --task."""
+
+    default = "default"
+    short = "short"
+
+
 class MaskName(StrEnum):
     """Values of --query-mask, and of --mask of db build."""
 
@@ -128,6 +135,14 @@ PresetOption = Annotated[
         help="Matrix and gap costs for a purpose: default is BLOSUM62 11/1, sensitive PFASUM60 15/1 (finds more "
         "distant relatives), short PAM30 9/1 (peptides). --matrix, which brings its own gap costs, --gap-open and "
         "--gap-extend go before it.",
+        rich_help_panel=SCORING,
+    ),
+]
+TaskOption = Annotated[
+    TaskName,
+    typer.Option(
+        help="short is for peptides: --preset short and --evalue 20000, which go with it as with blastp-short; other "
+        "options go before it.",
         rich_help_panel=SCORING,
     ),
 ]
@@ -227,6 +242,12 @@ OutputFormatsOption = Annotated[
         "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
         rich_help_panel=OUTPUT,
+    ),
+]
+HeaderOption = Annotated[
+    bool,
+    typer.Option(
+        "--header", help="Begin tables of --outfmt 6 and 10 with the columns' names.", rich_help_panel=OUTPUT
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.", rich_help_panel=OUTPUT)]

@@ -27,6 +27,7 @@ from swsearch.cli.options import (
     GapExtendOption,
     GapOpenOption,
     GpuMemoryOption,
+    HeaderOption,
     InclusionCoverageOption,
     InclusionEvalueOption,
     IterationsOption,
@@ -53,6 +54,8 @@ from swsearch.cli.options import (
     StatisticsName,
     SubjectMaskName,
     SubjectsArgument,
+    TaskName,
+    TaskOption,
     TaskTimeoutOption,
     ThreadsOption,
     VerboseOption,
@@ -60,6 +63,7 @@ from swsearch.cli.options import (
 from swsearch.cli.search_notes import say_afterwards, say_of_queries
 from swsearch.cli.urls import url_among
 from swsearch.cli.warm_up import warm_up_gpu
+from swsearch.errors import InputError
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
@@ -77,7 +81,9 @@ def search_command(
     query_format: QueryFormatOption = QueryFormatName.auto,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
+    header: HeaderOption = False,
     mode: ModeOption = ModeName.local,
+    task: TaskOption = TaskName.default,
     preset: PresetOption = PresetName.default,
     matrix: MatrixOption = None,
     gap_open: GapOpenOption = None,
@@ -216,12 +222,15 @@ def search_command(
 
     begun = time.monotonic()
     origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC))
-    outputs = pair_outputs(output or [], outfmt or [])  # what is wrong is better told now than after the search
+    outputs = pair_outputs(
+        output or [], outfmt or [], header
+    )  # what is wrong is better told now than after the search
     included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
     filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
     for doubt in filters.doubts():
         name, _, rest = doubt.partition(" ")
         say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")
+    preset, evalue = _of_task(task, preset, evalue)
     scoring = _scoring(preset, matrix, gap_open, gap_extend)
     options = SearchOptions(
         scoring, mode.value, max_hits, evalue, dbsize, statistics.value, filters, max_alignments,
@@ -265,6 +274,17 @@ def search_command(
             with saved(results, identifiers, save_profile, save_msa):
                 write_reports(results, outputs, done.written)
         say_afterwards(results, time.monotonic() - begun, done.spared_cells, quiet)
+
+
+def _of_task(task: TaskName, preset: PresetName, evalue: float | None) -> tuple[PresetName, float | None]:
+    """Return preset and largest E-value: those asked for, else those that go with a task."""
+    from swsearch.matrices import SHORT_EVALUE
+
+    if task is TaskName.default:
+        return preset, evalue
+    if preset is PresetName.sensitive:
+        raise InputError(f"got --task {task.value} and --preset {preset.value}, expected one of them")
+    return PresetName.short, SHORT_EVALUE if evalue is None else evalue
 
 
 def _scoring(preset: PresetName, matrix: str | None, gap_open: int | None, gap_extend: int | None) -> Scoring:

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from swsearch.cli import foreign
+from swsearch.cli import aliases, foreign
 from swsearch.cli.numbers import Refused
 from swsearch.errors import SHOWN, InputError, OptionError
 
@@ -36,9 +36,10 @@ class OneCommand(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         line = _Line(self, ctx)
-        line.check(args)
+        words = aliases.translated(line.path, args, line.taking)
+        line.check(words)
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, words)
         except UsageError as error:
             raise line.translated(error) from None
 
@@ -89,6 +90,11 @@ class _Line:
             if each.param_type_name == "option"
             for spelling in (*each.opts, *each.secondary_opts)
         }
+
+    @property
+    def taking(self) -> list[str]:
+        """Spellings of the options that take a value."""
+        return [spelling for spelling, option in self._options.items() if _takes_value(option)]
 
     def check(self, args: list[str]) -> None:
         """Raise `InputError` for the first word that cannot be meant, or if one is missing."""

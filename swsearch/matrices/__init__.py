@@ -33,3 +33,7 @@ PRESETS: tuple[Preset, ...] = get_args(Preset)
 
 PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}
 """The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""
+
+SHORT_EVALUE = 20000.0
+"""Largest E-value of a hit of a peptide, where none is asked for: what BLAST's library has for its task blastp-short,
+since a perfect match of eight residues may have an E-value of hundreds in a large database."""

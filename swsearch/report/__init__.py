@@ -104,7 +104,7 @@ def kind_of_file(path: str) -> Kind | None:
     return next((kind for kind in KINDS if ends.intersection(kind.extensions)), None)
 
 
-def create_writer(outfmt: str, stream: IO[Any]) -> Writer:
+def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
     """Make the writer of a format.
 
     Parameters
@@ -113,6 +113,8 @@ def create_writer(outfmt: str, stream: IO[Any]) -> Writer:
         A format's number or name, then, for tables, columns: ``"6"``, ``"6 qseqid sseqid score"``, ``"jsonl"``.
     stream : file object
         Where to write: text, or bytes where the format's writer is a `BinaryWriter`.
+    header : bool, optional
+        Whether the first line is to name the columns, in formats that can have such a line.
 
     Returns
     -------
@@ -124,4 +126,6 @@ def create_writer(outfmt: str, stream: IO[Any]) -> Writer:
         If there is no such format or column, or the format has no columns to choose.
     """
     kind = kind_of(outfmt)
-    return kind.writer.create(stream, outfmt.split()[1:], outfmt)
+    made = kind.writer.create(stream, outfmt.split()[1:], outfmt)
+    made.has_header = header and kind.writer.takes_header
+    return made

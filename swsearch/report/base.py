@@ -38,6 +38,9 @@ class Writer(ABC):
     """Whether the stream takes bytes."""
     one_query: ClassVar[bool] = False
     """Whether a file holds one query's result, and more are refused."""
+    takes_header: ClassVar[bool] = False
+    """Whether a first line with the names of columns can be asked for, by `has_header`."""
+    has_header: bool = False
 
     def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream

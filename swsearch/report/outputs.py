@@ -6,7 +6,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import IO, Any
@@ -39,14 +39,17 @@ class Output:
         A format as `swsearch.report.create_writer` takes it.
     stream : file object or None
         Where to write instead of a path, if it is open already.
+    header : bool
+        Whether the first line names the columns, where the format can have such a line.
     """
 
     path: str | None
     outfmt: str
     stream: IO[Any] | None = None
+    header: bool = False
 
 
-def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
+def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = False) -> list[Output]:
     """Find the format of each output, and check all that can be checked before a search.
 
     Parameters
@@ -55,6 +58,8 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
         Every ``--output``.
     formats : sequence of str
         Every ``--outfmt``: one for each output, in the same order, or none at all, so that extensions decide.
+    header : bool, optional
+        Whether tables begin with the names of their columns.
 
     Raises
     ------
@@ -81,7 +86,23 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str]) -> list[Output]:
         report.create_writer(output.outfmt, io.StringIO())
         _check_extension(output)
         _check_terminal(output)
-    return outputs
+    return with_header(outputs) if header else outputs
+
+
+def with_header(outputs: Sequence[Output]) -> list[Output]:
+    """Return outputs whose tables begin with the names of their columns.
+
+    Raises
+    ------
+    InputError
+        If none of them can.
+    """
+    kinds = [report.kind_of(each.outfmt) for each in outputs]
+    if not any(kind.writer.takes_header for kind in kinds):
+        able = " or ".join(kind.key for kind in report.KINDS if kind.writer.takes_header)
+        found = ", ".join(dict.fromkeys(kind.key for kind in kinds))
+        raise InputError(f"--header: got --outfmt {found}, expected {able}: others name their columns, or have none")
+    return [replace(each, header=True) for each in outputs]
 
 
 def outputs_for(
@@ -217,7 +238,7 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
         try:
             for output in outputs:
                 stream = next(opened) if output.stream is None else output.stream
-                writers.append(report.create_writer(output.outfmt, stream))
+                writers.append(report.create_writer(output.outfmt, stream, output.header))
             yield Reports(writers)
         finally:
             for writer in writers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from swsearch.report import headers
@@ -17,6 +17,8 @@ from swsearch.statistics.fitted import FittedStatistics
 class TabularWriter(Writer):
     """One line per alignment, columns separated by tabs; coordinates count from 1 and include the end.
 
+    With `has_header` the first line has the columns' names, as they are asked for.
+
     Parameters
     ----------
     stream : TextIO
@@ -24,6 +26,8 @@ class TabularWriter(Writer):
     columns : list of Column
         What to write of each alignment. If none of them needs an alignment, none is found, and a hit has one line.
     """
+
+    takes_header = True
 
     def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
         super().__init__(stream)
@@ -36,12 +40,17 @@ class TabularWriter(Writer):
         return cls(stream, choose_columns(columns, outfmt))
 
     def begin(self, run: RunInfo) -> None:
-        """Write nothing: a table has no heading."""
+        """Write the names of the columns, if that is asked for."""
+        if self.has_header:
+            self._write_rows([tuple(column.name for column in self._columns)])
 
     def write(self, result: SearchResult) -> None:
         """Write the hits of one query."""
         for rows in table_rows(result, self._columns):
-            self._stream.write("\n".join(map("\t".join, rows)) + "\n")
+            self._write_rows(rows)
+
+    def _write_rows(self, rows: Iterable[tuple[str, ...]]) -> None:
+        self._stream.write("\n".join(map("\t".join, rows)) + "\n")
 
     def end(self) -> None:
         """Write nothing."""
@@ -50,15 +59,14 @@ class TabularWriter(Writer):
 class CommaSeparatedWriter(TabularWriter):
     """One line per alignment, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
 
-    def write(self, result: SearchResult) -> None:
-        """Write the hits of one query."""
-        writer = csv.writer(self._stream, lineterminator="\n")
-        for rows in table_rows(result, self._columns):
-            writer.writerows(rows)
+    def _write_rows(self, rows: Iterable[tuple[str, ...]]) -> None:
+        csv.writer(self._stream, lineterminator="\n").writerows(rows)
 
 
 class CommentedWriter(TabularWriter):
     """A table with comment lines before each query's hits, which name query, database and columns."""
+
+    takes_header = False
 
     def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
         super().__init__(stream, columns)

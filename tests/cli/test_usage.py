@@ -4,12 +4,13 @@ import contextlib
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import typer.main
 from conftest import ROOT
 
-from swsearch.cli import foreign, main
+from swsearch.cli import aliases, foreign, main
 from swsearch.cli.whole import app
 from swsearch.db import Database
 
@@ -94,33 +95,30 @@ def refusal(ended):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("-out=x", "swsearch search has no option -out; did you mean --output x?"),
         ("-o=x", "swsearch search: got -o=x; did you mean --output x, or -o x?"),
         ("-qo=x", "swsearch search: got -qo=x; did you mean --output x, or -o x?"),
-        ("-out x", "swsearch search has no option -out; did you mean --output x?"),
         ("-output x", "did you mean --output x?"),
         ("-output=x", "did you mean --output x?"),
         ("-outptu x", "did you mean --output x?"),
         ("-outfile x", "did you mean --output x?"),
         ("-out.tsv", "swsearch search has no option -out.tsv"),
-        ("-outfmt 6", "did you mean --outfmt 6?"),
-        ("-outfmt=6", "did you mean --outfmt 6?"),
-        ("-evalue 1", "did you mean --evalue 1?"),
         ("-e 1", "did you mean --evalue 1?"),
         ("-k10", "did you mean --max-hits 10?"),
-        ("-num_threads 4", "did you mean --threads 4?"),
-        ("-max_target_seqs 4", "did you mean --max-hits 4?"),
-        ("--max-target-seqs=4", "did you mean --max-hits 4?"),
-        ("--max_hits 4", "did you mean --max-hits 4?"),
         ("--max 4", "did you mean --max-hits or --max-alignments?"),
-        ("--max-hsps 4", "did you mean --max-alignments 4?"),
         ("--top 4", "the N best hits are --max-hits N"),
         ("--taxids 9606", "a database knows no taxonomy"),
         ("--id 30", "did you mean --min-identity 30?"),
         ("--min-seq-id 0.3", "--min-identity takes a percentage, 30 for 0.3"),
         ("--query-cover 30", "did you mean --min-query-coverage 30?"),
         ("--very-sensitive", "--preset sensitive"),
-        ("-task", "--preset short"),
+        ("-task blastp-fast", "--task: got 'blastp-fast', expected default or short; no words are looked for"),
+        ("-task long", "--task: got 'long', expected one of default, short"),
+        ("--task short --preset sensitive", "got --task short and --preset sensitive, expected one of them"),
+        ("-evalue low", "--evalue: got 'low', expected a number"),
+        ("-evalue", "swsearch search: --evalue needs a value, got nothing"),
+        ("-num_threads=", "swsearch search: --threads needs a value"),
+        ("-max_hits 4", "did you mean --max-hits 4?"),
+        ("--header --outfmt jsonl", "--header: got --outfmt jsonl, expected 6 or 10"),
         ("--exhaustive-search", "it is not needed"),
         ("-word_size 3", "it is not needed"),
         ("-seg yes", "--query-mask tantan"),
@@ -128,8 +126,10 @@ def refusal(ended):
             "-comp_based_stats 0",
             "E-values know the composition of both sequences; --statistics published",
         ),
-        ("-db x", "the database is the second argument"),
-        ("-query x", "the queries are the first argument"),
+        ("-d x", "the database is the second argument"),
+        ("-i x", "the queries are the first argument"),
+        ("-db=", "swsearch search: -db needs a value, expected the name of a file"),
+        ("-query a -query b", "swsearch search: -query is there twice, expected one file of queries"),
         ("--fats", "swsearch search has no option --fats; swsearch search --help lists what there is"),
         ("--quiet=1", "swsearch search: --quiet takes no value, got '1'"),
         ("-q=1", "swsearch search: -q takes no value, got '1'"),
@@ -199,6 +199,45 @@ def test_what_is_right_stays_right(swsearch, words):
     assert code == 0, err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-query q.fasta -db d.h5 -out {out} -evalue 1 -max_target_seqs 2 -num_threads 1 -outfmt 6",
+        "-db d.h5 --query=q.fasta --out={out} --evalue=1 --max-target-seqs=2 --num_threads 1 --outfmt=6",
+        "-subject d.h5 -evalue=1 -max_target_seqs=2 -out {out} q.fasta",
+        "q.fasta d.h5 -o {out} --evalue 1 --max_hits 2 -task blastp",
+    ],
+)
+def test_blastps_names_mean_the_same(swsearch, words):
+    assert swsearch("search", "q.fasta", "d.h5", "--evalue", "1", "--max-hits", "2", "-o", "plain.tsv")[0] == 0
+    assert swsearch("search", *words.format(out="named.tsv").split())[0] == 0
+    assert Path("named.tsv").read_text() == Path("plain.tsv").read_text() != ""
+
+
+def test_a_list_of_databases_is_one_word_of_db(swsearch):
+    shutil.copy("d.h5", "e.h5")
+    code, out, _ = swsearch("search", "-query", "q.fasta", "-db", "d.h5 e.h5", "-outfmt", "6 sseqid", "--header")
+    assert (code, out.splitlines()) == (0, ["sseqid", "one", "one", "two", "two", "two", "two", "one", "one"])
+
+
+def test_every_alias_leads_to_an_option_and_is_none_itself():
+    commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
+    for path, names in aliases.ALIASES.items():
+        ours = {spelling for option in commands[path].params for spelling in option.opts}
+        assert set(names.values()) - ours == {aliases.FIRST_ARGUMENT, aliases.OTHER_ARGUMENTS}
+        for name in names:
+            assert foreign.plain(name) == name, "this name is never found"
+
+
+def test_the_task_for_peptides_is_a_preset_and_an_evalue(swsearch):
+    peptide = ["search", "q.fasta", "d.h5", "-o"]
+    assert swsearch(*peptide, "a.tsv", "--task", "short")[0] == 0
+    assert swsearch(*peptide, "b.tsv", "--preset", "short", "--evalue", "20000")[0] == 0
+    assert swsearch(*peptide, "c.tsv", "-task", "blastp-short", "--evalue", "1e-26")[0] == 0
+    assert Path("a.tsv").read_text() == Path("b.tsv").read_text() != ""
+    assert len(Path("c.tsv").read_text().splitlines()) < len(Path("a.tsv").read_text().splitlines())
+
+
 def test_an_order_for_help_goes_before_what_is_missing(swsearch):
     for path in ((), ("db",), ("search",)):
         code, out, err = swsearch(*path, "--help")
@@ -234,6 +273,7 @@ def test_every_option_of_blasts_programs_is_known(title):
     assert len(theirs) > 15
     path = SECTIONS[title]
     known = foreign.names(" ".join(["swsearch", *path])) | {"h", "help", "version"}
+    known |= set(aliases.ALIASES.get(" ".join(["swsearch", *path]), {}))
     known |= {spelling.lstrip("-") for option in COMMANDS[path].params for spelling in option.opts}
     assert {foreign.plain(name) for name in theirs} <= known
 

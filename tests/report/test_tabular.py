@@ -8,13 +8,15 @@ import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pandas
 import pytest
 from Bio import SearchIO
 
+import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, mutated, report, table, with_two_alignments, write_all
-from swsearch.errors import OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.report import FORMATS, create_writer, kind_of
 from swsearch.report.columns import COLUMNS, REFUSED, STANDARD
 from swsearch.scoring import MODES, Mode, Scoring
@@ -33,6 +35,23 @@ def test_names_and_std_give_the_same() -> None:
     result = make_result(subjects=TWO)
     assert report("6", result) == report("tabular", result) == report("6 std", result) == report(" 6  std ", result)
     assert table("6 std score", result)[0] == [*table("6", result)[0], str(result[0].score)]
+
+
+def test_a_header_names_the_columns_of_lines_and_of_nothing_else(tmp_path: Path) -> None:
+    with swsearch.search("MKVLAAGIVGWWHHKDEF", ["MKVLAAGIVGWWHHKDEF"], engine="cpu") as results:
+        found = list(results)
+    expected = {"a.tsv": "qaccver\tsaccver\t", "b.csv": "qaccver,saccver,", "c.jsonl": "{"}
+    for header in (False, True):
+        swsearch.write(found, [tmp_path / name for name in expected], header=header)
+        for name, text in expected.items():
+            assert (tmp_path / name).read_text().startswith(text) == (header or name == "c.jsonl")
+    swsearch.write(found, tmp_path / "d.tsv", "6 sseqid std score", header=True)
+    table = pandas.read_csv(tmp_path / "d.tsv", sep="\t")
+    assert list(table)[:3] == ["sseqid", "qaccver", "saccver"]
+    assert table.score.tolist() == [found[0][0].score]
+    with pytest.raises(InputError, match="--header: got --outfmt jsonl, 7, expected 6 or 10"):
+        swsearch.write(found, [tmp_path / "e.jsonl", tmp_path / "e.txt"], ["jsonl", "7"], header=True)
+    assert not (tmp_path / "e.jsonl").exists()
 
 
 def test_a_column_named_twice_is_printed_once_as_blastp_does() -> None:
