@@ -1,8 +1,9 @@
 // module_columns: the bindings that swsearch/engines/cpu/columns.py calls.
+#include "module/module.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "module/module.hpp"
 #include "pairs/columns.hpp"
 
 namespace swsearch {

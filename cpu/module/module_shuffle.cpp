@@ -1,9 +1,10 @@
 // module_shuffle: the bindings that swsearch/job/shuffled.py calls.
+#include "module/module.hpp"
+
 #include <algorithm>
 
 #include "codes.hpp"
 #include "isa/kernels.hpp"
-#include "module/module.hpp"
 #include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
 

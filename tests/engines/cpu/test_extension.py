@@ -4,6 +4,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,23 @@ def test_the_widest_is_the_default(monkeypatch):
     assert extension.instruction_sets()[-1] == "scalar"
     assert set(extension.instruction_sets()) <= set(extension.known())
     assert ("neon" in extension.instruction_sets()) == (platform.machine() in ("aarch64", "arm64"))
+
+
+@pytest.mark.skipif(
+    not (Path("/proc/cpuinfo").exists() and platform.machine() == "x86_64"), reason="asks Linux on x86-64"
+)
+def test_those_of_this_machine_are_those_that_the_kernel_lists():
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    flags = set(next(line for line in lines if line.startswith("flags")).split(":")[1].split())
+    widest = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
+    needs = {
+        "scalar": set(),
+        "sse41": {"ssse3", "sse4_1"},
+        "avx2": {"avx2"},
+        "avx512bw": widest,
+        "avx512vbmi": {*widest, "avx512vbmi"},
+    }
+    assert set(extension.instruction_sets()) == {name for name, needed in needs.items() if needed <= flags}
 
 
 def test_every_one_of_this_machine_can_be_forced(monkeypatch):
