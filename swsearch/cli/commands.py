@@ -22,8 +22,12 @@ COMMANDS = {
     "msa": "swsearch.cli.msa:msa_command",
     "serve": "swsearch.cli.serve:serve_command",
     "doctor": "swsearch.cli.commands:doctor_command",
+    "completion": "swsearch.cli.completion:completion_command",
 }
 """Where the function of each command is."""
+
+VARIABLE = "_SWSEARCH_COMPLETE"
+"""Set by a shell that asks for words to complete."""
 
 COMMAND_GROUPS = {"db": "swsearch.cli.database:db_app", "bench": "swsearch.cli.bench:bench_app"}
 """Where the application of each command with subcommands is."""

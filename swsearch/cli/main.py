@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from swsearch import output_files
 from swsearch.cli import memory_watch, signals, streams
-from swsearch.cli.commands import application
+from swsearch.cli.commands import VARIABLE, application
 from swsearch.cli.console import Interrupted, PipeClosed, ending_of, finish
 from swsearch.errors import SwsearchError
 
@@ -30,9 +31,9 @@ def main() -> int:
 
 
 def _run() -> int:
-    app = application(sys.argv[1:])
+    app = application(_words())
     try:
-        app()
+        app(prog_name="swsearch")  # however it was started
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # the reader of --help has gone, which the parser met itself
             return finish(PipeClosed())
@@ -41,6 +42,16 @@ def _run() -> int:
     except Exception as error:
         return _finished(error)
     return 0
+
+
+def _words() -> list[str]:
+    """Return what was typed after the program's name, so far where a shell asks how it may go on."""
+    if VARIABLE not in os.environ:
+        return sys.argv[1:]
+    from swsearch.cli import completion
+
+    completion.prepare()
+    return completion.words_to_complete()
 
 
 def _finished(error: Exception) -> int:

@@ -13,6 +13,20 @@ RUNS_OPTION = whole("a whole number from 1 to 1,000", 1, 1000)
 """Parser of --runs of what measures: more would run for days."""
 
 
+def outfmt_words(incomplete: str) -> list[str]:
+    """Return the formats that begin so."""
+    from swsearch.report import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def matrix_words(incomplete: str) -> list[str]:
+    """Return the matrices that are shipped and begin so."""
+    from swsearch.matrices import GAP_COSTS
+
+    return [name for name in GAP_COSTS if name.startswith(incomplete)]
+
+
 class ModeName(StrEnum):
     """Values of --mode."""
 
@@ -151,6 +165,7 @@ MatrixOption = Annotated[
     typer.Option(
         metavar="NAME|FILE",
         help="Substitution matrix: a name or a file.",
+        autocompletion=matrix_words,
         show_default="the preset's, BLOSUM62",
         rich_help_panel=SCORING,
     ),
@@ -241,6 +256,7 @@ OutputFormatsOption = Annotated[
         "fasta-aligned, stockholm (the hits below the query); '6 qseqid sseqid score ...' chooses "
         "columns. With several outputs one for each, in the same order.",
         show_default="by the file's extension, else 6",
+        autocompletion=outfmt_words,
         rich_help_panel=OUTPUT,
     ),
 ]

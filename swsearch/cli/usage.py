@@ -128,13 +128,17 @@ class _Line:
         if option is None:
             return InputError(f"{self.path}: {error.format_message()}")
         name = _longest(option.opts)
-        value = self.given.get(option.opts[0], "")
+        value = self._argument(option) if option in self._arguments else self.given.get(option.opts[0], "")
         if isinstance(error, Refused):
             return OptionError(name, value, error.expected, error.remedy)
         choices = _choices(option)
         if not choices:
             return OptionError(name, value, "another value", f"{self.path} --help describes it")
         return OptionError(name, value, f"one of {', '.join(choices)}", _did_you_mean(value, choices))
+
+    def _argument(self, argument: Any) -> str:
+        place = self._arguments.index(argument)
+        return self.words[place] if place < len(self.words) else ""
 
     def _take(self, name: str, option: Any, value: str | None, rest: list[str]) -> None:
         """Take an option and the value that it may need from the words after it."""
