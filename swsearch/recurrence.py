@@ -1,7 +1,8 @@
 """Which recurrence is computed: matrix and gap costs, and which ends of an alignment are free.
 
 What follows from these together has its home here, and so have their checks: every `Recurrence` that exists can be
-computed. `swsearch.reference` states how the cells are filled.
+computed. `swsearch.reference` states how the cells are filled, with frame shifts
+`swsearch.translation.shift_reference`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from swsearch.scoring import Ends, Mode, QueryRows, Scoring, check_ends, check_mode
+from swsearch.errors import OptionError, whole_number
+from swsearch.scoring import MAX_GAP_COST, Ends, Mode, QueryRows, Scoring, check_ends, check_mode
 
 
 @dataclass(frozen=True, init=False)
@@ -24,27 +26,35 @@ class Recurrence:
         Which ends are free.
     ends : Ends, optional
         Which ends are free in semi-global mode; all four by default. As an attribute, the ends in force: never None.
+    frame_shift : int, optional
+        What a frame shift costs, matrix units; queries are then strands of DNA, and their codes are the amino acids
+        of the codons that begin at each nucleotide. None where queries are proteins.
 
     Raises
     ------
     OptionError
-        If there is no such mode, or ends are chosen in a mode that fixes them.
+        If there is no such mode, or ends are chosen in a mode that fixes them; if shifts cost nothing or more than
+        `MAX_GAP_COST`, or the mode is not local.
     """
 
     scoring: Scoring
     mode: Mode
     ends: Ends
+    frame_shift: int | None
 
-    def __init__(self, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None) -> None:
+    def __init__(
+        self, scoring: Scoring, mode: Mode = "local", ends: Ends | None = None, frame_shift: int | None = None
+    ) -> None:
         check_mode(mode)
         object.__setattr__(self, "scoring", scoring)
         object.__setattr__(self, "mode", mode)
         object.__setattr__(self, "ends", check_ends(mode, ends))
+        object.__setattr__(self, "frame_shift", check_frame_shift(frame_shift, mode))
 
     def covering(self, queries: Iterable[QueryRows]) -> Recurrence:
         """Return the same recurrence with bounds that hold for some queries; see `Scoring.covering`."""
         scoring = self.scoring.covering(queries)
-        return self if scoring is self.scoring else Recurrence(scoring, self.mode, self.ends)
+        return self if scoring is self.scoring else Recurrence(scoring, self.mode, self.ends, self.frame_shift)
 
     @property
     def is_local(self) -> bool:
@@ -94,4 +104,20 @@ class Recurrence:
 
     def describe(self) -> str:
         """Return ``global alignment; BLOSUM62, gap open 11, gap extend 1``."""
-        return f"{self.describe_ends()}; {self.scoring.describe()}"
+        shift = "" if self.frame_shift is None else f", frame shift {self.frame_shift}"
+        return f"{self.describe_ends()}; {self.scoring.describe()}{shift}"
+
+
+def check_frame_shift(cost: int | None, mode: Mode = "local") -> int | None:
+    """Return what a frame shift costs, None where there are none.
+
+    Raises
+    ------
+    OptionError
+        If it is no whole number from 1 to `MAX_GAP_COST`, or the mode is not local.
+    """
+    if cost is None:
+        return None
+    if mode != "local":
+        raise OptionError("frame_shift", cost, f"none in {mode} mode", "only local alignments may shift the frame")
+    return whole_number("frame_shift", cost, 1, MAX_GAP_COST)

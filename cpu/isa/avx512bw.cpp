@@ -17,6 +17,7 @@ namespace avx512bw {
 #include "isa/vector_avx512.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
+#include "search/shift_kernel.hpp"
 #include "search/kernel_table.hpp"
 #include "pairs/kernel.hpp"
 }  // namespace avx512bw

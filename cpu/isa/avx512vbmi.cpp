@@ -20,6 +20,7 @@ namespace avx512vbmi {
 #include "isa/vector_avx512.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
+#include "search/shift_kernel.hpp"
 #include "search/kernel_table.hpp"
 }  // namespace avx512vbmi
 }  // namespace swsearch

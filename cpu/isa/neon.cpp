@@ -12,6 +12,7 @@ namespace neon {
 #include "isa/vector_neon.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
+#include "search/shift_kernel.hpp"
 #include "search/kernel_table.hpp"
 }  // namespace neon
 }  // namespace swsearch

@@ -7,6 +7,7 @@ namespace scalar {
 #include "isa/vector_scalar.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
+#include "search/shift_kernel.hpp"
 #include "search/kernel_table.hpp"
 #include "pairs/kernel.hpp"
 }  // namespace scalar

@@ -17,6 +17,7 @@ namespace sse41 {
 #include "isa/vector_sse41.hpp"
 #include "search/scan_kernel.hpp"
 #include "search/striped_kernel.hpp"
+#include "search/shift_kernel.hpp"
 #include "search/kernel_table.hpp"
 #include "pairs/kernel.hpp"
 }  // namespace sse41

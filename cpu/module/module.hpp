@@ -60,6 +60,9 @@ bool places_below(const Buffer& places, const Buffer& queries, const Buffer& sub
 // negative or above those that are named as the largest.
 bool rows_fit(const Buffer& scores, const Buffer& costs, int64_t rows, int most_first, int most_extend);
 
+// Whether there is such a mode; with shifts, whether their cost fits the narrowest lanes and no row has own scores.
+bool mode_fits(int mode, int shift, int first_bits, const Buffer& row_scores);
+
 // Run Python's signal handlers, and look whether this thread's work is to end, with the GIL held. Once it has said
 // yes, Python's exception is set.
 bool must_end();

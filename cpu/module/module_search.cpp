@@ -71,22 +71,29 @@ bool rows_fit(const Buffer& scores, const Buffer& costs, int64_t rows, int most_
          });
 }
 
+bool mode_fits(int mode, int shift, int first_bits, const Buffer& row_scores) {
+  if (mode < 0 || mode > static_cast<int>(Mode::kShifted)) return false;
+  if (static_cast<Mode>(mode) != Mode::kShifted) return shift == 0;
+  // in the narrowest lane, what a shift costs leaves half of the values for scores
+  return shift >= 1 && shift <= (first_bits == 8 ? 1 << 6 : 1 << 14) && row_scores.size() == 0;
+}
+
 PyObject* py_search(PyObject*, PyObject* arguments) {
   Buffer codes, query_offsets, longest_16, row_scores, row_costs, residues, column_offsets, lengths, chosen, scores, out, saturated;
-  int first, extend, most_first, most_extend, mode, first_bits, last_bits, threads, way, some;
+  int first, extend, most_first, most_extend, mode, first_bits, last_bits, threads, way, some, shift = 0;
   const char* name;
   PyObject* progress;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*y*py*iiiiiiiiisOw*w*", &codes.view, &query_offsets.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*y*py*iiiiiiiiisOw*w*|i", &codes.view, &query_offsets.view,
                         &longest_16.view, &row_scores.view, &row_costs.view, &residues.view, &column_offsets.view,
                         &lengths.view, &chosen.view, &some, &scores.view, &first, &extend, &most_first, &most_extend,
                         &mode, &first_bits, &last_bits, &threads, &way, &name, &progress, &out.view,
-                        &saturated.view)) {
+                        &saturated.view, &shift)) {
     return nullptr;
   }
   Instructions instructions;
   if (!instructions_of(name, instructions)) return nullptr;
   Search search;
-  search.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend};
+  search.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend, shift};
   search.codes = codes.data();
   search.query_offsets = query_offsets.items<const int64_t>();
   search.n_queries = static_cast<int>(query_offsets.count<int64_t>()) - 1;
@@ -115,8 +122,8 @@ PyObject* py_search(PyObject*, PyObject* arguments) {
   const int64_t columns = search.n_queries < 0 ? 0 : some ? search.n_chosen : search.n_subjects;
   bool good = whole && search.n_queries >= 0 && search.n_blocks >= 0 && scores.size() == kCodes * kCodes &&
               all_below(codes, kCodes) && rows_fit(row_scores, row_costs, codes.size(), most_first, most_extend) &&
-              longest_16.count<int32_t>() == search.n_queries && not_negative(longest_16) && mode >= 0 && mode <= 2 &&
-              first >= extend && costs_fit(first, extend) && costs_fit(most_first, most_extend) && threads >= 1 && way >= 0 && way <= 2 &&
+              longest_16.count<int32_t>() == search.n_queries && not_negative(longest_16) &&
+              mode_fits(mode, shift, first_bits, row_scores) && first >= extend && costs_fit(first, extend) && costs_fit(most_first, most_extend) && threads >= 1 && way >= 0 && way <= 2 &&
               out.count<int32_t>() == search.n_queries * columns && saturated.size() == search.n_queries * columns &&
               fits(search, residues.size() / kBlockLanes) &&
               (!some || is_ascending(search.chosen, search.n_chosen, search.n_subjects));

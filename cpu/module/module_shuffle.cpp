@@ -88,18 +88,18 @@ PyObject* py_shuffle(PyObject*, PyObject* arguments) {
 PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
   Buffer queries, query_offsets, longest_16, row_scores, row_costs, codes, offsets, pairs, scores, out;
   ScoredCopies asked;
-  int mode, first, extend, most_first, most_extend, window, way;
+  int mode, first, extend, most_first, most_extend, window, way, shift = 0;
   const char* name;
-  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*iiiy*iiiiiiiiisw*", &queries.view, &query_offsets.view,
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*y*y*y*iiiy*iiiiiiiiisw*|i", &queries.view, &query_offsets.view,
                         &longest_16.view, &row_scores.view, &row_costs.view, &codes.view, &offsets.view, &pairs.view,
                         &asked.first_copy, &asked.n_copies, &window, &scores.view, &first, &extend, &most_first,
                         &most_extend, &mode, &asked.first_bits, &asked.last_bits, &asked.threads, &way, &name,
-                        &out.view)) {
+                        &out.view, &shift)) {
     return nullptr;
   }
   Instructions instructions;
   if (!instructions_of(name, instructions)) return nullptr;
-  asked.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend};
+  asked.costs = {scores.items<const int8_t>(), first, extend, static_cast<Mode>(mode), most_first, most_extend, shift};
   asked.queries = queries.data();
   asked.query_offsets = query_offsets.items<const int64_t>();
   asked.n_queries = query_offsets.count<int64_t>() - 1;
@@ -130,7 +130,7 @@ PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
       lengths_fit(asked.query_offsets, asked.n_queries) && lengths_fit(asked.offsets, asked.n_sequences) &&
       pairs_fit(asked) && asked.first_copy >= 0 && asked.n_copies >= 1 && asked.n_copies <= 1 << 20 &&
       asked.first_copy <= INT32_MAX - asked.n_copies && out.count<int32_t>() == asked.n_pairs * asked.n_copies &&
-      window >= 1 && mode >= 0 && mode <= 2 && first >= extend && costs_fit(first, extend) && asked.threads >= 1 &&
+      window >= 1 && mode_fits(mode, shift, asked.first_bits, row_scores) && first >= extend && costs_fit(first, extend) && asked.threads >= 1 &&
       way >= 0 && way <= 2 && is_width(asked.first_bits) && is_width(asked.last_bits);
   if (!good) {
     PyErr_SetString(PyExc_ValueError, "expected codes below 32, and pairs that name queries and sequences");

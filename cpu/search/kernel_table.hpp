@@ -1,4 +1,4 @@
-// kernel_table: an instruction set's kernels of searches; read after striped_kernel.hpp.
+// kernel_table: an instruction set's kernels of searches; read after striped_kernel.hpp and shift_kernel.hpp.
 
 const SearchKernels kSearchKernels = {
     kVectorBytes,
@@ -9,4 +9,5 @@ const SearchKernels kSearchKernels = {
     {stripe<int8_t, Mode::kLocal>, stripe<int16_t, Mode::kLocal>, stripe<int32_t, Mode::kLocal>},
     {nullptr, stripe<int16_t, Mode::kGlobal>, stripe<int32_t, Mode::kGlobal>},
     {nullptr, stripe<int16_t, Mode::kSemiglobal>, stripe<int32_t, Mode::kSemiglobal>},
+    {scan_shifted<int8_t>, scan_shifted<int16_t>, scan_shifted<int32_t>},
 };

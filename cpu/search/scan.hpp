@@ -23,13 +23,14 @@ namespace swsearch {
 
 constexpr int kBlockLanes = 64;
 
-enum class Mode { kLocal, kGlobal, kSemiglobal };
+enum class Mode { kLocal, kGlobal, kSemiglobal, kShifted };  // kShifted: local, and the query is a strand's codons
 
 struct Costs {
   const int8_t* scores;  // kCodes x kCodes
   int32_t first, extend;  // of a gap's first residue, and of each other one
   Mode mode;
   int32_t most_first = 0, most_extend = 0;  // of rows that have costs of their own
+  int32_t shift = 0;                        // kShifted: of a shift of the frame
 };
 
 // What a gap's first residue and each other one cost at a row of a query: where the row itself is left over, and where
@@ -95,7 +96,8 @@ struct LaneScore {
 struct ScanMemory {
   void* table;     // scan_table_lanes(columns) * sizeof(T) bytes
   void* state;     // most rows of a strip * 2 * kBlockLanes * sizeof(T)
-  void* boundary;  // where the bundle has several strips: the block's columns * 2 * kBlockLanes * sizeof(T)
+  void* boundary;  // where the bundle has several strips: the block's columns * kBlockLanes * sizeof(T), twice, or
+                   // kShiftBoundary times with shifts
   void* best;      // most pieces of a strip * kBlockLanes * sizeof(T)
   LaneScore* found;  // out: [query of the bundle][kBlockLanes]
 };
@@ -127,9 +129,12 @@ struct SearchKernels {
   // [8, 16, 32 bits]; global and semi-global scores are never computed in 8
   ScanKernel local[3], global[3], semiglobal[3];
   StripedKernel striped_local[3], striped_global[3], striped_semiglobal[3];
+  ScanKernel shifted[3];
 
   int lanes(int bits) const { return 8 * vector_bytes / bits; }
-  ScanKernel of(Mode mode, int bits) const { return choose(local, global, semiglobal, mode)[place_of(bits)]; }
+  ScanKernel of(Mode mode, int bits) const {
+    return (mode == Mode::kShifted ? shifted : choose(local, global, semiglobal, mode))[place_of(bits)];
+  }
   StripedKernel striped(Mode mode, int bits) const {
     return choose(striped_local, striped_global, striped_semiglobal, mode)[place_of(bits)];
   }
@@ -153,8 +158,12 @@ constexpr size_t scan_table_lanes(int columns) {
   return static_cast<size_t>(kCodes * columns + 4 * columns + 3 + columns) * kBlockLanes;
 }
 
+// With shifts: rows after which what is held in registers comes round, and what a strip passes on of each column.
+constexpr int kShiftRows = 12, kShiftBoundary = 7;
+
 // Most rows of a strip. What is kept of a row, H and E of 64 lanes, then takes half of a small L2 cache.
-constexpr int strip_rows(int bits) { return 2048 * 8 / bits; }
+constexpr int strip_rows(int bits) { return 2016 * 8 / bits; }
+static_assert(strip_rows(32) % kShiftRows == 0 && strip_rows(16) % kShiftRows == 0 && strip_rows(8) % kShiftRows == 0);
 static_assert(strip_rows(32) % kLean == 0 && strip_rows(16) % kLean == 0 && strip_rows(8) % kLean == 0);
 
 }  // namespace swsearch

@@ -248,9 +248,10 @@ struct Values {
   explicit Values(const Costs& costs)
       : zero(0), lowest(sizeof(T) == 1 ? INT8_MIN : sizeof(T) == 2 ? INT16_MIN : kNever),
         highest(sizeof(T) == 1 ? INT8_MAX : sizeof(T) == 2 ? INT16_MAX : INT32_MAX) {
-    if (costs.mode == Mode::kLocal && sizeof(T) < 4) {
-      zero = lowest + (costs.first > costs.most_first ? costs.first : costs.most_first) +
-             (costs.extend > costs.most_extend ? costs.extend : costs.most_extend);
+    if ((costs.mode == Mode::kLocal || costs.mode == Mode::kShifted) && sizeof(T) < 4) {
+      const int32_t gap = (costs.first > costs.most_first ? costs.first : costs.most_first) +
+                          (costs.extend > costs.most_extend ? costs.extend : costs.most_extend);
+      zero = lowest + (gap > costs.shift ? gap : costs.shift);
     }
   }
 };

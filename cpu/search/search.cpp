@@ -81,7 +81,7 @@ class Job {
       queries_.push_back({query, all.from(begin), s_.query_offsets[query + 1] - begin, nullptr});
     }
     if (s_.costs.mode == Mode::kLocal && s_.row_scores && !s_.row_costs) make_leaning();
-    if (s_.costs.mode == Mode::kLocal) {
+    if (s_.costs.mode == Mode::kLocal || has_shifts()) {
       run_local();
     } else {
       run_wide();
@@ -181,7 +181,7 @@ class Job {
   // Add an item, or items for its longest subjects one by one where that is less work, and one for the others.
   void add_item(Item item) {
     const int lanes = s_.kernels->lanes(item.bits);
-    const Way way = s_.row_costs ? Way::kLanes : s_.way;
+    const Way way = s_.row_costs || has_shifts() ? Way::kLanes : s_.way;
     int64_t column = 0;
     for (const auto& query : item.bundle->queries()) column += striped_column(query.rows, lanes);
     const auto scan_cost = [&](int from) {
@@ -210,6 +210,8 @@ class Job {
     item.cost = scan_cost(0);
     items_.push_back(item);
   }
+
+  bool has_shifts() const { return s_.costs.mode == Mode::kShifted; }
 
   int64_t subject_of(const Item& item, int k) const {
     return item.subjects ? item.subjects[item.first + k] : item.first + k;
@@ -347,7 +349,8 @@ class Job {
     memory.table = worker.table.get(scan_table_lanes(s_.kernels->columns) * lane_bytes);
     memory.state = worker.state.get(static_cast<size_t>(bundle.most_rows()) * row_bytes);
     memory.best = worker.best.get(static_cast<size_t>(bundle.most_pieces()) * kBlockLanes * lane_bytes);
-    memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded(lengths[0]) * row_bytes) : nullptr;
+    const size_t passed = (has_shifts() ? kShiftBoundary : 2) * kBlockLanes * lane_bytes;
+    memory.boundary = bundle.view().n_strips > 1 ? worker.boundary.get(rounded(lengths[0]) * passed) : nullptr;
     memory.found = static_cast<LaneScore*>(worker.found.get(bundle.queries().size() * kBlockLanes * sizeof(LaneScore)));
     const ScanKernel kernel = s_.kernels->of(s_.costs.mode, item.bits);
     kernel(s_.costs, bundle.view(), {columns, lengths, item.n_subjects}, memory, stop_);

@@ -19,7 +19,7 @@ struct Search {
   const uint8_t* codes;
   const int64_t* query_offsets;
   int n_queries;
-  // null, or kCodes scores of each of their rows; then also null, or what gaps cost at each of them
+  // null, or kCodes scores of each of their rows; then also null, or what gaps cost at each of them; null with shifts
   const int8_t* row_scores;
   const RowCosts* row_costs;
   // global and semi-global mode: a query's longest subject that lanes of 16 bits hold, one per query
@@ -37,7 +37,7 @@ struct Search {
   int first_bits;  // local mode: lanes that are tried first; what saturates is scored again in wider ones
   int last_bits;   // and the widest that are tried
   int threads;
-  Way way;
+  Way way;  // with shifts, always one subject in each lane
   const SearchKernels* kernels;
   // [n_queries][n_subjects, or n_chosen]; out: the scores, and what saturated even in the widest lanes
   int32_t* scores;

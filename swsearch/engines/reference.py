@@ -14,6 +14,7 @@ from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, Sco
 from swsearch.engines.pair_base import PairAligner
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
+from swsearch.translation.shift_reference import shifted_score
 
 
 class ReferenceEngine(Engine):
@@ -37,11 +38,16 @@ class ReferenceEngine(Engine):
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """See `Engine.score`."""
         chunk: Chunk = loaded.chunk
-        scoring, mode = group.recurrence.scoring, group.recurrence.mode
+        scoring, mode, shift = group.recurrence.scoring, group.recurrence.mode, group.recurrence.frame_shift
         values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         for query, profile in enumerate(group.profiles):
             for place in range(chunk.n_subjects):
-                values[query, place] = reference.score(profile, chunk.subject(place), scoring, mode)
+                subject = chunk.subject(place)
+                values[query, place] = (
+                    reference.score(profile, subject, scoring, mode)
+                    if shift is None
+                    else shifted_score(profile.codes, subject, scoring, shift)
+                )
             if progress is not None:
                 progress(len(profile) * chunk.n_residues)
         return values

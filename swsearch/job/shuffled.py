@@ -18,7 +18,7 @@ from swsearch.blocks import LANES, Chunk, IntArray, block_columns
 from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.cpu.queries import Queries, what_is_computed
+from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
 from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, rows_of
@@ -108,6 +108,7 @@ def score_shuffled(
         score(
             *joined.arguments, sequences.codes, sequences.offsets,
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
+            *shift_cost(joined.recurrence),
         )  # fmt: skip
     return scores
 

@@ -159,6 +159,25 @@ int64_t plain_score(const Codes& query, const Codes& subject, const Scheme& sche
   return best;
 }
 
+// With frame shifts, local; the query is a strand's codons. Row i is of those that end there.
+int64_t plain_shifted_score(const Codes& codons, const Codes& subject, const Scheme& scheme, int32_t shift) {
+  const size_t n = codons.size() + 2, m = subject.size();
+  std::vector<std::vector<int32_t>> H(n + 1, std::vector<int32_t>(m + 1)), F(n + 1, std::vector<int32_t>(m + 1, kNever));
+  int32_t best = 0;
+  for (size_t i = 3; i <= n; ++i) {
+    int32_t E = kNever;
+    for (size_t j = 1; j <= m; ++j) {
+      E = std::max(E - scheme.extend, H[i][j - 1] - scheme.first());
+      F[i][j] = std::max(F[i - 3][j] - scheme.extend, H[i - 3][j] - scheme.first());
+      int32_t before = std::max(H[i - 3][j - 1], H[i - 2][j - 1] - shift);
+      if (i > 3) before = std::max(before, H[i - 4][j - 1] - shift);
+      H[i][j] = std::max({before + scheme.of(codons[i - 3], subject[j - 1]), E, F[i][j], 0});
+      best = std::max(best, H[i][j]);
+    }
+  }
+  return best;
+}
+
 // --- making sequences --------------------------------------------------------------------------------------------
 
 Codes random_codes(int length, int letters) {
@@ -237,6 +256,7 @@ struct Task {
   int first_bits = 8, last_bits = 32, threads = 1;
   std::vector<int64_t> chosen;  // empty: all
   bool all_in_32 = false;       // global and semi-global mode
+  int32_t shift = 0;            // with frame shifts: what one costs
 };
 
 const std::vector<Way> kWays = {Way::kChosen, Way::kLanes, Way::kStriped};
@@ -245,7 +265,11 @@ const std::vector<Way> kWays = {Way::kChosen, Way::kLanes, Way::kStriped};
 void check_search(const std::string& name, const std::vector<Codes>& queries, const Chunk& chunk, const Scheme& scheme,
                   Mode mode, Task task = {}, const std::vector<Profile>& profiles = {}) {
   const Scheme bounds = covering(scheme, profiles);
-  while (task.first_bits < task.last_bits && !may_start_at(task.first_bits, bounds)) task.first_bits *= 2;
+  const auto dearest = [](int bits) { return bits == 8 ? 1 << 6 : 1 << 14; };  // as module_search.cpp checks it
+  while (task.first_bits < task.last_bits &&
+         (!may_start_at(task.first_bits, bounds) || task.shift > dearest(task.first_bits))) {
+    task.first_bits *= 2;
+  }
   std::vector<int8_t> row_scores;
   std::vector<RowCosts> row_costs;
   for (const Profile& profile : profiles) {
@@ -262,17 +286,20 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
   }
   std::vector<int64_t> subjects = task.chosen;
   for (size_t k = 0; task.chosen.empty() && k < chunk.subjects.size(); ++k) subjects.push_back(static_cast<int64_t>(k));
-  const bool local = mode == Mode::kLocal, loose = mode == Mode::kSemiglobal;
+  const bool shifted = mode == Mode::kShifted, local = mode == Mode::kLocal || shifted;
+  const bool loose = mode == Mode::kSemiglobal;
   std::vector<int64_t> expected;
   for (size_t k = 0; k < queries.size(); ++k) {
     const Profile* const own = profiles.empty() ? nullptr : &profiles[k];
     for (const int64_t subject : subjects) {
       const Codes& other = chunk.subjects[static_cast<size_t>(subject)];
-      expected.push_back(plain_score(queries[k], other, scheme, local, {loose, loose, loose, loose}, own));
+      expected.push_back(shifted ? plain_shifted_score(queries[k], other, scheme, task.shift)
+                                 : plain_score(queries[k], other, scheme, local, {loose, loose, loose, loose}, own));
     }
   }
   const int64_t span = (int64_t{1} << task.last_bits) - 1;
-  const int64_t limit = task.last_bits == 32 ? INT32_MAX : span - bounds.first() - bounds.extend;
+  const int64_t below_zero = std::max(bounds.first() + bounds.extend, task.shift);
+  const int64_t limit = task.last_bits == 32 ? INT32_MAX : span - below_zero;
   // rows that lean reach a lane's highest value that much earlier
   const int64_t may_be_beyond = profiles.empty() || task.last_bits == 32 ? limit : limit - (kLean - 1) * bounds.extend;
   for (size_t turn = 0; turn < kWays.size() * instruction_sets.size(); ++turn) {
@@ -280,7 +307,7 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
     const Way way = kWays[turn % kWays.size()];
     std::vector<int32_t> scores(expected.size(), -1);
     std::vector<uint8_t> saturated(expected.size(), 0);
-    Search search{{scheme.scores.data(), scheme.first(), scheme.extend, mode, bounds.first(), bounds.extend},
+    Search search{{scheme.scores.data(), scheme.first(), scheme.extend, mode, bounds.first(), bounds.extend, task.shift},
                   codes.data(), offsets.data(), static_cast<int>(queries.size()),
                   row_scores.empty() ? nullptr : row_scores.data(), row_costs.empty() ? nullptr : row_costs.data(),
                   longest.data(),
@@ -300,7 +327,7 @@ void check_search(const std::string& name, const std::vector<Codes>& queries, co
       totals[set].saturated += beyond;
       if (beyond ? saturated[k] == 1 : saturated[k] == 0 && scores[k] == expected[k]) continue;
       if (local && expected[k] >= may_be_beyond && saturated[k] == 1) continue;
-      fail(name + (local ? ", local" : loose ? ", semi-global" : ", global") + ", " + std::to_string(task.first_bits) +
+      fail(name + (shifted ? ", shifts cost " + std::to_string(task.shift) : "") + (local ? ", local" : loose ? ", semi-global" : ", global") + ", " + std::to_string(task.first_bits) +
                " to " + std::to_string(task.last_bits) + " bits, " + std::to_string(task.threads) + " threads, way " +
                std::to_string(static_cast<int>(way)) + ", flag " +
                std::to_string(saturated[k]) + " of " + std::to_string(beyond),
@@ -354,9 +381,9 @@ void check_lengths() {
   for (const Mode mode : kModes) check_widths("letters", letters, Chunk(letters), any, mode);
 }
 
-// Strips have 2,048 rows in lanes of 8 bits, 1,024 in 16 and 512 in 32.
+// Strips have 2,016 rows in lanes of 8 bits, 1,008 in 16 and 504 in 32.
 void check_strips() {
-  for (const int rows : {512, 1'024, 2'048}) {
+  for (const int rows : {504, 1'008, 2'016}) {
     for (const int length : {rows - 1, rows, rows + 1, 2 * rows, 2 * rows + 1}) {
       const Codes query = random_codes(length, 20);
       const size_t bound = static_cast<size_t>(rows);
@@ -489,7 +516,7 @@ void check_profiles(int count) {
     check_search("profiles", queries, Chunk(subjects), scheme, one_of(kModes), task, profiles);
   }
   // the usual scores by row, in one and in several strips
-  for (const int rows : {2'047, 2'048, 2'049, 2'300}) {
+  for (const int rows : {2'015, 2'016, 2'017, 2'300}) {
     const Codes query = random_codes(rows, 20);
     Profile profile;
     const Scheme scheme = usual();
@@ -499,6 +526,70 @@ void check_profiles(int count) {
     }
     const Chunk chunk({part(query, 2'000, 2'100), relative(part(query, 1'900, 2'200), 10, 20), random_codes(50, 20)});
     for (const Mode mode : kModes) check_search("profiles", {query}, chunk, scheme, mode, {}, {profile});
+  }
+}
+
+// Codons of a strand that holds a protein, some of them a nucleotide early or late; between them stands anything.
+Codes strand_of(const Codes& protein, int often, int letters) {
+  Codes made = random_codes(between(0, 4), letters);
+  for (const uint8_t code : protein) {
+    const int kind = below(3 * often), far = kind == 0 ? 1 : kind == 1 ? 3 : 2;
+    made.push_back(code);
+    for (int k = 0; k < far; ++k) made.push_back(static_cast<uint8_t>(below(letters)));
+  }
+  return made;
+}
+
+void check_shifts(int count) {
+  const std::vector<int> dear = {1, 5, 15, 15, 64, 65, 3'000, 10'000};
+  for (int turn = 0; turn < count; ++turn) {
+    const int letters = one_of<int>({1, 2, 4, 20, 20, 31}), longest = one_of<int>({5, 12, 13, 40, 100});
+    std::vector<Codes> queries, subjects;
+    const int n_queries = between(1, 4), n_subjects = between(1, one_of<int>({5, 70}));
+    for (int k = 0; k < n_subjects; ++k) subjects.push_back(random_codes(below(longest), letters));
+    for (int k = 0; k < n_queries; ++k) {
+      const bool related = below(3) > 0;
+      queries.push_back(related ? strand_of(one_of(subjects), 5, letters) : random_codes(between(1, 3 * longest), letters));
+      if (queries.back().empty()) queries.back().push_back(0);
+    }
+    const Task task{one_of<int>({8, 8, 16, 32}), 32, between(1, 3), {}, false, one_of(dear)};
+    check_search("shifts", queries, Chunk(subjects), below(3) ? usual() : random_scheme(), Mode::kShifted, task);
+  }
+  // in one and in several strips, with shifts where they meet
+  for (const int rows : {504, 1'008, 2'016}) {
+    for (const int length : {rows - 1, rows, rows + 1, 2 * rows + 5}) {
+      const Codes protein = random_codes(length / 3 + 1, 20);
+      Codes strand = strand_of(protein, 8, 20);
+      strand.resize(static_cast<size_t>(length), 0);
+      const size_t bound = static_cast<size_t>(rows) / 3;
+      const Chunk chunk({protein, relative(part(protein, bound - 40, bound + 40), 10, 20), random_codes(50, 20),
+                         part(protein, bound - 5, bound + 5), part(protein, 2 * bound - 20, 2 * bound + 20)});
+      for (const int bits : {8, 16, 32}) {
+        check_search("shifts", {strand, random_codes(5, 20)}, chunk, usual(), Mode::kShifted,
+                     {bits, 32, 2, {}, false, 15});
+      }
+    }
+  }
+  // every score around what a lane holds, reached with shifts
+  for (const int bits : {8, 16}) {
+    for (const int shift : {1, 15, 64}) {
+      const int high = bits == 8 ? 11 : 127;
+      Scheme scheme = match_or_not(high, -4, 11, 1);
+      scheme.set(1, 1, 1);
+      const int most = (1 << bits) - 1 - std::max(scheme.first() + scheme.extend, shift) + shift;
+      std::vector<Codes> subjects;
+      for (int score = most - 8; score <= most + 8; ++score) {
+        Codes subject(static_cast<size_t>(score / high), 0);
+        subject.insert(subject.end(), static_cast<size_t>(score % high), 1);
+        subjects.push_back(subject);
+      }
+      Codes query;
+      for (int k = 0; k < most / high + 2; ++k) query.insert(query.end(), {0, 2, 2});
+      query.insert(query.end() - 9, 2);  // one nucleotide more
+      for (int k = 0; k < high; ++k) query.insert(query.end(), {1, 2, 2});
+      check_search("saturation", {query}, Chunk(subjects), scheme, Mode::kShifted, {bits, bits, 1, {}, false, shift});
+      check_search("saturation", {query}, Chunk(subjects), scheme, Mode::kShifted, {8, 32, 2, {}, false, shift});
+    }
   }
 }
 
@@ -642,6 +733,7 @@ int main(int argc, char** argv) {
   check_that_it_stops();
   check_random_searches(8 * share);
   check_profiles(4 * share);
+  check_shifts(4 * share);
   check_pairs(20 * share);
   for (size_t set = 0; set < instruction_sets.size(); ++set) {
     const Totals& all = totals[set];

@@ -179,7 +179,7 @@ def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gap
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rows", sample([512, 1_024, 2_048], lambda rows: rows == 1_024))
 def test_queries_around_the_bounds_of_a_strip(cpu, mode, rows):
-    # strips have 2,048 rows in lanes of 8 bits, 1,024 in 16 and 512 in 32
+    # strips have 2,016 rows in lanes of 8 bits, 1,008 in 16 and 504 in 32
     generator = np.random.default_rng(rows)
     subjects = [random_codes(generator, n, 20) for n in (1, 7, 8, 9, 12)]
     for length in (rows - 1, rows, rows + 1, 2 * rows + 1):

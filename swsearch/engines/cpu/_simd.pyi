@@ -96,5 +96,6 @@ def search(
     progress: Progress | None,
     values: ScoreArray,
     saturated: ByteArray,
+    frame_shift: int = ...,
     /,
 ) -> tuple[int, int, int]: ...

@@ -22,7 +22,7 @@ from swsearch.engines.base import (
     empty_scores,
 )
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.queries import Queries, what_is_computed
+from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
 from swsearch.errors import OptionError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
@@ -127,4 +127,5 @@ class CpuEngine(Engine):
             progress,
             values,
             np.zeros(values.shape, dtype=np.uint8),  # flags what passes the widest lane; `score` has refused that
+            *shift_cost(queries.recurrence),
         )

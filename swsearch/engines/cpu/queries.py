@@ -27,7 +27,11 @@ from swsearch.scoring import (
 )
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
-"""Mode's values in ``cpu/search/scan.hpp``."""
+_SHIFTED = 3
+"""Mode's values in ``cpu/search/scan.hpp``; the last one is for frame shifts."""
+
+_DEAREST_SHIFT = {8: 1 << 6, 16: 1 << 14, 32: 1 << 14}
+"""What a frame shift may cost, by the lanes that are tried first: ``mode_fits`` in ``cpu/module/`` checks it."""
 
 _LONGEST = 1 << 20
 """Lengths from here on are not tried: hardly any scoring system would fit lanes of 16 bits there."""
@@ -119,14 +123,20 @@ def what_is_computed(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], int,
     """Return what the extension takes of a recurrence: scores, gap costs, mode, lanes to begin with and to end with.
 
     The scores have shape (32, 32), the costs are those of a gap's first residue and of each other one, then the most
-    that either costs at any row, and lanes are in bits.
+    that either costs at any row, and lanes are in bits. What `shift_cost` returns comes last of all.
     """
-    scoring, mode = recurrence.scoring, recurrence.mode
-    first_bits = next((bits for bits in LANE_BITS if may_start_at(bits, mode, scoring)), LANE_BITS[-1])
+    scoring, mode, shift = recurrence.scoring, recurrence.mode, recurrence.frame_shift or 0
+    fitting = [bits for bits in LANE_BITS if may_start_at(bits, mode, scoring) and shift <= _DEAREST_SHIFT[bits]]
+    first_bits = fitting[0] if fitting else LANE_BITS[-1]
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
     most_extend = scoring.most_gap_cost(2) - scoring.most_gap_cost(1)
     costs = scoring.gap_first, scoring.gap_extend, scoring.costliest, most_extend
-    return scores, *costs, _MODES[mode], first_bits, LANE_BITS[-1]
+    return scores, *costs, _SHIFTED if shift else _MODES[mode], first_bits, LANE_BITS[-1]
+
+
+def shift_cost(recurrence: Recurrence) -> tuple[int, ...]:
+    """Return what a frame shift costs, alone in a tuple; an empty one where there are none."""
+    return () if recurrence.frame_shift is None else (recurrence.frame_shift,)
 
 
 @lru_cache(maxsize=1024)

@@ -18,7 +18,7 @@ MAY_INCLUDE = {
 }
 """What files of a room may include; "" are those above all rooms."""
 
-READ_INSIDE = {"scan_kernel.hpp", "striped_kernel.hpp", "kernel_table.hpp", "kernel.hpp"}
+READ_INSIDE = {"scan_kernel.hpp", "striped_kernel.hpp", "shift_kernel.hpp", "kernel_table.hpp", "kernel.hpp"}
 """Headers that are read inside a namespace and under a target, apart from those of vectors."""
 
 

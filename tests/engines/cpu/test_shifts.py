@@ -1,0 +1,74 @@
+"""Scores with frame shifts, of every instruction set, against the reference; in all widths: tests/cpu/search.cpp."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.cases import any_codes, make_chunk, random_codes, scorings
+from support.samples import random_cases
+from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.reference import ReferenceEngine
+from swsearch.errors import OptionError
+from swsearch.job.shuffled import Joined, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Scoring
+from swsearch.translation.shift_reference import shifted_score
+
+
+def scores_of(engine, strands, subjects, recurrence):
+    """Score in input order."""
+    chunk = make_chunk(subjects)
+    values = engine.score(
+        engine.prepare([recurrence.scoring.rows(each) for each in strands], recurrence), engine.load(chunk)
+    )
+    ordered = np.empty_like(values)
+    ordered[:, chunk.subjects] = values
+    return ordered
+
+
+@random_cases(60)
+@given(
+    st.lists(any_codes(40), min_size=1, max_size=3),
+    st.lists(any_codes(20), min_size=1, max_size=4),
+    scorings,
+    st.sampled_from([1, 5, 15, 64, 65, 10_000]),
+)
+def test_every_instruction_set_equals_the_reference(strands, subjects, scoring, shift):
+    expected = [[shifted_score(a, b, scoring, shift) for b in subjects] for a in strands]
+    for name in extension.instruction_sets():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(extension.SWITCH, name)
+            found = scores_of(CpuEngine(2), strands, subjects, Recurrence(scoring, frame_shift=shift))
+        assert found.tolist() == expected, name
+    reference = scores_of(ReferenceEngine(), strands, subjects, Recurrence(scoring, frame_shift=shift))
+    assert reference.tolist() == expected
+
+
+def test_shuffled_copies_are_scored_with_shifts():
+    generator = np.random.default_rng(5)
+    strands = [random_codes(generator, n, 20) for n in (40, 0, 75)]
+    subjects = [random_codes(generator, n, 20) for n in (20, 31)]
+    recurrence = Recurrence(Scoring(), frame_shift=3)
+    chunk = shuffled_chunk(subjects, range(2), 1)
+    copies = [None] * 4
+    for place, subject in enumerate(chunk.subjects.tolist()):
+        copies[subject] = chunk.subject(place)
+    expected = [[shifted_score(strand, copy, Scoring(), 3) for copy in copies] for strand in strands]
+    assert scores_with_copies(strands, recurrence, chunk, 2).tolist() == expected
+    pairs = np.array([[a, b] for a in range(3) for b in range(2)], dtype=np.int64)
+    found = score_shuffled(strands, Joined.of(subjects), pairs, range(2), recurrence, 2)
+    assert found.reshape(3, 4).tolist() == expected
+
+
+@pytest.mark.parametrize("shift", [0, -1, 1.5, 10_001, "15", True])
+def test_costs_that_no_shift_can_have_are_refused(shift):
+    with pytest.raises(OptionError, match="frame_shift"):
+        Recurrence(Scoring(), frame_shift=shift)
+
+
+def test_shifts_are_refused_where_alignments_are_not_local():
+    with pytest.raises(OptionError, match="only local alignments"):
+        Recurrence(Scoring(), "global", frame_shift=15)
+    assert Recurrence(Scoring(), frame_shift=15).describe().endswith(", frame shift 15")
