@@ -15,6 +15,7 @@ from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray
 from swsearch.db.streamed import check_content
+from swsearch.db.taxids import without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import DatabaseError, OutputError, check_flag
@@ -98,6 +99,8 @@ def append_database(
         verify_source(source, content=False)  # a copy would hide the damage
         contents = read_contents(source)
         check_content(source, contents)
+        if "taxonomy" in contents.parts:
+            without_taxa(spool)
         layout = Layout(spool, memory, contents.mask)
         earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
         root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}

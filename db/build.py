@@ -17,6 +17,7 @@ from swsearch.db.layout import Layout, low_complexity, piece_budget
 from swsearch.db.numbers import MIB
 from swsearch.db.parts import SpoolPart
 from swsearch.db.spool import Spool
+from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa
 from swsearch.db.volume_files import VolumeFiles, checked_volume_size, remove_volumes, volumes_beside
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import OptionError, check_flag
@@ -134,6 +135,8 @@ def build_database(
     mask: Mask = "none",
     allow_dna: bool = False,
     volume_size: int | None = None,
+    taxids: PathLike | None = None,
+    taxonomy: PathLike | None = None,
 ) -> None:
     """Build a database file from FASTA, or several.
 
@@ -159,6 +162,13 @@ def build_database(
         Bytes that a file may have. ``output`` is then a manifest, and the database stands beside it: ``trembl.json``
         has its volumes ``trembl.000.h5``, ``trembl.001.h5`` and so on, each with a run of the input. One that holds a
         single record may be larger.
+    taxids : path, optional
+        Which taxa the records are of: ``"header"`` where their headers say it, as UniProt's do (``OX=9606``), or a
+        file with two columns, accession and taxid, or with NCBI's four (``prot.accession2taxid.gz``). Memory for such
+        a file: 20 bytes for each name of a record, besides ``memory``.
+    taxonomy : path, optional
+        What stands above these taxa and what they are called: a folder with NCBI's ``nodes.dmp`` and ``names.dmp``,
+        or ``taxdump.tar.gz``. What of it the database needs is kept inside.
 
     Raises
     ------
@@ -172,39 +182,33 @@ def build_database(
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_mask("mask", mask)
     check_flag("overwrite", overwrite)
+    taxa = check_taxa(taxids, taxonomy)
     if volume_size is not None:
-        _build_volumes(output, names, memory, overwrite, progress, mask, allow_dna, checked_volume_size(volume_size))
+        size = checked_volume_size(volume_size)
+        with VolumeFiles(output, names, overwrite) as files:
+            watch = DiskWatch(files.path, memory, volume=size)
+            with output_errors(files.path), Spool(files.path.parent) as spool:
+                read_inputs(spool, names, memory, progress, allow_dna, watch)
+                _fill_volumes(files, spool, memory, mask, size, taxa)
         return
     path = check_output(output, names, overwrite)
     earlier = volumes_beside(path)
     with output_errors(path), Spool(path.parent) as spool, replacement(path) as temporary:
         read_inputs(spool, names, memory, progress, allow_dna, DiskWatch(path, memory))
+        take_taxa(spool, taxa)
         fill(temporary, Layout(spool, memory, mask))
     remove_volumes(earlier)
 
 
-def _build_volumes(
-    output: PathLike,
-    inputs: list[str],
-    memory: int,
-    overwrite: bool,
-    progress: ReadProgress | None,
-    mask: Mask,
-    allow_dna: bool,
-    volume_size: int,
+def _fill_volumes(
+    files: VolumeFiles, spool: Spool, memory: int, mask: Mask, volume_size: int, taxa: TaxonSources | None
 ) -> None:
-    """Build volumes and their manifest; arguments are those of `build_database`, checked."""
-    with (
-        VolumeFiles(output, inputs, overwrite) as files,
-        output_errors(files.path),
-        Spool(files.path.parent) as spool,
-    ):
-        watch = DiskWatch(files.path, memory, volume=volume_size)
-        read_inputs(spool, inputs, memory, progress, allow_dna, watch)
-        spool.finish()
-        if mask == "tantan":
-            spool.tantan = low_complexity(spool, piece_budget(memory))
-        for run in runs_of(spool, ends_by_size(spool, volume_size)):
-            with SpoolPart(spool, run) as part:
-                fill(files.new(), Layout(part, memory, mask))
-        files.publish(spool.sources)
+    """Write what was read in volumes, and their manifest."""
+    spool.finish()
+    take_taxa(spool, taxa)
+    if mask == "tantan":
+        spool.tantan = low_complexity(spool, piece_budget(memory))
+    for run in runs_of(spool, ends_by_size(spool, volume_size)):
+        with SpoolPart(spool, run) as part:
+            fill(files.new(), Layout(part, memory, mask))
+    files.publish(spool.sources)

@@ -40,8 +40,8 @@ def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
     return given.astype(np.int64)
 
 
-def _by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tuple[Segment, IntArray, IntArray]]:
-    """Yield each segment that holds some of the subjects, which of them, and their places in it."""
+def by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tuple[Segment, IntArray, IntArray]]:
+    """Yield each segment that holds some of the subjects, shape (n,), which of them, and their places in it."""
     if len(segments) == 1:
         yield segments[0], np.arange(len(subjects)), subjects - segments[0].first
         return
@@ -55,7 +55,7 @@ def _by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tup
 def lengths_of(segments: Sequence[Segment], subjects: IntArray) -> LengthArray:
     """See `Database.lengths_of`."""
     lengths = np.empty(len(subjects), dtype=np.int32)
-    for segment, which, places in _by_segment(segments, subjects):
+    for segment, which, places in by_segment(segments, subjects):
         lengths[which] = segment.lengths_of(places)
     return lengths
 
@@ -64,7 +64,7 @@ def codes_of(segments: Sequence[Segment], subjects: IntArray) -> Pool:
     """See `Database.codes_of`."""
     offsets = offsets_of(lengths_of(segments, subjects))
     pool = np.empty(int(offsets[-1]), dtype=np.uint8)
-    for segment, which, places in _by_segment(segments, subjects):
+    for segment, which, places in by_segment(segments, subjects):
         segment.copy_codes(places, offsets[which], pool)
     return pool, offsets
 
@@ -72,12 +72,12 @@ def codes_of(segments: Sequence[Segment], subjects: IntArray) -> Pool:
 def headers_of(segments: Sequence[Segment], subjects: IntArray) -> Pool:
     """See `Database.headers_of`."""
     begins, counts = np.empty(len(subjects), dtype=np.int64), np.empty(len(subjects), dtype=np.int64)
-    for segment, which, places in _by_segment(segments, subjects):
+    for segment, which, places in by_segment(segments, subjects):
         begins[which], ends = segment.bounds_of("header", places)
         counts[which] = ends - begins[which]
     offsets = offsets_of(counts)
     pool = np.empty(int(offsets[-1]), dtype=np.uint8)
-    for segment, which, places in _by_segment(segments, subjects):
+    for segment, which, places in by_segment(segments, subjects):
         segment.copy_headers(places, begins[which], counts[which], offsets[which], pool)
     return pool, offsets
 
@@ -86,7 +86,7 @@ def masked_of(segments: Sequence[Segment], subjects: IntArray, mask: Mask) -> Ru
     """See `Database.masked_of`."""
     counts = np.zeros(len(subjects), dtype=np.int64)
     found = []
-    for segment, which, places in _by_segment(segments, subjects) if mask != "none" else ():
+    for segment, which, places in by_segment(segments, subjects) if mask != "none" else ():
         counts[which], some_starts, some_ends = segment.runs_of(places, mask)
         found.append((which, some_starts, some_ends))
     offsets = offsets_of(counts)

@@ -18,8 +18,10 @@ from swsearch.db.format import (
     FORMAT_NAME,
     FORMAT_VERSION,
     USER_BLOCK,
+    Parts,
     datasets_of,
     n_checksums,
+    parts_in,
     version_of,
 )
 from swsearch.db.hdf5_messages import StructureError
@@ -69,11 +71,14 @@ class Contents:
         The mask in force.
     segments : list of SegmentContents
         In the order in which they were added.
+    parts : tuple of str
+        The optional parts that it has: keys of `swsearch.db.format.PART_DATASETS`.
     """
 
     attributes: Attributes
     mask: Mask
     segments: list[SegmentContents]
+    parts: Parts = ()
 
 
 def read_contents(source: FileSource) -> Contents:
@@ -91,10 +96,10 @@ def read_contents(source: FileSource) -> Contents:
         structure = Structure(source)
         root = structure.root()
         ours = ours or root.attributes.get("format") == FORMAT_NAME
-        mask = _checked_root(source, root)
+        mask, parts = _checked_root(source, root)
         group = structure.group(root, "segments", MOST_SEGMENTS)
         names = [str(number) for number in range(len(group.links))]
-        segments = [_segment(structure, structure.group(group, name), mask) for name in names]
+        segments = [_segment(structure, structure.group(group, name), datasets_of(mask, parts)) for name in names]
         structure.check_apart()
     except (StructureError, struct.error, LookupError, ArithmeticError) as error:
         if not ours:
@@ -103,7 +108,7 @@ def read_contents(source: FileSource) -> Contents:
         raise source.damage([problem]) from error
     if not segments:
         raise DatabaseDamageError(source.name, ["there are no segments"])
-    return Contents(root.attributes, mask, segments)
+    return Contents(root.attributes, mask, segments, parts)
 
 
 def stored_attributes(path: str | os.PathLike[str]) -> Attributes:
@@ -125,8 +130,8 @@ def _foreign(source: FileSource) -> DatabaseError:
     return DatabaseError(f"{source.name}: is HDF5 but no swsearch database; make one with: swsearch db build")
 
 
-def _checked_root(source: FileSource, root: StoredGroup) -> Mask:
-    """Check what a database says of itself; return the mask in force."""
+def _checked_root(source: FileSource, root: StoredGroup) -> tuple[Mask, Parts]:
+    """Check what a database says of itself; return the mask in force and the optional parts."""
     attributes = root.attributes
     if attributes.get("format") != FORMAT_NAME:
         if source.block is not None:
@@ -135,12 +140,17 @@ def _checked_root(source: FileSource, root: StoredGroup) -> Mask:
     version = attributes.get("format_version")
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise too_new(source.name, version)
-    # version 1 knows no masks
-    found = attributes.get("mask", "none" if version == 1 else None)
+    # version 1 knows no masks, version 3 need not have one
+    found = attributes.get("mask", None if version == 2 else "none")
     mask = next((mask for mask in MASKS if mask == found), None)
     wrong = [] if mask else [f"mask is {found!r}, expected one of {', '.join(MASKS)}"]
+    parts: Parts = ()
+    try:
+        parts = parts_in(attributes["parts"]) if "parts" in attributes else ()
+    except ValueError as error:
+        wrong.append(str(error))
     expected: dict[str, Any] = {
-        "format_version": version_of(mask) if mask else FORMAT_VERSION,
+        "format_version": version_of(mask, parts) if mask else FORMAT_VERSION,
         "letters": PROTEIN.letters,
         "lanes": LANES,
         "pad": PAD,
@@ -156,13 +166,13 @@ def _checked_root(source: FileSource, root: StoredGroup) -> Mask:
     ]
     if wrong or mask is None:
         raise DatabaseDamageError(source.name, wrong)
-    return mask
+    return mask, parts
 
 
-def _segment(structure: Structure, group: StoredGroup, mask: Mask) -> SegmentContents:
+def _segment(structure: Structure, group: StoredGroup, names: list[str]) -> SegmentContents:
     """Read where the datasets of a segment stand."""
     sums = structure.group(group, "checksums")
-    datasets = {name: structure.dataset(group, name) for name in datasets_of(mask)}
+    datasets = {name: structure.dataset(group, name) for name in names}
     checksums = {name: structure.dataset(sums, name) for name in datasets}
     for name, dataset in datasets.items():
         fits = dataset.dtype == DATASET_TYPES[name] and dataset.shape[1:] == ROW.get(name, ())

@@ -19,11 +19,14 @@ from swsearch.db.classes import LengthClasses, LengthCounts
 from swsearch.db.format import n_checksums
 from swsearch.db.layout import dataset_bytes, shapes_of
 from swsearch.db.numbers import RunNumbers
-from swsearch.db.spool import Spool
+from swsearch.db.spool import ExtraPart, Spool
 from swsearch.errors import OptionError
 
 METADATA_BYTES = 24 << 10
 """Bytes of a database file besides its datasets and their checksums, with room to spare: 14 to 18 KiB were seen."""
+
+PART_METADATA_BYTES = 16 << 10
+"""The same for an optional part of the database."""
 
 MOST_BUILT = 500
 """Most volumes of a database: a process may often have no more than 1,024 files open."""
@@ -78,10 +81,15 @@ class _Volume:
         Most bytes of the JSON that says what it is made of.
     has_tantan : bool
         Whether it has the datasets of tantan's mask.
+    extras : sequence of ExtraPart
+        Optional parts of the database.
+    first : int
+        Its first record.
     """
 
-    def __init__(self, n_source_bytes: int, has_tantan: bool) -> None:
+    def __init__(self, n_source_bytes: int, has_tantan: bool, extras: Sequence[ExtraPart], first: int) -> None:
         self._n_source_bytes, self._has_tantan = n_source_bytes, has_tantan
+        self._extras, self._first = extras, first
         self._values = self._counts = np.empty(0, dtype=np.int64)
         self._sums = np.zeros(3, dtype=np.int64)
         self.n = 0
@@ -102,7 +110,11 @@ class _Volume:
         classes, sums = self._with(more)
         header_bytes, runs, low = sums.tolist()
         shapes = shapes_of(classes, header_bytes, self._n_source_bytes, runs, low if self._has_tantan else None)
-        return METADATA_BYTES + sum(n + 4 * n_checksums(n) for n in dataset_bytes(shapes).values())
+        extra = 0
+        for each in self._extras:
+            shapes |= each.of((self._first, self._first + self.n + len(more))).shapes()
+            extra += PART_METADATA_BYTES
+        return METADATA_BYTES + extra + sum(n + 4 * n_checksums(n) for n in dataset_bytes(shapes).values())
 
     def add(self, more: RecordNumbers) -> None:
         """Take more records; at least one."""
@@ -146,7 +158,8 @@ def ends_by_size(spool: Spool, size: int) -> list[int]:
     """
     n_source_bytes, has_tantan = len(json.dumps(spool.sources).encode()), spool.tantan is not None
     ends: list[int] = []
-    volume, at = _Volume(n_source_bytes, has_tantan), 0
+    at = 0
+    volume = _Volume(n_source_bytes, has_tantan, spool.extras, at)
     for window in _windows(spool):
         while len(window):
             n = volume.room_for(window, size)
@@ -157,7 +170,7 @@ def ends_by_size(spool: Spool, size: int) -> list[int]:
                     volume.add(window.part(0, n))
                 at += volume.n
                 ends.append(at)
-                volume = _Volume(n_source_bytes, has_tantan)
+                volume = _Volume(n_source_bytes, has_tantan, spool.extras, at)
                 if len(ends) > MOST_BUILT:
                     problem = f"a size that makes at most {MOST_BUILT} volumes; after so many {at:,} of"
                     raise OptionError("volume_size", size, f"{problem} {len(spool.lengths):,} records are stored")

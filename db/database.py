@@ -25,6 +25,8 @@ from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_o
 from swsearch.db.source import FileSource, MemorySource
 from swsearch.db.spool import Spool
 from swsearch.db.stored import INDEXED_SUBJECTS, Segment
+from swsearch.db.stored_taxa import SubjectTaxa, described_taxa, has_taxa, subjects_of, taxids_of, taxonomy_of
+from swsearch.db.taxonomy import Taxonomy
 from swsearch.db.volumes import (
     Member,
     OpenFile,
@@ -108,11 +110,13 @@ class Database:
         mask: Mask = "none",
         allow_dna: bool = False,
         volume_size: int | None = None,
+        taxids: PathLike | None = None,
+        taxonomy: PathLike | None = None,
     ) -> Database:
         """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
         build_database(
             inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
-            volume_size=volume_size,
+            volume_size=volume_size, taxids=taxids, taxonomy=taxonomy,
         )  # fmt: skip
         return cls.open(output)
 
@@ -259,8 +263,8 @@ class Database:
         segment, n_bytes = planned(segment_attributes(layout.counts), layout.shapes())
         source = MemorySource(name, n_bytes)
         layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
-        attributes = root_attributes(layout.mask) | total_attributes([segment.attributes])
-        return cls([Member(name, (OpenFile.of(source, Contents(attributes, layout.mask, [segment])),))])
+        attributes = root_attributes(layout.mask, layout.parts) | total_attributes([segment.attributes])
+        return cls([Member(name, (OpenFile.of(source, Contents(attributes, layout.mask, [segment], layout.parts)),))])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -450,6 +454,24 @@ class Database:
         check_choice("mask", mask, MASKS)
         return bulk.masked_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
 
+    @property
+    def has_taxa(self) -> bool:
+        """Whether it was built with taxids."""
+        return has_taxa(self._segments)
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """What stands above the taxa of its subjects and what they are called; read anew whenever it is asked for."""
+        return taxonomy_of(self._segments)
+
+    def taxids_of(self, subjects: Ordinals) -> SubjectTaxa:
+        """Return the taxids of many subjects, as for `lengths_of`: offsets, shape (n + 1,), and taxids, ascending."""
+        return taxids_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+
+    def subjects_of(self, taxids: Iterable[int]) -> IntArray:
+        """Return the ordinals of all subjects that have exactly one of some taxids or more, ascending, shape (n,)."""
+        return subjects_of(self._segments, np.array(sorted({*taxids}), dtype=np.int64))
+
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
         segment, place = self._locate(index)
@@ -518,6 +540,7 @@ class Database:
             "mask": self.mask,
             "n_masked": self._n_masked("lower"),
             **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
+            **described_taxa(segments),
             "longest": int(lengths.values[0]),
             "shortest": int(lengths.values[-1]),
             "n_segments": len(segments),

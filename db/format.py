@@ -28,9 +28,9 @@ import numpy as np
 FORMAT_NAME = "swsearch database"
 """The root attribute ``format`` and the first line of the user block."""
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The newest layout that this module writes and reads. A database without a mask in force is of version 1, so that a
-reader that knows no masks can read this one, and only this one."""
+reader that knows no masks can read this one, and only this one; one with optional parts is of version 3."""
 
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
@@ -62,18 +62,58 @@ TANTAN_DATASETS = {
 }
 """More datasets, of a database whose root attribute ``mask`` is tantan; without a mask it has no such attribute."""
 
-DATASET_TYPES = DATASETS | TANTAN_DATASETS
+PART_DATASETS: dict[str, dict[str, str]] = {
+    "taxonomy": {
+        "taxid_offsets": "<i8",  # (n_subjects + 1,): first taxid of each subject, in input order
+        "taxids": "<i4",  # (n_taxids,): NCBI's numbers, ascending within a subject
+        "taxa": "<i4",  # (n_taxa,): ascending: the taxa of the subjects and all above them
+        "taxon_parents": "<i4",  # (n_taxa,): the taxon above each, the root's is itself
+        "taxon_names": "u1",  # a line for each taxon: rank, scientific, common and BLAST name, tabs between them
+        "merged_taxids": "<i4",  # (n_merged,): ascending: numbers that taxa had before
+        "merged_into": "<i4",  # (n_merged,): what each became
+        "known_taxids": "u1",  # zlib: the numbers of all taxa there were, see swsearch.db.taxonomy
+    },
+}
+"""More datasets, of a database whose root attribute ``parts`` names what they are for; one without has no such
+attribute."""
+
+DATASET_TYPES = (
+    DATASETS | TANTAN_DATASETS | {name: kind for part in PART_DATASETS.values() for name, kind in part.items()}
+)
 """Types of all datasets, by name."""
 
-
-def datasets_of(mask: str) -> list[str]:
-    """Return the names of a segment's datasets in a database with this mask in force."""
-    return [*DATASETS, *(TANTAN_DATASETS if mask == "tantan" else ())]
+Parts = tuple[str, ...]
+"""The optional parts that a database has: keys of `PART_DATASETS`, in alphabetical order."""
 
 
-def version_of(mask: str) -> int:
-    """Return the format version of a database with this mask in force."""
+def datasets_of(mask: str, parts: Parts = ()) -> list[str]:
+    """Return the names of a segment's datasets in a database with this mask in force, and these optional parts."""
+    return [
+        *DATASETS,
+        *(TANTAN_DATASETS if mask == "tantan" else ()),
+        *(n for part in parts for n in PART_DATASETS[part]),
+    ]
+
+
+def version_of(mask: str, parts: Parts = ()) -> int:
+    """Return the format version of a database with this mask in force, and these optional parts."""
+    if parts:
+        return 3
     return 1 if mask == "none" else 2
+
+
+def parts_in(value: object) -> Parts:
+    """Return the parts that a root attribute names, words in alphabetical order.
+
+    Raises
+    ------
+    ValueError
+        If one is not known, or they are not in order.
+    """
+    names = tuple(value.split()) if isinstance(value, str) else ()
+    if not names or list(names) != sorted({*names} & {*PART_DATASETS}):
+        raise ValueError(f"parts is {value!r}, expected some of {', '.join(PART_DATASETS)}")
+    return names
 
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,10 +20,10 @@ import numpy.typing as npt
 from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import COLUMN_MULTIPLE, LANES, IntArray
 from swsearch.db.classes import LengthClasses
-from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES
+from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES, Parts
 from swsearch.db.numbers import MIB, NUMBERS_AT_ONCE, NumberSequence, RunFile, RunNumbers, SeekableFile, running_sums
 from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
-from swsearch.db.spool import Spool
+from swsearch.db.spool import ExtraPart, Spool
 from swsearch.masking import Mask, tantan
 
 WINDOW_COLUMNS = 1 << 15
@@ -148,6 +148,10 @@ class Records(Protocol):
         """The subjects group by group, where they do not stand in ``codes``."""
 
     @property
+    def extras(self) -> Sequence[ExtraPart]:
+        """Optional parts of the database, in the order of their names."""
+
+    @property
     def n_header_bytes(self) -> int:
         """Bytes of all headers."""
 
@@ -246,6 +250,11 @@ class Layout:
             self._tantan = low_complexity(spool, self._piece_bytes)
 
     @property
+    def parts(self) -> Parts:
+        """The optional parts of the segment."""
+        return tuple(each.name for each in self._spool.extras)
+
+    @property
     def n_bytes(self) -> int:
         """Bytes of the segment's datasets, to a few KiB."""
         return sum(dataset_bytes(self.shapes()).values())
@@ -269,7 +278,10 @@ class Layout:
         """Shape of every dataset of the segment."""
         n_tantan = None if self._tantan is None else len(self._tantan)
         spool = self._spool
-        return shapes_of(self._classes, spool.n_header_bytes, len(self._sources), len(spool.masks), n_tantan)
+        shapes = shapes_of(self._classes, spool.n_header_bytes, len(self._sources), len(spool.masks), n_tantan)
+        for each in spool.extras:
+            shapes |= each.shapes()
+        return shapes
 
     def write(self, sink: Sink) -> None:
         """Write every dataset and its checksums."""
@@ -283,6 +295,8 @@ class Layout:
             if runs is not None:
                 numbers[f"{name}_offsets"] = running_sums(runs.counts(n))
                 numbers[f"{name}_starts"], numbers[f"{name}_ends"] = runs.starts.pieces(), runs.ends.pieces()
+        for each in self._spool.extras:
+            numbers |= each.pieces()
         for name, parts in numbers.items():
             writer = DatasetWriter(sink, name)
             for part in parts:

@@ -129,6 +129,7 @@ class SpoolPart:
         self.header_lengths = NumbersPart(spool.header_lengths, run.records)
         self.masks = RunsPart(spool.masks, run.masked, run.records[0])
         self.tantan = None if spool.tantan is None else RunsPart(spool.tantan, run.tantan, run.records[0])
+        self.extras = [each.of(run.records) for each in spool.extras]
         self._classes, self._held = run.classes, ExitStack()
         if groups is not None:
             self.hold(groups)

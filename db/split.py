@@ -17,10 +17,11 @@ from swsearch.db.database import Database
 from swsearch.db.disk import Amount, DiskWatch
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.layout import Layout, group_budget, piece_budget
-from swsearch.db.numbers import MIB, RunFile
+from swsearch.db.numbers import MIB, NumberFile, RunFile
 from swsearch.db.parts import SpoolPart
 from swsearch.db.regroup import Groups, group_bounds
 from swsearch.db.spool import Spool
+from swsearch.db.taxids import SubjectTaxids, add_part
 from swsearch.db.volume_files import VolumeFiles, checked_volume_size
 from swsearch.db.writing import PathLike, fill, output_errors
 from swsearch.errors import InputError, check_flag, whole_number
@@ -124,6 +125,19 @@ def _take_all_but_residues(spool: Spool, database: Database) -> None:
         if tantan is not None:
             tantan.add(*_runs(database, places, "tantan"))
     spool.tantan = tantan
+    if database.has_taxa:
+        add_part(spool, _taxa(spool, database))
+
+
+def _taxa(spool: Spool, database: Database) -> SubjectTaxids:
+    """Return the taxids of all subjects, and the taxonomy that they are of."""
+    owners, taxids = spool.hold(NumberFile(spool.folder, "<i8")), spool.hold(NumberFile(spool.folder, "<i4"))
+    for first in range(0, database.n_subjects, SUBJECTS_AT_ONCE):
+        places = np.arange(first, min(first + SUBJECTS_AT_ONCE, database.n_subjects))
+        found = database.taxids_of(places)
+        owners.write(np.repeat(places, np.diff(found.offsets)))
+        taxids.write(found.taxids)
+    return SubjectTaxids(owners, taxids, (0, database.n_subjects), database.taxonomy)
 
 
 def _runs(database: Database, places: IntArray, mask: Mask) -> tuple[IntArray, IntArray, IntArray]:

@@ -6,10 +6,10 @@ have which length, which fixes the order of the subjects and the place of every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,23 @@ class _Run(NamedTuple):
     begin: int
     start: int
     end: int
+
+
+class ExtraPart(Protocol):
+    """What a segment has of an optional part of the database, beyond the datasets that all segments have."""
+
+    @property
+    def name(self) -> str:
+        """The part: a key of `swsearch.db.format.PART_DATASETS`."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each of its datasets."""
+
+    def pieces(self) -> Mapping[str, Iterator[npt.NDArray[Any]]]:
+        """Return what each of them holds, some at a time; shape (n,), or (n, 64)."""
+
+    def of(self, records: tuple[int, int]) -> ExtraPart:
+        """Return that of the records from one to another, excluded; it is read before this one is closed."""
 
 
 class Spool:
@@ -59,6 +76,8 @@ class Spool:
         """What tantan masks, where that is known."""
         self.groups: Groups | None = None
         """The subjects group by group, where they were never together in input order."""
+        self.extras: list[ExtraPart] = []
+        """Optional parts of the database, in the order of their names."""
         self._held = ExitStack()
         self.codes = self._held.enter_context(temporary(folder))
         self.headers = self._held.enter_context(temporary(folder))

@@ -41,6 +41,9 @@ MASK_COUNTS = {"lower": "n_masked", "tantan": "n_tantan"}
 HEADER = "header"
 """How the name of the headers' offsets begins."""
 
+ITEMS = {HEADER: "headers", "taxid": "taxids"}
+"""What offsets count, but for those of masked runs, by how their names begin."""
+
 OFFSETS_AT_ONCE = STEP // 8
 """Offsets that are read for one subject, and kept until others are: subjects are often read in the input's order."""
 
@@ -107,6 +110,8 @@ class Segment:
         expected = {"order": n, "block_offsets": -(-n // LANES) + 1, "header_offsets": n + 1}
         for name in ("mask", "tantan") if "tantan_offsets" in rows else ("mask",):
             expected |= {f"{name}_offsets": n + 1, f"{name}_ends": rows[f"{name}_starts"]}
+        if "taxids" in rows:
+            expected |= {"taxid_offsets": n + 1, "taxon_parents": rows["taxa"], "merged_into": rows["merged_taxids"]}
         return next(
             (f"{name} does not fit the number of subjects" for name in expected if rows[name] != expected[name]), ""
         )
@@ -255,8 +260,8 @@ class Segment:
         return start, stop
 
     def _end(self, what: str) -> int:
-        """Return what the offsets of headers or masked runs end with."""
-        return self.stored["headers" if what == HEADER else f"{what}_starts"].shape[0]
+        """Return what the offsets of headers, masked runs or taxids end with."""
+        return self.stored[ITEMS.get(what, f"{what}_starts")].shape[0]
 
     # many at once: subjects are given by their places in the segment, shape (n,), int64, repeats allowed
 
@@ -265,11 +270,11 @@ class Segment:
         return self.lengths.at(self.ranks[places])
 
     def bounds_of(self, what: str, places: IntArray) -> tuple[IntArray, IntArray]:
-        """Return where the headers or masked runs of subjects begin and end: two of shape (n,), int64.
+        """Return where the headers, masked runs or taxids of subjects begin and end: two of shape (n,), int64.
 
         Parameters
         ----------
-        what : {"header", "mask", "tantan"}
+        what : {"header", "mask", "tantan", "taxid"}
             How the name of the offsets begins.
         places : ndarray, shape (n,), int64
             The subjects.

@@ -16,6 +16,7 @@ from swsearch.db.manifest import Manifest, VolumeEntry, read_manifest
 from swsearch.db.source import FileSource
 from swsearch.db.stored import RUNS, Segment
 from swsearch.db.stored_array import StoredArray
+from swsearch.db.stored_taxa import check_taxa_of
 from swsearch.db.volumes import SHOWN_IDENTITY, load_segments, open_members, replaced
 from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.masking import Mask
@@ -150,6 +151,7 @@ def _invariants(segment: Segment) -> list[str]:
         for mask in masks:
             if f"{RUNS[mask]}_offsets" in segment.stored:
                 segment.check_masked(mask)
+        check_taxa_of(segment)
         headers = _header_problems(segment)
     except DatabaseDamageError as error:
         return [problem.removeprefix(f"{segment.name}: ") for problem in error.problems]

@@ -19,6 +19,7 @@ from swsearch.db.format import (
     FORMAT_NAME,
     LIBVER,
     USER_BLOCK,
+    Parts,
     UserBlock,
     fixed_text,
     hash_rest,
@@ -40,12 +41,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def root_attributes(mask: str) -> dict[str, int | str]:
+def root_attributes(mask: str, parts: Parts = ()) -> dict[str, int | str]:
     """Return the attributes that say what a database is; those that count come with its segments."""
     return {
         "format": FORMAT_NAME,
-        "format_version": version_of(mask),
+        "format_version": version_of(mask, parts),
         **({"mask": mask} if mask != "none" else {}),
+        **({"parts": " ".join(parts)} if parts else {}),
         "alphabet": PROTEIN.name,
         "letters": PROTEIN.letters,
         "lanes": LANES,
@@ -223,7 +225,7 @@ def fill(
     parts = [*earlier, (layout, segment_attributes(layout.counts))]
     try:
         with h5py.File(path, "w", libver=LIBVER, locking=False, userblock_size=USER_BLOCK) as file:
-            write_attributes(file, root_attributes(layout.mask) if root is None else root)
+            write_attributes(file, root_attributes(layout.mask, layout.parts) if root is None else root)
             write_attributes(file, total_attributes(attributes for _, attributes in parts))
             segments = file.create_group("segments")
             places = [create_segment(segments, part.shapes(), attributes) for part, attributes in parts]
@@ -232,7 +234,7 @@ def fill(
     with path.open("rb+", buffering=0) as raw:
         for (part, _), inside in zip(parts, places, strict=True):
             part.write(FileSink(raw.fileno(), inside))
-    seal(path, version_of(layout.mask))
+    seal(path, version_of(layout.mask, layout.parts))
 
 
 def seal(path: Path, version: int) -> None:

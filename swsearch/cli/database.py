@@ -59,6 +59,24 @@ def db_build(
         ),
     ] = MaskName.none,
     memory: MemoryOption = "512M",
+    taxids: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|header",
+            help="Which taxa the sequences are of: a file of accessions and taxids, in two columns or in the four of "
+            "NCBI's prot.accession2taxid.gz; or header, where headers say it (OX=9606, TaxID=9606).",
+            show_default="not known",
+        ),
+    ] = None,
+    taxonomy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="NCBI's taxonomy, of which the database keeps what it needs: a folder with nodes.dmp and names.dmp, "
+            "or taxdump.tar.gz.",
+            show_default="none: taxa have no names, and nothing stands below them",
+        ),
+    ] = None,
     allow_dna: AllowDnaOption = False,
     progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
@@ -74,7 +92,7 @@ def db_build(
         size = None if volume_size is None else parse_size(volume_size, "volume_size")
         build_database(
             inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna,
-            volume_size=size,
+            volume_size=size, taxids=taxids, taxonomy=taxonomy,
         )  # fmt: skip
     _say_built(output, begun, quiet)
 

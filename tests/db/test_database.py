@@ -284,15 +284,15 @@ class TestOpening:
 
     def test_newer(self, path: Path) -> None:
         raw = path.read_bytes()
-        path.write_bytes(raw.replace(b"\nformat 1\n", b"\nformat 3\n", 1))
-        with pytest.raises(DatabaseError, match="format version 3, this swsearch reads up to 2; upgrade"):
+        path.write_bytes(raw.replace(b"\nformat 1\n", b"\nformat 4\n", 1))
+        with pytest.raises(DatabaseError, match="format version 4, this swsearch reads up to 3; upgrade"):
             Database.open(path)
         path.write_bytes(raw)
         with h5py.File(path, "r+") as file:
-            file.attrs["format_version"] = 3
+            file.attrs["format_version"] = 4
         with path.open("r+b") as file_:
             file_.write(b"\0" * 512)
-        with pytest.raises(DatabaseError, match="format version 3"):
+        with pytest.raises(DatabaseError, match="format version 4"):
             Database.open(path)
 
     def test_truncated_anywhere(self, path: Path) -> None:

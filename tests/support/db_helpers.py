@@ -13,6 +13,7 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.db import Record
+from swsearch.db.format import read_user_block
 from swsearch.db.writing import seal
 
 LETTERS = PROTEIN.letters
@@ -61,7 +62,9 @@ def wrong(sound: Path, path: Path, name: str, change: Callable[[Any], Any]) -> P
         changed = change(values)
         group[name][...] = values if changed is None else changed
         group[f"checksums/{name}"][0] = zlib.crc32(np.ascontiguousarray(group[name][()]).tobytes())
-    seal(path, 2)
+    block = read_user_block(sound)
+    assert block is not None
+    seal(path, block.version)
     return path
 
 
