@@ -14,16 +14,25 @@ from swsearch.profiles.alignment import QueryAlignment, spread
 from swsearch.report.base import Writer
 from swsearch.report.row_names import fasta_headers, letters_of
 from swsearch.results import SearchResult, alignment_of
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 TEXT_ROWS = 2048
 """Sequences whose text is made in one go."""
+
+
+ROWS_ARE_PROTEIN = (
+    "its rows are proteins in the positions of a protein, and a row of translated DNA would have places in another "
+    "sequence; search with the translated sequence that is meant, or use a table with the columns qseq and sseq"
+)
+"""Why alignments of all hits are not written of translated DNA."""
 
 
 class OneAlignmentWriter(Writer):
     """Base of formats of which a file holds the alignment of one query: nothing in them says where another begins."""
 
     one_query: ClassVar[bool] = True
+    programs: ClassVar[tuple[Program, ...]] = ("blastp",)
+    why_not: ClassVar[str] = ROWS_ARE_PROTEIN
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)

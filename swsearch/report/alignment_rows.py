@@ -16,7 +16,7 @@ from swsearch.alignments import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import columns
-from swsearch.engines.pools import PoolLetters, SequencePool
+from swsearch.engines.pools import PoolLetters, SequencePool, pool_of
 from swsearch.inputs import Query
 from swsearch.results import HitList, SearchResult
 from swsearch.results.table import SubjectCodes
@@ -46,14 +46,17 @@ class AlignmentLetters(Protocol):
         """Return BLAST's trace-back operations of each."""
 
 
-def letters_of(result: SearchResult) -> AlignmentLetters:
-    """Return the letters of a result's alignments."""
+def letters_of(result: SearchResult, order: IntArray | None = None) -> AlignmentLetters:
+    """Return the letters of a result's alignments, or of those at some places, shape (n,), in their order."""
     hits = result.hits
     if isinstance(hits, HitList) and not hits.may_have_several:
-        alignments, subjects = hits.alignments, hits.subjects
+        alignments, subjects, numbers = hits.alignments, hits.subjects, hits.query_numbers
         if alignments is not None and subjects is not None:
-            return PooledLetters(hits.query, hits.scoring, alignments, subjects)
-    return SingleLetters([hsp.pair for hit in hits for hsp in hit.hsps])
+            if order is not None:
+                alignments, subjects, numbers = alignments.take(order), subjects.take(order), numbers[order]
+            return PooledLetters(hits.queries, numbers, hits.scoring, alignments, subjects)
+    pairs = [hsp.pair for hit in hits for hsp in hit.hsps]
+    return SingleLetters(pairs if order is None else [pairs[place] for place in order.tolist()])
 
 
 class SingleLetters:
@@ -85,17 +88,41 @@ class SingleLetters:
 
 
 class PooledLetters:
-    """Letters of the alignments of one query that were found together; see `AlignmentLetters`."""
+    """Letters of alignments that were found together; see `AlignmentLetters`.
 
-    def __init__(self, query: Query, scoring: Scoring, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
-        self._query, self._alignments, self._subjects = query, alignments, subjects
+    Parameters
+    ----------
+    queries : sequence of Query
+        One, or the frames of one.
+    numbers : ndarray, shape (n,), int64
+        Which of them each alignment is of.
+    scoring : Scoring
+        What they were scored with.
+    alignments : AlignmentTable
+        n of them.
+    subjects : SubjectCodes
+        The subject of each.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        numbers: IntArray,
+        scoring: Scoring,
+        alignments: AlignmentTable,
+        subjects: SubjectCodes,
+    ) -> None:
+        self._queries, self._numbers, self._alignments, self._subjects = queries, numbers, alignments, subjects
         self._matrix, self._alphabet = scoring.matrix, scoring.matrix.alphabet
-        shown = self._alphabet.decode_table[query.codes] if query.letters is None else query.letters
-        self.query = _text(shown) if len(alignments) else ""
+        self._shown = [
+            self._alphabet.decode_table[query.codes] if query.letters is None else query.letters for query in queries
+        ]
+        self.query = _text(self._shown[int(numbers[0])]) if len(alignments) else ""
 
     def queries(self, some: slice) -> list[str]:
         """See `AlignmentLetters`."""
-        return [self.query] * len(range(len(self._alignments))[some])
+        shown = list(map(_text, self._shown))
+        return [shown[number] for number in self._numbers[some].tolist()]
 
     def subject_parts(self, some: slice) -> list[str]:
         """See `AlignmentLetters`."""
@@ -121,13 +148,13 @@ class PooledLetters:
         self, some: slice
     ) -> tuple[AlignmentTable, SequencePool, SequencePool, IntArray, Matrix, PoolLetters | None]:
         """Return what the extension takes; one thread is enough, since others score meanwhile."""
-        table, subjects, codes = self._alignments[some], self._subjects, self._query.codes
-        numbers = np.arange(len(self._alignments), dtype=np.int64)[some]
-        pairs = np.stack([np.zeros_like(numbers), numbers], axis=1)
-        letters = None
-        if self._query.letters is not None or subjects.letters is not None:
-            letters = self._query.letters, subjects.letters
-        query = codes, np.array([0, len(codes)], dtype=np.int64)
+        table, subjects, queries = self._alignments[some], self._subjects, self._queries
+        rows = np.arange(len(self._alignments), dtype=np.int64)[some]
+        pairs = np.stack([self._numbers[some], rows], axis=1)
+        letters, is_masked = None, any(query.letters is not None for query in queries)
+        if is_masked or subjects.letters is not None:
+            letters = np.concatenate(self._shown) if is_masked else None, subjects.letters
+        query = pool_of([query.codes for query in queries])
         return table, query, (subjects.codes, subjects.offsets), pairs, self._matrix, letters
 
 

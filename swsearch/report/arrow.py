@@ -17,7 +17,7 @@ from swsearch.report.base import BinaryWriter, did_you_mean
 from swsearch.report.portions import aligned_portions, mismatches, portions
 from swsearch.report.provenance import provenance
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 if TYPE_CHECKING:
     import pyarrow
@@ -100,10 +100,12 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
         TypedColumn("evalue", "float64", lambda at: at.of.numbers.evalues, False),
         TypedColumn("z_score", "float64", lambda at: at.of.numbers.z_scores, False),
         TypedColumn("evalue_published", "float64", lambda at: at.of.numbers.evalues_published, False),
-        TypedColumn("query_start", "int64", lambda at: at.of.alignments.query_start),
-        TypedColumn("query_end", "int64", lambda at: at.of.alignments.query_end),
-        TypedColumn("subject_start", "int64", lambda at: at.of.alignments.subject_start),
-        TypedColumn("subject_end", "int64", lambda at: at.of.alignments.subject_end),
+        TypedColumn("query_start", "int64", lambda at: at.of.query_spans[0]),
+        TypedColumn("query_end", "int64", lambda at: at.of.query_spans[1]),
+        TypedColumn("subject_start", "int64", lambda at: at.of.subject_spans[0]),
+        TypedColumn("subject_end", "int64", lambda at: at.of.subject_spans[1]),
+        TypedColumn("query_frame", "int64", lambda at: at.of.query_frames),
+        TypedColumn("subject_frame", "int64", lambda at: at.of.subject_frames),
         TypedColumn("alignment_length", "int64", lambda at: at.of.alignments.length),
         TypedColumn("identities", "int64", lambda at: at.of.alignments.identities),
         TypedColumn("positives", "int64", lambda at: at.of.alignments.positives),
@@ -117,8 +119,15 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
 }
 """Every column by name."""
 
-ASKED_FOR = ("query_row", "subject_row", "iteration")
-"""Columns that are not written unless they are asked for."""
+ASKED_FOR = ("query_row", "subject_row", "iteration", "query_frame", "subject_frame")
+"""Columns that are not written unless they are asked for, or `FRAMES_OF` has them."""
+
+FRAMES_OF: dict[Program, tuple[str, ...]] = {
+    "blastx": ("query_frame",),
+    "tblastn": ("subject_frame",),
+    "tblastx": ("query_frame", "subject_frame"),
+}
+"""Columns that are written of translated DNA; a protein's frame is 0."""
 
 
 class ArrowWriter(BinaryWriter):
@@ -140,9 +149,10 @@ class ArrowWriter(BinaryWriter):
         _check_pyarrow()
         super().__init__(stream)
         self._sink = _Counting(stream)
-        self._columns = columns or [column for column in ARROW_COLUMNS.values() if column.name not in ASKED_FOR]
+        self._chosen = columns
+        self._columns = columns or _usual_columns("blastp")
         self.needs_alignments = any(column.needs_alignment for column in self._columns)
-        self._parts: list[list[Values]] = [[] for _ in self._columns]
+        self._parts: list[list[Values]] = []
         self._n_rows = 0
         self._queries = 0
         self._schema: pyarrow.Schema = None
@@ -157,6 +167,8 @@ class ArrowWriter(BinaryWriter):
         """Write the schema."""
         import pyarrow
 
+        self._columns = self._chosen or _usual_columns(run.program)
+        self._parts = [[] for _ in self._columns]
         fields = [pyarrow.field(column.name, getattr(pyarrow, column.type)()) for column in self._columns]
         said = json.dumps(provenance(run), ensure_ascii=True, sort_keys=True)
         self._schema = pyarrow.schema(fields, metadata={METADATA_KEY: said})
@@ -234,6 +246,12 @@ class ArrowFileWriter(ArrowWriter):
         self._file.write_batch(batch)
 
 
+def _usual_columns(program: Program) -> list[TypedColumn]:
+    """Return the columns that are written where none are asked for."""
+    left_out = {*ASKED_FOR}.difference(FRAMES_OF.get(program, ()))
+    return [column for column in ARROW_COLUMNS.values() if column.name not in left_out]
+
+
 def _joined(parts: list[Any]) -> Values:
     """Return a column of its parts, which are all of a kind."""
     if isinstance(parts[0], list):
@@ -253,7 +271,7 @@ def _array(values: Values, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 def _choose(names: list[str], outfmt: str) -> list[TypedColumn]:
-    """Find columns by name; none at all means all but `ASKED_FOR`."""
+    """Find columns by name; none at all means the usual ones."""
     chosen: dict[str, TypedColumn] = {}
     for name in names:
         if name not in ARROW_COLUMNS:

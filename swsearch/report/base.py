@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, get_args
 
 from swsearch.errors import OptionError
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 
 class Writer(ABC):
@@ -41,6 +41,10 @@ class Writer(ABC):
     takes_header: ClassVar[bool] = False
     """Whether a first line with the names of columns can be asked for, by `has_header`."""
     has_header: bool = False
+    programs: ClassVar[tuple[Program, ...]] = get_args(Program)
+    """The searches whose results it can hold."""
+    why_not: ClassVar[str] = ""
+    """Why it cannot hold those of others, and what can."""
 
     def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import IO, Any
 
 from swsearch.report import blast_terms, headers, json_text
@@ -57,7 +58,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
     if said := blast_terms.message(result):
         search["message"] = said
     return {
-        "program": blast_terms.PROGRAM,
+        "program": run.program,
         "version": blast_terms.version(run),
         "reference": blast_terms.REFERENCE,
         "search_target": {"db": headers.encodable(result.database_name)},
@@ -67,6 +68,8 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
             "gap_open": scoring.gap_open,
             "gap_extend": scoring.gap_extend,
             "filter": blast_terms.filtering(run),
+            **({} if run.genetic_code is None else {"query_gencode": run.genetic_code}),
+            **({} if run.database_code is None else {"db_gencode": run.database_code}),
         },
         "results": {"search": search},
     }
@@ -94,17 +97,21 @@ def _hsps(portion: AlignedPortion) -> list[str]:
     """Return the alignments of a portion."""
     found, known = portion.alignments, portion.numbers
     query_rows, middle_lines, subject_rows = zip(*portion.rows, strict=True)
-    columns = {
+    (query_start, query_end), (subject_start, subject_end) = portion.query_spans, portion.subject_spans
+    of = portion.result
+    columns: dict[str, Sequence[str | int]] = {
         "num": (portion.places + 1).tolist(),
         "bit_score": list(map(_number_text, known.bit_scores.tolist())),
         "score": found.score.tolist(),
         "evalue": list(map(_number_text, known.evalues.tolist())),
         "identity": found.identities.tolist(),
         "positive": found.positives.tolist(),
-        "query_from": (found.query_start + 1).tolist(),
-        "query_to": found.query_end.tolist(),
-        "hit_from": (found.subject_start + 1).tolist(),
-        "hit_to": found.subject_end.tolist(),
+        "query_from": (query_start + 1).tolist(),
+        "query_to": query_end.tolist(),
+        **({"query_frame": portion.query_frames.tolist()} if of.has_query_frames else {}),
+        "hit_from": (subject_start + 1).tolist(),
+        "hit_to": subject_end.tolist(),
+        **({"hit_frame": portion.subject_frames.tolist()} if of.has_subject_frames else {}),
         "align_len": found.length.tolist(),
         "gaps": found.gaps.tolist(),
         "qseq": json_text.plain(query_rows),

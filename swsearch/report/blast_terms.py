@@ -13,9 +13,7 @@ from swsearch.report import headers
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-
-PROGRAM = "blastp"
-"""What kind of search it is, proteins with proteins: readers know frames and units by it. diamond says so too."""
+from swsearch.translation.frame import CODON
 
 REFERENCE = (
     "The swsearch maintainers (2026), swsearch: exact protein database search. E-values: Y. Park, S. Sheetlin, "
@@ -34,8 +32,8 @@ class SearchStatistics(NamedTuple):
     """A query's statistics, in the order in which both formats have them.
 
     There is no effective length of an alignment: Park's correction, which E-values have, takes its place and differs
-    from subject to subject. So ``hsp_len`` is 0, and ``eff_space`` is the product of the lengths; blastp gives both
-    so for short queries.
+    from subject to subject. So ``hsp_len`` is 0, and ``eff_space`` is the product of the lengths in residues; blastp
+    gives both so for short queries.
     """
 
     db_num: int
@@ -73,7 +71,8 @@ def search_statistics(result: SearchResult) -> SearchStatistics:
     constants = (NONE, NONE, NONE)
     if isinstance(result.statistics, KarlinAltschul) and result.query_length:
         constants = (result.statistics.k, result.statistics.lambda_, result.statistics.h)
-    space = result.query_length * result.effective_residues
+    query_length = result.query_length // CODON if result.has_query_frames else result.query_length
+    space = query_length * result.effective_residues
     return SearchStatistics(result.database_subjects, result.database_residues, 0, space, *constants)
 
 

@@ -1,4 +1,4 @@
-"""BLAST's XML (5), as NCBI_BlastOutput.dtd has it; elements and layout as blastp 2.12 prints them."""
+"""BLAST's XML (5), as NCBI_BlastOutput.dtd has it; elements and layout as BLAST+ 2.12 prints them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class BlastXmlWriter(Writer):
         self._stream.write(_HEAD)
         scoring = run.scoring
         texts: dict[str, Value] = {
-            "program": blast_terms.PROGRAM,
+            "program": run.program,
             "version": blast_terms.version(run),
             "reference": blast_terms.REFERENCE,
             "db": headers.one_line(run.database_name),
@@ -151,16 +151,19 @@ def _definition(titles: list[str]) -> str:
 def _hsps(portion: AlignedPortion) -> list[str]:
     """Return the Hsp element of each alignment of a portion."""
     found, known = portion.alignments, portion.numbers
+    (query_start, query_end), (subject_start, subject_end) = portion.query_spans, portion.subject_spans
     # rows hold letters, gaps and signs alone, none of which XML reserves
     columns = zip(
         (portion.places + 1).tolist(),
         map(_number, known.bit_scores.tolist()),
         found.score.tolist(),
         map(_number, known.evalues.tolist()),
-        (found.query_start + 1).tolist(),
-        found.query_end.tolist(),
-        (found.subject_start + 1).tolist(),
-        found.subject_end.tolist(),
+        (query_start + 1).tolist(),
+        query_end.tolist(),
+        (subject_start + 1).tolist(),
+        subject_end.tolist(),
+        portion.query_frames.tolist(),
+        portion.subject_frames.tolist(),
         found.identities.tolist(),
         found.positives.tolist(),
         found.gaps.tolist(),
@@ -178,8 +181,8 @@ def _hsps(portion: AlignedPortion) -> list[str]:
       <Hsp_query-to>{query_to}</Hsp_query-to>
       <Hsp_hit-from>{hit_from}</Hsp_hit-from>
       <Hsp_hit-to>{hit_to}</Hsp_hit-to>
-      <Hsp_query-frame>0</Hsp_query-frame>
-      <Hsp_hit-frame>0</Hsp_hit-frame>
+      <Hsp_query-frame>{query_frame}</Hsp_query-frame>
+      <Hsp_hit-frame>{hit_frame}</Hsp_hit-frame>
       <Hsp_identity>{identity}</Hsp_identity>
       <Hsp_positive>{positive}</Hsp_positive>
       <Hsp_gaps>{gaps}</Hsp_gaps>
@@ -190,8 +193,8 @@ def _hsps(portion: AlignedPortion) -> list[str]:
     </Hsp>
 """
         for (
-            number, bits, score, evalue, query_from, query_to, hit_from, hit_to, identity, positive, gaps, length,
-            (query_row, middle, subject_row),
+            number, bits, score, evalue, query_from, query_to, hit_from, hit_to, query_frame, hit_frame, identity,
+            positive, gaps, length, (query_row, middle, subject_row),
         ) in columns
     ]  # fmt: skip
 

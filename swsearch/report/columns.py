@@ -1,7 +1,8 @@
 """The columns of tables: for each its name, the name that comment lines give it, and how lines fill it.
 
 Names and values are BLAST's, so that whatever reads blastp's tables reads these; ``cigar``, ``subject_index``,
-``zscore``, ``evalue_published`` and ``iteration`` are ours.
+``zscore``, ``evalue_published`` and ``iteration`` are ours. Of translated DNA they are those of blastx, tblastn and
+tblastx.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.errors import OptionError
 from swsearch.report import blast_terms, headers, numbers
 from swsearch.report.base import did_you_mean
-from swsearch.report.numbers import first_residues, last_residues, whole
+from swsearch.report.numbers import whole
 from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, mismatches, portions
 from swsearch.results import SearchResult
 
@@ -87,17 +88,20 @@ def _shares(parts: IntArray, wholes: IntArray) -> list[str]:
 
 
 def _coverages(portion: AlignedPortion) -> list[str]:
-    """Return the parts of the query between each alignment's first and last residue, in per cent."""
+    """Return the parts of the query between each alignment's first and last residue, in per cent.
+
+    Of DNA, blastx divides residues by nucleotides, so that a whole frame covers 33 %; and so do we.
+    """
     found = portion.alignments
     return _shares(found.query_end - found.query_start, np.full(len(portion), portion.result.query_length))
 
 
 def _coverages_by_all(portion: AlignedPortion) -> list[str]:
     """Return the parts of the query that all alignments of a hit cover together, in per cent."""
-    if portion.is_single:
+    if portion.is_single and not portion.result.has_query_frames:
         return _coverages(portion)
-    found = portion.alignments
-    spans = list(zip(found.query_start.tolist(), found.query_end.tolist(), strict=True))
+    begins, ends = portion.query_spans
+    spans = list(zip(begins.tolist(), ends.tolist(), strict=True))
     return portion.of_lines([_covered(each, portion.result.query_length) for each in portion.by_hit(spans)])
 
 
@@ -110,12 +114,24 @@ def _covered(spans: list[tuple[int, int]], length: int) -> str:
 
 
 def _subject_coverages(portion: AlignedPortion) -> list[str]:
-    found = portion.alignments
-    return _shares(found.subject_end - found.subject_start, portion.subject_lengths[portion.hit_of_line])
+    begins, ends = portion.subject_spans
+    return _shares(ends - begins, portion.subject_lengths[portion.hit_of_line])
 
 
 def _percentages(portion: AlignedPortion, parts: IntArray, decimals: int) -> list[str]:
     return numbers.percentages(parts, portion.alignments.length, decimals)
+
+
+def _frames(portion: AlignedPortion, side: str) -> list[str]:
+    """Return the frame of one side of each alignment; blastp says 1 of proteins, the others 0."""
+    if portion.result.program == "blastp":
+        return ["1"] * len(portion)
+    return whole(portion.query_frames if side == "query" else portion.subject_frames)
+
+
+def _both_frames(portion: AlignedPortion) -> list[str]:
+    pairs = zip(_frames(portion, "query"), _frames(portion, "subject"), strict=True)
+    return [f"{query}/{subject}" for query, subject in pairs]
 
 
 def _btops(portion: AlignedPortion) -> list[str]:
@@ -148,10 +164,10 @@ def _known_columns() -> list[Column]:
         _of_scores(
             "evalue_published", "published evalue", lambda of: numbers.evalue_texts(of.numbers.evalues_published)
         ),
-        _count("qstart", "q. start", lambda of: first_residues(*of.query_spans)),
-        _count("qend", "q. end", lambda of: last_residues(*of.query_spans)),
-        _count("sstart", "s. start", lambda of: first_residues(*of.subject_spans)),
-        _count("send", "s. end", lambda of: last_residues(*of.subject_spans)),
+        _count("qstart", "q. start", lambda of: of.query_ends[0]),
+        _count("qend", "q. end", lambda of: of.query_ends[1]),
+        _count("sstart", "s. start", lambda of: of.subject_ends[0]),
+        _count("send", "s. end", lambda of: of.subject_ends[1]),
         Column("qseq", "query seq", lambda of: [top or headers.MISSING for top, _, _ in of.rows]),
         Column("sseq", "subject seq", lambda of: [bottom or headers.MISSING for _, _, bottom in of.rows]),
         _count("length", "alignment length", lambda of: of.alignments.length),
@@ -163,6 +179,10 @@ def _known_columns() -> list[Column]:
         _count("gapopen", "gap opens", lambda of: of.alignments.gap_openings),
         _count("gaps", "gaps", lambda of: of.alignments.gaps),
         Column("btop", "BTOP", _btops),
+        Column("qframe", "query frame", lambda of: _frames(of, "query")),
+        Column("sframe", "sbjct frame", lambda of: _frames(of, "subject")),
+        Column("frames", "query/sbjct frames", _both_frames),
+        _of_hits("sstrand", "subject strand", lambda of: [headers.MISSING] * of.n_hits),
         Column("cigar", "cigar", lambda of: [cigar or headers.MISSING for cigar in of.alignments.cigar_strings()]),
         Column("qcovs", "% query coverage per subject", _coverages_by_all),
         Column("qcovhsp", "% query coverage per hsp", _coverages),
@@ -175,11 +195,9 @@ COLUMNS: dict[str, Column] = {column.name: column for column in _known_columns()
 
 _NO_TAXA = "a database knows no taxonomy; stitle has what the header says"
 _NO_GI = "NCBI has given up GI numbers; sseqid and qseqid have identifiers"
-_NO_FRAME = "proteins have no frame and no strand"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("qgi", "sgi", "sallgi"), _NO_GI),
-    **dict.fromkeys(("frames", "qframe", "sframe", "sstrand"), _NO_FRAME),
     **dict.fromkeys(("staxid", "ssciname", "scomname", "sblastname", "sskingdom"), _NO_TAXA),
     **dict.fromkeys(("staxids", "sscinames", "scomnames", "sblastnames", "sskingdoms"), _NO_TAXA),
     "qcovus": "it is blastn's alone; qcovs has a protein's coverage",

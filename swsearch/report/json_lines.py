@@ -10,6 +10,7 @@ import numpy as np
 from swsearch.report import headers, json_text
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions, mismatches
+from swsearch.report.provenance import translated
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import FittedStatistics
@@ -20,19 +21,21 @@ class JsonLinesWriter(Writer):
 
     An object holds ``query`` (id, description, length), ``database`` (name, subjects, residues), ``parameters``
     (matrix, gap_open, gap_extend, mode, statistics, effective_residues; filters, masks and the like where they were
-    asked for, named as in Python) and ``hits``, best first. Coordinates of a
-    hit (query_start, query_end, subject_start, subject_end) and ``subject.index`` count from 0, and ends are not
-    included: ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full
-    precision; they and ``statistics`` are null where there are no statistics. Where statistics were fitted,
-    ``parameters`` has ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores
-    at the lengths between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and
-    ``evalue_published`` where there are published statistics too; bit scores are null outside local mode. Where there
-    are no statistics, ``no_statistics`` says why. Where several alignments per hit were asked for,
-    ``further_alignments`` of a hit holds those after the best, which is the hit's own, with the same keys. Where a
-    search had iterations, ``iterations`` says which was the last, whether the query converged, and how many subjects
-    each included in the next profile, and how many of them were new; ``subject.iteration`` is the first that included
-    it. Headers are as they were, merged ones (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by
-    escapes.
+    asked for, named as in Python) and ``hits``, best first. Coordinates of a hit (query_start, query_end,
+    subject_start, subject_end) and ``subject.index`` count from 0, and ends are not included:
+    ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full precision; they
+    and ``statistics`` are null where there are no statistics. Where statistics were fitted, ``parameters`` has
+    ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores at the lengths
+    between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and ``evalue_published``
+    where there are published statistics too; bit scores are null outside local mode. Where there are no statistics,
+    ``no_statistics`` says why. Where several alignments per hit were asked for, ``further_alignments`` of a hit holds
+    those after the best, which is the hit's own, with the same keys. Where a search had iterations, ``iterations``
+    says which was the last, whether the query converged, and how many subjects each included in the next profile, and
+    how many of them were new; ``subject.iteration`` is the first that included it. Where the query or the database is
+    DNA, its coordinates and lengths are in nucleotides of the given strand, ``query_frame`` and ``subject_frame`` say
+    how it was read, and ``parameters`` has ``program`` (blastx, tblastn or tblastx), ``genetic_code`` and
+    ``database_code``; hits in one record are one, as are several alignments. Headers are as they were, merged ones
+    (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
     def begin(self, run: RunInfo) -> None:
@@ -75,6 +78,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "mode": result.mode,
             "statistics": statistics.name if statistics else None,
             "effective_residues": int(result.effective_residues),
+            **translated(result),
             **result.asked,
             **fit,
         },
@@ -105,7 +109,7 @@ def _hits(portion: AlignedPortion) -> list[str]:
     if portion.result.first_found is not None:
         subjects["iteration"] = portion.iterations.tolist()
     further = [""] * portion.n_hits
-    if portion.result.may_have_several:
+    if portion.result.may_have_several or not portion.is_single:
         further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]
     hits = zip(json_text.objects(subjects), alignments, further, strict=True)
     return [f'{{"subject":{subject},{best[1:-1]}{others}}}' for subject, (best, *_), others in hits]
@@ -115,16 +119,20 @@ def _alignments(portion: AlignedPortion) -> list[str]:
     """Return the alignments of a portion."""
     found, known = portion.alignments, portion.numbers
     query_rows, middle_lines, subject_rows = zip(*portion.rows, strict=True)
+    (query_start, query_end), (subject_start, subject_end) = portion.query_spans, portion.subject_spans
+    of = portion.result
     columns: dict[str, Sequence[str | int]] = {
         "score": found.score.tolist(),
         "bit_score": json_text.floats(known.bit_scores),
         "evalue": json_text.floats(known.evalues),
         "z_score": json_text.floats(known.z_scores),
         "evalue_published": json_text.floats(known.evalues_published),
-        "query_start": found.query_start.tolist(),
-        "query_end": found.query_end.tolist(),
-        "subject_start": found.subject_start.tolist(),
-        "subject_end": found.subject_end.tolist(),
+        "query_start": query_start.tolist(),
+        "query_end": query_end.tolist(),
+        "subject_start": subject_start.tolist(),
+        "subject_end": subject_end.tolist(),
+        **({"query_frame": portion.query_frames.tolist()} if of.has_query_frames else {}),
+        **({"subject_frame": portion.subject_frames.tolist()} if of.has_subject_frames else {}),
         "alignment_length": found.length.tolist(),
         "identities": found.identities.tolist(),
         "positives": found.positives.tolist(),

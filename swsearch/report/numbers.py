@@ -93,6 +93,25 @@ def last_residues(starts: IntArray, ends: IntArray) -> IntArray:
     return np.where(ends > starts, ends, 0)
 
 
+def printed_ends(starts: IntArray, ends: IntArray, frames: IntArray) -> tuple[IntArray, IntArray]:
+    """Return what stands for the ends of ranges, shape (n,), 0-based and half-open, of which some run backwards.
+
+    Parameters
+    ----------
+    starts, ends : ndarray, shape (n,), int64
+        The ranges.
+    frames : ndarray, shape (n,), int64
+        Below 0 where a range is read from its end.
+
+    Returns
+    -------
+    first, last : ndarray, shape (n,), int64
+        Counted from 1, both included; 0 of empty ranges.
+    """
+    low, high, backwards = first_residues(starts, ends), last_residues(starts, ends), frames < 0
+    return np.where(backwards, high, low), np.where(backwards, low, high)
+
+
 def evalue_texts(evalues: FloatArray) -> list[str]:
     """Return E-values, shape (n,), NaN where there is none, as `evalue_table` prints them."""
     return [f"{value:.2e}" if 1e-180 <= value < 0.0009 else evalue_table(value) for value in evalues.tolist()]

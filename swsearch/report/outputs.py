@@ -19,7 +19,7 @@ from swsearch.output_files import check_output, is_stdout, open_outputs
 from swsearch.processors import available_processors
 from swsearch.report.a3m import ONE_QUERY
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 DEFAULT_FORMAT = "6"
 """BLAST's table."""
@@ -283,9 +283,11 @@ def write_reports(
         if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
             check_queries(len(results.job.queries), outputs)
+            check_program(results.run.program, outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)
+            check_program(run.program, outputs)
         reports.begin(run.with_checksums() if reports.needs_checksums else run)
         for batch in batches:
             for result in batch:
@@ -301,6 +303,20 @@ def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
         kind = report.kind_of(output.outfmt)
         if kind.writer.one_query and n_queries > 1:
             raise InputError(f"--outfmt {kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+
+
+def check_program(program: Program, outputs: Sequence[Output]) -> None:
+    """Refuse formats that cannot hold what a search of this kind finds, before the search.
+
+    Raises
+    ------
+    InputError
+        It names what can.
+    """
+    for output in outputs:
+        kind = report.kind_of(output.outfmt)
+        if program not in kind.writer.programs:
+            raise InputError(f"--outfmt {kind.key}: got results of translated DNA ({program}): {kind.writer.why_not}")
 
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:

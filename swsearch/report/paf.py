@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from swsearch.report import headers, sam_lines
 from swsearch.report.base import Writer
 from swsearch.report.portions import aligned_portions
 from swsearch.report.sam import score_tags
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 
 class PafWriter(Writer):
@@ -15,7 +17,15 @@ class PafWriter(Writer):
 
     Tags are tp (P for a query's best alignment, S for the others, as minimap2 has it), those of `swsearch.report.sam`
     (AS, NM, EV, PI, BS) and cg (CIGAR). A query that found nothing has no line, as with minimap2.
+
+    Where the query or the subjects are DNA, coordinates are in nucleotides of the given strand, the strand is the one
+    that was read, and columns 10 and 11 count nucleotides, cg and the tags codons, all as miniprot has it.
     """
+
+    programs: ClassVar[tuple[Program, ...]] = ("blastp", "blastx", "tblastn")
+    why_not: ClassVar[str] = (
+        "PAF has one strand, and two sequences of DNA have a frame each; use a table with the column frames"
+    )
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: PAF has no heading."""

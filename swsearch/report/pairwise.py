@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
+from swsearch.blocks import IntArray
 from swsearch.report import headers, numbers
 from swsearch.report.alignment_rows import Rows
 from swsearch.report.base import Writer
@@ -17,6 +18,7 @@ from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.translation.frame import CODON
 
 LETTERS_PER_LINE = 60
 """Alignment columns per line."""
@@ -35,7 +37,7 @@ class PairwiseWriter(Writer):
     Fitted statistics of global and semi-global alignment have no bits, so raw scores stand in their place; a note
     with each query says what was fitted. Without statistics (none asked for, or a database too small for a fit) raw
     scores stand alone, and a note says why. An alignment's side without residues in a row of 60 columns shows the
-    number of the residue before it.
+    number of the residue before it. Of translated DNA a line names the frames, and numbers are of nucleotides.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -154,16 +156,44 @@ def _alignments(portion: AlignedPortion) -> list[str]:
         found.positives.tolist(),
         found.gaps.tolist(),
         portion.rows,
-        found.query_start.tolist(),
-        found.subject_start.tolist(),
-        np.maximum(found.query_end, found.subject_end).tolist(),
+        _sides(portion.query_spans, portion.query_frames),
+        _sides(portion.subject_spans, portion.subject_frames),
+        np.maximum(portion.query_spans[1], portion.subject_spans[1]).tolist(),
         strict=True,
     )
     return [
         f"{score}\n Identities = {_share(identities, length)}, Positives = {_share(positives, length)}, "
-        f"Gaps = {_share(gaps, length)}\n\n{_blocks(rows, query_at, subject_at, largest)}"
-        for score, length, identities, positives, gaps, rows, query_at, subject_at, largest in columns
+        f"Gaps = {_share(gaps, length)}\n{_frame_line(query, subject)}\n{_blocks(rows, query, subject, largest)}"
+        for score, length, identities, positives, gaps, rows, query, subject, largest in columns
     ]
+
+
+class _Side(NamedTuple):
+    """Where a row of an alignment begins: the place before its first residue, and how its numbers go on."""
+
+    at: int
+    step: int = 1
+    frame: int = 0
+
+    def ends(self, letters: str) -> tuple[int, int, _Side]:
+        """Return the first and the last number of some letters, and where the next ones begin."""
+        n = len(letters) - letters.count("-")
+        following = self.at + n * self.step
+        if self.step > 0:
+            return self.at + (n > 0), following, self._replace(at=following)
+        return self.at + (n == 0), following + 1, self._replace(at=following)
+
+
+def _sides(spans: tuple[IntArray, IntArray], frames: IntArray) -> list[_Side]:
+    """Return where each row of one side begins: at the first nucleotide, or the last where it is read backwards."""
+    at = np.where(frames < 0, spans[1], spans[0])
+    return list(map(_Side, at.tolist(), np.where(frames == 0, 1, CODON * np.sign(frames)).tolist(), frames.tolist()))
+
+
+def _frame_line(query: _Side, subject: _Side) -> str:
+    """Return the line that names the frames of an alignment; nothing of proteins."""
+    frames = [f"{side.frame:+d}" for side in (query, subject) if side.frame]
+    return f" Frame = {'/'.join(frames)}\n" if frames else ""
 
 
 def _share(part: int, length: int) -> str:
@@ -186,7 +216,7 @@ def _score_lines(portion: AlignedPortion) -> Iterator[str]:
             yield f" Score = {numbers.bit_score_text(bits)} bits ({score}),  Expect = {expected}{beside}"
 
 
-def _blocks(rows: Rows, query_at: int, subject_at: int, largest: int) -> str:
+def _blocks(rows: Rows, query: _Side, subject: _Side, largest: int) -> str:
     """Cut the rows of an alignment into blocks, coordinates on either side."""
     top, middle, bottom = rows
     width = len(str(largest))
@@ -195,14 +225,13 @@ def _blocks(rows: Rows, query_at: int, subject_at: int, largest: int) -> str:
     for start in range(0, len(top), LETTERS_PER_LINE):
         end = start + LETTERS_PER_LINE
         above, below = top[start:end], bottom[start:end]
-        query_end = query_at + len(above) - above.count("-")
-        subject_end = subject_at + len(below) - below.count("-")
+        query_from, query_to, query = query.ends(above)
+        subject_from, subject_to, subject = subject.ends(below)
         blocks.append(
-            f"Query  {query_at + (query_end > query_at):<{width}}  {above}  {query_end}\n"
+            f"Query  {query_from:<{width}}  {above}  {query_to}\n"
             f"{indent}{middle[start:end]}\n"
-            f"Sbjct  {subject_at + (subject_end > subject_at):<{width}}  {below}  {subject_end}\n\n"
+            f"Sbjct  {subject_from:<{width}}  {below}  {subject_to}\n\n"
         )
-        query_at, subject_at = query_end, subject_end
     return "".join(blocks)
 
 

@@ -1,6 +1,7 @@
 """A result in portions that memory holds, as columns: what writers make text of, many hits at a time.
 
-A line is an alignment, or a hit where no alignment is asked for.
+A line is an alignment, or a hit where no alignment is asked for. Hits of a translated database that are pieces of one
+record are one hit here, with a line for each.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from swsearch.alignments import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.report import headers
 from swsearch.report.alignment_rows import AlignmentLetters, Rows, letters_of
+from swsearch.report.numbers import printed_ends
+from swsearch.report.records import RecordHits
 from swsearch.results import HitTable, HspTable, Numbers, SearchResult
+from swsearch.translation import Frames
 
 PORTION_HITS = 1 << 14
 """Hits of a portion, at most."""
@@ -77,18 +81,18 @@ class Portion:
 
     @property
     def subjects(self) -> IntArray:
-        """Places of the hits' subjects in the database, shape (n_hits,), int64."""
-        return self._hits.subjects[self._rows]
+        """Places of the hits' subjects in the database's input, shape (n_hits,), int64."""
+        return self._hits.record_places[self._rows]
 
     @property
     def subject_lengths(self) -> IntArray:
-        """Residues of the hits' subjects, shape (n_hits,), int64."""
-        return self._hits.subject_lengths[self._rows]
+        """Residues of the hits' subjects, nucleotides where they are DNA; shape (n_hits,), int64."""
+        return self._hits.record_lengths[self._rows]
 
     @property
     def iterations(self) -> IntArray:
         """The iteration that first included each hit, shape (n_hits,), int64; the number of the only one, if so."""
-        first = self.result.first_found
+        first = self.result.first_found  # never of a translated database, whose rows are others
         return np.full(self.n_hits, self.result.iteration) if first is None else first[self._rows]
 
     @property
@@ -129,6 +133,51 @@ class Portion:
     def of_lines(self, of_hits: list[Cell]) -> list[Cell]:
         """Return what is known of each hit for each line."""
         return of_hits
+
+
+class PiecesPortion(Portion):
+    """Some records of a translated database that stand together, with a line for each piece that was found.
+
+    Parameters
+    ----------
+    result, rows
+        As of a `Portion`.
+    records : RecordHits
+        All of them.
+    """
+
+    def __init__(self, result: SearchResult, records: RecordHits, rows: slice) -> None:
+        super().__init__(result, records.hits, rows)
+        begin, end = np.searchsorted(records.of_piece, (rows.start, rows.stop)).tolist()
+        self._pieces, self._lines, self._of_piece = records.pieces, slice(begin, end), records.of_piece
+
+    def __len__(self) -> int:
+        return int(self._lines.stop - self._lines.start)
+
+    @property
+    def scores(self) -> IntArray:
+        """See `Portion.scores`."""
+        return self._pieces.scores[self._lines]
+
+    @property
+    def numbers(self) -> Numbers:
+        """See `Portion.numbers`."""
+        return self._pieces.numbers.take(self._lines)
+
+    @property
+    def places(self) -> IntArray:
+        """See `Portion.places`."""
+        of_piece = self._of_piece[self._lines]
+        return np.arange(len(self)) - np.searchsorted(of_piece, of_piece)
+
+    @property
+    def hit_of_line(self) -> IntArray:
+        """See `Portion.hit_of_line`."""
+        return self._of_piece[self._lines] - self.first
+
+    def of_lines(self, of_hits: list[Cell]) -> list[Cell]:
+        """See `Portion.of_lines`."""
+        return [of_hits[row] for row in self.hit_of_line.tolist()]
 
 
 class AlignedPortion(Portion):
@@ -188,13 +237,44 @@ class AlignedPortion(Portion):
 
     @property
     def query_spans(self) -> tuple[IntArray, IntArray]:
-        """Begins and ends of the aligned parts of the query, 0-based and half-open, each of shape (n,), int64."""
-        return self.alignments.query_start, self.alignments.query_end
+        """Begins and ends of the aligned parts of the query, 0-based and half-open, each of shape (n,), int64.
+
+        In nucleotides of the given strand where it is DNA.
+        """
+        begins, ends = self._hsps.query_spans
+        return begins[self._lines], ends[self._lines]
 
     @property
     def subject_spans(self) -> tuple[IntArray, IntArray]:
         """Those of the subjects, each of shape (n,)."""
-        return self.alignments.subject_start, self.alignments.subject_end
+        begins, ends = self._hsps.subject_spans
+        return begins[self._lines], ends[self._lines]
+
+    @property
+    def query_frames(self) -> IntArray:
+        """The frame of the query that each line is about, shape (n,), int64; 0 where it is protein."""
+        return self._frames(self._hsps.query_frames)
+
+    @property
+    def subject_frames(self) -> IntArray:
+        """Those of the subjects, shape (n,), int64."""
+        return self._frames(self._hsps.subject_frames)
+
+    def _frames(self, frames: Frames | None) -> IntArray:
+        return np.zeros(len(self), dtype=np.int64) if frames is None else frames.numbers[self._lines]
+
+    @property
+    def query_ends(self) -> tuple[IntArray, IntArray]:
+        """First and last residue of the aligned parts of the query as BLAST counts them, each of shape (n,), int64.
+
+        From 1, the end included; first above last where a frame is read on the other strand; 0 where there is none.
+        """
+        return printed_ends(*self.query_spans, self.query_frames)
+
+    @property
+    def subject_ends(self) -> tuple[IntArray, IntArray]:
+        """Those of the subjects, each of shape (n,)."""
+        return printed_ends(*self.subject_spans, self.subject_frames)
 
     @property
     def is_single(self) -> bool:
@@ -246,15 +326,23 @@ def mismatches(alignments: AlignmentTable) -> IntArray:
 def portions(result: SearchResult) -> Iterator[Portion]:
     """Yield the hits of a result without their alignments, which are not looked for; nothing if there are no hits."""
     hits = result.table
-    for begin in range(0, len(hits), PORTION_HITS):
-        yield Portion(result, hits, slice(begin, min(begin + PORTION_HITS, len(hits))))
+    records = RecordHits.of(hits)
+    n = len(hits if records is None else records.hits)
+    for begin in range(0, n, PORTION_HITS):
+        rows = slice(begin, min(begin + PORTION_HITS, n))
+        yield Portion(result, hits, rows) if records is None else PiecesPortion(result, records, rows)
 
 
 def aligned_portions(result: SearchResult) -> Iterator[AlignedPortion]:
     """Yield the hits of a result with their alignments; nothing where there are no hits."""
     if not len(result.hits):
         return
-    hits, hsps, letters = result.table, result.hsps, letters_of(result)
+    hits, hsps = result.table, result.hsps
+    order = None
+    if (records := RecordHits.of(hits)) is not None:
+        order = records.order_of(hsps)
+        hits, hsps = records.hits, hsps.take(order, records.of_hit[hsps.hits[order]])
+    letters = letters_of(result, order)
     ends = np.searchsorted(hsps.hits, np.arange(len(hits)), side="right")
     columns = np.concatenate([[0], np.cumsum(hsps.alignments.length)])[ends]
     begin = 0

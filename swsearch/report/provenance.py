@@ -8,8 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from swsearch.report import headers
+from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+
+
+def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
+    """Say what was translated, and by which genetic codes; nothing of proteins."""
+    if of.program == "blastp":
+        return {}
+    codes = {"genetic_code": of.genetic_code, "database_code": of.database_code}
+    return {"program": of.program, **{name: code for name, code in codes.items() if code is not None}}
 
 
 def provenance(run: RunInfo) -> dict[str, Any]:
@@ -20,7 +29,8 @@ def provenance(run: RunInfo) -> dict[str, Any]:
     dict
         ``program``, ``version``; ``database`` (name, subjects, residues, and the sources that it was built from, with
         their SHA-256); ``parameters`` (mode, matrix, gap_open, gap_extend, evalue, max_hits, effective_residues,
-        and what was asked for besides: masks, filters, max_alignments);
+        of translated DNA program, genetic_code and database_code, and what was asked for besides: masks, filters,
+        max_alignments);
         ``statistics`` (name and parameters), or null.
     """
     scoring, statistics = run.scoring, run.statistics
@@ -45,6 +55,7 @@ def provenance(run: RunInfo) -> dict[str, Any]:
             "evalue": run.evalue,
             "max_hits": run.max_hits,
             "effective_residues": run.effective_residues or run.database_residues,
+            **translated(run),
             **run.asked,
         },
         "statistics": described,

@@ -11,13 +11,13 @@ import math
 import re
 import shutil
 import tempfile
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from swsearch.report import headers, numbers, sam_lines
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 _NOT_IN_REFERENCE = re.compile(r"[^0-9A-Za-z!#$%&+./:;?@^_|~*=-]")
 _NOT_IN_READ = re.compile(r"[^!-?A-~]")
@@ -40,6 +40,12 @@ class SamWriter(Writer):
     cut at 254, and a further subject of a name that is taken has its place in the database after a ``#``. ``*`` in
     a query becomes ``X``. DS has the subject's header as it was.
     """
+
+    programs: ClassVar[tuple[Program, ...]] = ("blastp",)
+    why_not: ClassVar[str] = (
+        "SAM counts read and reference in one kind of letter, and here one is DNA and what is aligned is protein; "
+        "use --outfmt paf, or a table with the columns qframe, sframe and cigar"
+    )
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)

@@ -2,7 +2,7 @@
 
 Runs of pairs, equal or not, are ``M``, which every reader of these formats knows; the SAM tag MD says which of
 them differ. Query residues outside the alignment are soft-clipped (``S``); subject residues outside it are not
-part of a SAM line. Strands are always forward.
+part of a SAM line. Strands are forward but in PAF of translated DNA.
 
 SAM was made for nucleotides. Proteins may stand in it: its text allows every letter but ``*``. Readers get names,
 places, CIGAR and tags right, but those that hold reads as BAM does (samtools, pysam) turn amino acids into N. MD
@@ -18,6 +18,7 @@ import numpy as np
 
 from swsearch.alignment import PairAlignment
 from swsearch.report.portions import AlignedPortion
+from swsearch.translation.frame import CODON
 
 UNMAPPED, SECONDARY = 4, 256
 """Bits of SAM's flag."""
@@ -27,7 +28,10 @@ NO_QUALITY = 255
 
 
 class Aligned(NamedTuple):
-    """What a line says of an alignment: as of a `PairAlignment`, and the lengths of both sequences."""
+    """What a line says of an alignment: as of a `PairAlignment`, and the lengths of both sequences.
+
+    Places and lengths are nucleotides where a sequence is translated DNA, of which each column has 3.
+    """
 
     score: int
     query_start: int
@@ -40,6 +44,8 @@ class Aligned(NamedTuple):
     cigar: str
     query_length: int
     subject_length: int
+    strand: str = "+"
+    nucleotides: int = 1
 
     @classmethod
     def of(cls, pair: PairAlignment) -> Aligned:
@@ -62,19 +68,20 @@ class Aligned(NamedTuple):
 
 def aligned_of(portion: AlignedPortion) -> Iterator[Aligned]:
     """Yield what lines say of a portion's alignments."""
-    found = portion.alignments
+    found, of = portion.alignments, portion.result
+    backwards = (portion.query_frames < 0) != (portion.subject_frames < 0)
     columns = zip(
         found.score.tolist(),
-        found.query_start.tolist(),
-        found.query_end.tolist(),
-        found.subject_start.tolist(),
-        found.subject_end.tolist(),
+        *(ends.tolist() for ends in portion.query_spans),
+        *(ends.tolist() for ends in portion.subject_spans),
         found.length.tolist(),
         found.identities.tolist(),
         found.gaps.tolist(),
         found.cigar_strings(),
-        [portion.result.query_length] * len(portion),
+        [of.query_length] * len(portion),
         portion.subject_lengths[portion.hit_of_line].tolist(),
+        np.where(backwards, "-", "+").tolist(),
+        [CODON if of.has_query_frames or of.has_subject_frames else 1] * len(portion),
         strict=True,
     )
     return map(Aligned._make, columns)
@@ -101,10 +108,11 @@ def paf_line(of: Aligned, query: str, subject: str, *tags: str) -> str:
         nothing = "0\t0\t*\t*\t0\t0\t0\t0\t0\t0"
         return "\t".join((f"{query}\t{of.query_length}\t{nothing}\tAS:i:{of.score}", *tags)) + "\n"
     places = (
-        f"{query}\t{of.query_length}\t{of.query_start}\t{of.query_end}\t+\t"
+        f"{query}\t{of.query_length}\t{of.query_start}\t{of.query_end}\t{of.strand}\t"
         f"{subject}\t{of.subject_length}\t{of.subject_start}\t{of.subject_end}"
     )
-    counts = f"{of.identities}\t{of.length}\t{NO_QUALITY}\tAS:i:{of.score}\tNM:i:{of.differences}"
+    own = f"AS:i:{of.score}\tNM:i:{of.differences}"
+    counts = f"{of.identities * of.nucleotides}\t{of.length * of.nucleotides}\t{NO_QUALITY}\t{own}"
     return "\t".join((places, counts, *tags, f"cg:Z:{of.cigar}")) + "\n"
 
 

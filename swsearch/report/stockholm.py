@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from swsearch.alphabet import Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.profiles.alignment import QueryAlignment, spread
 from swsearch.report import headers
+from swsearch.report.a3m import ROWS_ARE_PROTEIN
 from swsearch.report.base import Writer
 from swsearch.report.row_names import descriptions_of, evalues_of, letters_of, row_names
 from swsearch.results import SearchResult, alignment_of
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 
 LETTERS_TOGETHER = 1 << 22
 """Letters whose rows are made in one go, unless a single row has more."""
@@ -25,6 +27,9 @@ class StockholmWriter(Writer):
     ``#=GC RF`` has x in the columns of the query and ``.`` in the others, where residues are lower case. ``#=GS`` has
     each sequence's description (DE) and E-value (EV). A query without residues has no alignment.
     """
+
+    programs: ClassVar[tuple[Program, ...]] = ("blastp",)
+    why_not: ClassVar[str] = ROWS_ARE_PROTEIN
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: each alignment has a heading of its own."""

@@ -67,7 +67,7 @@ class Hit:
     subject_description : str
         The header after the identifier.
     subject_index : int
-        The subject's place in the database's input, counted from 0.
+        The subject's place in the database's input, counted from 0; of a piece of DNA that of its record.
     query_length, subject_length : int
         Residues, or nucleotides of the whole record where it is DNA that was translated.
     score : int

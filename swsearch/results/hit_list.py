@@ -213,8 +213,8 @@ class HitList(Sequence[Hit]):
         bits, evalues, z_scores, published = table.numbers.optional
         return list(
             zip(
-                table.headers.texts, table.subjects.tolist(), table.record_lengths.tolist(), table.scores.tolist(),
-                bits, evalues, z_scores, published, strict=True,
+                table.headers.texts, table.record_places.tolist(), table.record_lengths.tolist(),
+                table.scores.tolist(), bits, evalues, z_scores, published, strict=True,
             )
         )  # fmt: skip
 

@@ -214,7 +214,7 @@ class SearchResult:
             "query_id": [self.query_id] * len(rows),
             "subject_id": [identifiers[row] for row in of_hit],
             "subject_description": [descriptions[row] for row in of_hit],
-            "subject_index": hits.subjects[rows],
+            "subject_index": hits.record_places[rows],
             "query_length": np.full(len(rows), self.query_length, dtype=np.int64),
             "subject_length": hits.record_lengths[rows],
             "score": found.score,

@@ -129,7 +129,7 @@ class HitTable:
     Parameters
     ----------
     subjects : ndarray, shape (n,), int64
-        Places in the database's input.
+        Places in the database.
     subject_lengths : ndarray, shape (n,), int64
         Residues that were scored.
     scores : ndarray, shape (n,), int64
@@ -142,6 +142,8 @@ class HitTable:
         Which of ``queries`` of the `HitList` each hit is of, where these are frames of one DNA record.
     subject_frames : Frames or None
         The frame of DNA that each subject is a piece of, where the database is translated.
+    records : ndarray, shape (n,), int64, or None
+        Places in the input of the DNA records that subjects are pieces of; None where each subject is a record.
     """
 
     subjects: IntArray
@@ -151,9 +153,29 @@ class HitTable:
     headers: Headers
     query_frames: IntArray | None = None
     subject_frames: Frames | None = None
+    records: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.subjects)
+
+    def take(self, rows: IntArray) -> HitTable:
+        """Return some hits, rows of shape (m,), in their order."""
+        frames, queries, records = self.subject_frames, self.query_frames, self.records
+        return HitTable(
+            self.subjects[rows],
+            self.subject_lengths[rows],
+            self.scores[rows],
+            self.numbers.take(rows),
+            Headers.known([self.headers.texts[row] for row in rows.tolist()]),
+            None if queries is None else queries[rows],
+            None if frames is None else frames.take(rows),
+            None if records is None else records[rows],
+        )
+
+    @property
+    def record_places(self) -> IntArray:
+        """Places of the database's records in its input, shape (n,), int64."""
+        return self.subjects if self.records is None else self.records
 
     @property
     def record_lengths(self) -> IntArray:
@@ -173,7 +195,7 @@ class HitTable:
             Numbers.of(hits),
             Headers.known([(hit.subject_id, hit.subject_description) for hit in hits]),
             subject_frames=frames_of([hit.subject_frame for hit in hits]),
-        )
+        )  # a hit knows its record's place alone, so that this stands for both
 
 
 def frames_of(frames: Sequence[Frame | None]) -> Frames | None:
@@ -214,6 +236,17 @@ class HspTable:
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    def take(self, rows: IntArray, hits: IntArray) -> HspTable:
+        """Return some alignments, rows of shape (m,), in their order, as those of other hits, shape (m,)."""
+        query, subject = self.query_frames, self.subject_frames
+        return HspTable(
+            hits,
+            self.alignments.take(rows),
+            self.numbers.take(rows),
+            None if query is None else query.take(rows),
+            None if subject is None else subject.take(rows),
+        )
 
     @cached_property
     def places(self) -> IntArray:

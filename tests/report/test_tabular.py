@@ -76,6 +76,7 @@ def test_every_column() -> None:
         "mismatch": str(len(top) - pair.identities - pair.gaps), "positive": str(pair.positives),
         "ppos": f"{100 * pair.positives / len(top):.2f}", "gapopen": "2", "gaps": "3",
         "btop": "22L-ED11IL9-W-W22", "cigar": "22M1I22M2D22M", "qcovs": "96", "qcovhsp": "96", "scovhsp": "94",
+        "qframe": "1", "sframe": "1", "frames": "1/1", "sstrand": "N/A",  # what blastp says of proteins
     }  # fmt: skip
 
 
@@ -216,7 +217,6 @@ def test_a_side_without_residues_has_coordinates_0() -> None:
         ("", ["one of 0, pairwise, 5, xml, 6, tabular"]),
         ("8", ["one of 0, pairwise, 5, xml"]),
         ("6 staxids", ["no column staxids", "no taxonomy"]),
-        ("6 std qframe", ["no frame"]),
         ("6 qgi", ["GI numbers"]),
         ("10 delim=@ qseqid", ["10 by commas"]),
         ("tabluar", ["did you mean tabular?"]),

@@ -1,0 +1,240 @@
+"""Reports of translated DNA: coordinates on the DNA, frames, records as hits; held against BLAST+ and its readers."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import io
+import json
+import pickle
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from Bio import SearchIO
+from Bio.Seq import Seq
+
+from support.samples import sample
+from support.translated_cases import (
+    QUERY_IS_DNA,
+    SUBJECT_IS_DNA,
+    align_records,
+    as_found_together,
+    read_blast,
+    records_of,
+    result_of,
+    run_blast,
+    translated_run,
+)
+from swsearch.errors import InputError
+from swsearch.report import KINDS, create_writer
+from swsearch.report.outputs import Output, check_program
+from swsearch.results import SearchResult
+from swsearch.run_info import Program
+from swsearch.translation import Frame
+
+PROGRAMS: tuple[Program, ...] = ("blastx", "tblastn", "tblastx")
+
+needs_blast = pytest.mark.skipif(
+    not all(map(shutil.which, ("makeblastdb", *PROGRAMS))), reason="blastx, tblastn or tblastx is not installed"
+)
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def case(request: pytest.FixtureRequest) -> tuple[Program, list[SearchResult]]:
+    """The results of a program."""
+    program: Program = request.param
+    return program, [result_of(program, number, found) for number, found in enumerate(align_records(program))]
+
+
+def written(outfmt: str, results: Sequence[SearchResult]) -> Any:
+    """What a format makes of results."""
+    binary = outfmt in ("parquet", "arrow")
+    stream: Any = io.BytesIO() if binary else io.StringIO()
+    writer = create_writer(outfmt, stream)
+    writer.begin(translated_run(results[0]))
+    for result in results:
+        writer.write(result)
+    writer.end()
+    writer.discard()
+    return stream.getvalue()
+
+
+def lines(outfmt: str, results: Sequence[SearchResult]) -> list[list[str]]:
+    """The cells of a table."""
+    return [line.split("\t") for line in written(outfmt, results).splitlines()]
+
+
+def part(letters: str, first: int, last: int, frame: int) -> str:
+    """What a record holds from one place to another, counted from 1, read in a frame; of proteins the letters."""
+    if not frame:
+        return letters[first - 1 : last]
+    dna = Seq(letters[min(first, last) - 1 : max(first, last)])
+    return str((dna.reverse_complement() if frame < 0 else dna).translate())
+
+
+def number_of(frame: Frame | None) -> int:
+    """A frame's number, 0 of proteins."""
+    return 0 if frame is None else frame.number
+
+
+def test_coordinates_are_where_the_letters_are_read_from(case: tuple[Program, list[SearchResult]]) -> None:
+    program, results = case
+    letters = [{name: text for name, _, text in some} for some in records_of(program)]
+    found = lines("6 qseqid sseqid qstart qend sstart send qframe sframe frames qseq sseq qlen slen", results)
+    assert len(found) >= 4
+    assert {row[6] for row in found} | {row[7] for row in found} >= {"1", "-3"}
+    for query, subject, *numbers, frames, qseq, sseq, qlen, slen in found:
+        qstart, qend, sstart, send, qframe, sframe = map(int, numbers)
+        assert frames == f"{qframe}/{sframe}"
+        assert (qstart > qend) == (qframe < 0)
+        assert (sstart > send) == (sframe < 0)
+        assert part(letters[0][query], qstart, qend, qframe) == qseq.replace("-", "")
+        assert part(letters[1][subject], sstart, send, sframe) == sseq.replace("-", "")
+        assert (int(qlen), int(slen)) == (len(letters[0][query]), len(letters[1][subject]))
+    rows = [hsp for result in results for hit in result for hsp in hit.hsps]
+    spans = {(*hsp.query_range, *hsp.subject_range) for hsp in rows}
+    printed = {tuple(map(int, row[2:6])) for row in found}
+    assert spans == {(min(a, b) - 1, max(a, b), min(c, d) - 1, max(c, d)) for a, b, c, d in printed}
+
+
+def test_all_columns_of_python_have_coordinates_of_the_dna(case: tuple[Program, list[SearchResult]]) -> None:
+    program, results = case
+    columns = results[0].to_columns()
+    frames = [program in QUERY_IS_DNA, program in SUBJECT_IS_DNA]
+    assert ["query_frame" in columns, "subject_frame" in columns] == frames
+    nothing = dataclasses.replace(results[0], hits=[])
+    assert list(nothing.to_columns()) == list(columns) == results[0].to_arrow().column_names
+    hsps = [hsp for hit in results[0] for hsp in hit.hsps]
+    assert list(zip(columns["query_start"], columns["query_end"], strict=True)) == [each.query_range for each in hsps]
+    ranges = list(zip(columns["subject_start"], columns["subject_end"], strict=True))
+    assert ranges == [each.subject_range for each in hsps]
+    for name in ("query_frame", "subject_frame"):
+        assert name not in columns or columns[name] == [number_of(getattr(each, name)) for each in hsps]
+    assert results[0].to_pandas().subject_length[0] == len(records_of(program)[1][0][2])
+
+
+def test_readers_find_one_hit_a_record_with_its_frames(case: tuple[Program, list[SearchResult]]) -> None:
+    program, results = case
+    expected: list[dict[str, list[tuple[int, ...]]]] = []
+    for result in results:
+        expected.append({})
+        for hit in result:
+            frames = [(number_of(hsp.query_frame), number_of(hsp.subject_frame)) for hsp in hit.hsps]
+            spans = [(*hsp.query_range, *hsp.subject_range) for hsp in hit.hsps]
+            of_record = expected[-1].setdefault(hit.subject_id, [])
+            of_record += [(*span, *frame) for span, frame in zip(spans, frames, strict=True)]
+            of_record.sort()
+    assert max(len(spans) for of_query in expected for spans in of_query.values()) > 1
+    xml = written("5", results)
+    assert f"<BlastOutput_program>{program}</BlastOutput_program>" in xml
+    for query, hits in zip(SearchIO.parse(io.StringIO(xml), "blast-xml"), expected, strict=True):
+        assert [hit.id for hit in query] == list(hits)
+        for hit in query:
+            found = [(*hsp.query_range, *hsp.hit_range, hsp.query_frame, hsp.hit_frame) for hsp in hit]
+            assert sorted(found) == hits[hit.id]
+    tables = SearchIO.parse(io.StringIO(written("7", results)), "blast-tab", comments=True)
+    for query, hits in zip(tables, expected, strict=True):
+        assert [hit.id for hit in query] == list(hits)
+        assert {hit.id: sorted((*hsp.query_range, *hsp.hit_range) for hsp in hit) for hit in query} == {
+            name: [span[:4] for span in spans] for name, spans in hits.items()
+        }
+    reports = json.loads(written("15", results))["BlastOutput2"]
+    for each, hits in zip(reports, expected, strict=True):
+        assert each["report"]["program"] == program
+        of_query = each["report"]["results"]["search"]["hits"]
+        assert [hit["description"][0]["id"] for hit in of_query] == list(hits)
+        assert [hit["num"] for hit in of_query] == list(range(1, len(hits) + 1))
+        for hit in of_query:
+            assert [hsp["num"] for hsp in hit["hsps"]] == list(range(1, len(hit["hsps"]) + 1))
+            assert ("hit_frame" in hit["hsps"][0]) == (program in SUBJECT_IS_DNA)
+
+
+def test_a_table_without_alignments_has_the_same_lines(case: tuple[Program, list[SearchResult]]) -> None:
+    _, results = case
+    names = "qseqid sseqid slen score evalue subject_index"
+    assert written(f"6 {names}", results) == "".join(
+        "\t".join(row[:-1]) + "\n" for row in lines(f"6 {names} qframe", results)
+    )
+
+
+FORMATS = ("0", "5", "7", "10", "15", "jsonl", "html", "arrow")
+
+
+@pytest.mark.parametrize("program", sample(PROGRAMS[1:], lambda program: program == "tblastn"))
+def test_results_that_were_found_together_or_pickled_make_the_same_bytes(program: Program) -> None:
+    results = [result_of(program, number, found) for number, found in enumerate(align_records(program))]
+    together = [as_found_together(result) for result in results if len(result.hits)]
+    alone = [result for result in results if len(result.hits)]
+    for outfmt in FORMATS:
+        expected = written(outfmt, alone)
+        assert written(outfmt, together) == expected, outfmt
+        assert written(outfmt, pickle.loads(pickle.dumps(together))) == expected, outfmt
+        assert written(outfmt, copy.deepcopy(together)) == expected, outfmt
+    assert [result.to_columns() for result in together] == [result.to_columns() for result in alone]
+
+
+def test_formats_that_cannot_hold_frames_are_refused() -> None:
+    refused = {kind.key: kind.writer.programs for kind in KINDS if len(kind.writer.programs) < 4}
+    assert set(refused) == {"sam", "paf", "a3m", "fasta-aligned", "stockholm"}
+    for key, programs in refused.items():
+        for program in ("blastp", *PROGRAMS):
+            if program in programs:
+                check_program(program, [Output(None, key)])
+                continue
+            with pytest.raises(
+                InputError, match=f"--outfmt {key}: got results of translated DNA .{program}.: .*use "
+            ):
+                check_program(program, [Output(None, key)])
+
+
+def test_paf_has_strands_and_nucleotides() -> None:
+    results = [result_of("blastx", number, found) for number, found in enumerate(align_records("blastx"))]
+    rows = [line.split("\t") for line in written("paf", results).splitlines()]
+    table = lines("6 qseqid qlen qstart qend sseqid slen sstart send nident length", results)
+    assert {row[4] for row in rows} == {"+", "-"}
+    for row, (query, qlen, qstart, qend, subject, slen, sstart, send, nident, length) in zip(
+        rows, table, strict=True
+    ):
+        low, high = sorted((int(qstart), int(qend)))
+        strand = "-" if int(qstart) > int(qend) else "+"
+        assert row[:6] == [query, qlen, str(low - 1), str(high), strand, subject]
+        assert row[6:11] == [slen, str(int(sstart) - 1), send, str(3 * int(nident)), str(3 * int(length))]
+
+
+BLAST_COLUMNS = (
+    "qseqid sseqid qlen slen qstart qend sstart send length pident qframe sframe frames sstrand qcovs qcovhsp btop "
+    "qseq sseq nident gaps evalue bitscore score positive ppos mismatch gapopen"
+)
+
+
+@pytest.mark.peer
+@needs_blast
+@pytest.mark.parametrize("program", sample(PROGRAMS, lambda program: program == "blastx"))
+def test_lines_and_elements_are_those_of_blast(program: Program, tmp_path: Path) -> None:
+    told = run_blast(tmp_path, program, "15")
+    results = [result_of(program, number, found) for number, found in enumerate(read_blast(told, program))]
+    assert sum(len(hit.hsps) for result in results for hit in result) >= 4
+    outfmt = f"6 {BLAST_COLUMNS}"
+    assert written(outfmt, results) == run_blast(tmp_path, program, outfmt)
+    hsps = [
+        re.findall("<Hsp.*?</Hsp>", text, re.DOTALL)
+        for text in (written("5", results), run_blast(tmp_path, program, "5"))
+    ]
+    assert hsps[0] == hsps[1]
+    ours, theirs = (
+        [each["report"] for each in json.loads(text)["BlastOutput2"]] for text in (written("15", results), told)
+    )
+    for mine, other in zip(ours, theirs, strict=True):
+        assert other["params"].items() <= mine["params"].items()
+        found = [each["results"]["search"]["hits"] for each in (mine, other)]
+        assert [(hit["len"], hit["hsps"]) for hit in found[0]] == [(hit["len"], hit["hsps"]) for hit in found[1]]
+    if program != "tblastx":  # which leaves less room for numbers than it has digits
+        texts = [re.findall(r"^ Score.*?(?=^>|^Lambda|\Z)", text, re.MULTILINE | re.DOTALL)
+                 for text in (written("0", results), run_blast(tmp_path, program, "0"))]  # fmt: skip
+        assert [re.split(r"\nQuery=|\n\s*Lambda", text)[0].rstrip() for text in texts[0]] == [
+            text.rstrip() for text in texts[1]
+        ]
