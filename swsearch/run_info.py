@@ -20,6 +20,12 @@ Program = Literal["blastp", "blastx", "tblastn", "tblastx"]
 """BLAST's names for what is searched with what: proteins with proteins, DNA with proteins, proteins with DNA, and DNA
 with DNA, each translated."""
 
+OptionValues = dict[str, Any]
+"""What a search was asked for, by long names of the command line's options: flags, numbers, texts, lists of texts."""
+
+MISSING_SETTINGS = "missing"
+"""Names in `OptionValues` the options that have no value there."""
+
 PYTHON = "swsearch.search() from Python"
 """What stands for a command line where there was none."""
 
@@ -86,6 +92,8 @@ class Origin:
         reads the files that the names lead to.
     ended : datetime or None
         When the search ended, where its reports are written later.
+    files : dict of str to str
+        Files that the options' lists of identifiers were read from, by their names in Python.
     """
 
     queries: str = ""
@@ -93,6 +101,7 @@ class Origin:
     begun: datetime = field(default_factory=lambda: datetime.now(UTC))
     checksums: tuple[Checksum, ...] | None = None
     ended: datetime | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]]) -> tuple[Checksum, ...]:
@@ -167,6 +176,8 @@ class RunInfo:
         As in `Origin`.
     program, genetic_code, database_code
         As in `SearchResult`.
+    settings : dict
+        What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.job.settings`.
     """
 
     version: str
@@ -188,6 +199,7 @@ class RunInfo:
     program: Program = "blastp"
     genetic_code: int | None = None
     database_code: int | None = None
+    settings: OptionValues = field(default_factory=dict)
 
     def with_checksums(self) -> RunInfo:
         """Return the same with the checksums of the files that went in, which are read where they are not known."""

@@ -275,6 +275,25 @@ ProgressOption = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Options from a file of TOML, by long names (max-hits = 10), or of a report of --outfmt jsonl or html, "
+        "which holds those of its search. The command line goes before them.",
+        show_default="none",
+        rich_help_panel=RUN,
+    ),
+]
+SaveConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Write there what decides the hits of this search, defaults included, for --config.",
+        show_default="none",
+        rich_help_panel=OUTPUT,
+    ),
+]
 CheckpointOption = Annotated[
     str | None,
     typer.Option(

@@ -21,6 +21,7 @@ from swsearch.cli.options import (
     AllowDnaOption,
     CheckpointOption,
     ClusterOption,
+    ConfigOption,
     DeviceOption,
     EngineName,
     EngineOption,
@@ -48,6 +49,7 @@ from swsearch.cli.options import (
     QueryFormatName,
     QueryFormatOption,
     QuietOption,
+    SaveConfigOption,
     SaveMsaOption,
     SaveProfileOption,
     SortName,
@@ -197,6 +199,8 @@ def search_command(
     device: DeviceOption = None,
     gpu_memory: GpuMemoryOption = None,
     threads: ThreadsOption = None,
+    config: ConfigOption = None,
+    save_config: SaveConfigOption = None,
     checkpoint: CheckpointOption = None,
     cluster: ClusterOption = None,
     task_timeout: TaskTimeoutOption = None,
@@ -216,15 +220,16 @@ def search_command(
     from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
     from swsearch.output_files import check_spared
-    from swsearch.report.outputs import keep_what_is_shown, pair_outputs, write_reports
+    from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, saved, saved_files
     from swsearch.run_info import Origin
 
     begun = time.monotonic()
-    origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC))
-    outputs = pair_outputs(
-        output or [], outfmt or [], header
-    )  # what is wrong is better told now than after the search
+    files = {"matrix": matrix, "include_ids": include_ids, "exclude_ids": exclude_ids}
+    named = {name: path for name, path in files.items() if path is not None}
+    origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC), files=named)
+    # what is wrong is better told now than after the search
+    outputs = with_config(pair_outputs(output or [], outfmt or [], header), save_config)
     included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
     filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
     for doubt in filters.doubts():
@@ -245,7 +250,7 @@ def search_command(
 
         more = {"cluster": cluster, "task_timeout": task_timeout, "checkpoint": checkpoint}
         check_there(url, engine.value, device, gpu_memory, more)
-        read, threads = [queries, matrix, include_ids, exclude_ids], checked_threads(threads, quiet)
+        read, threads = [queries, *named.values(), config], checked_threads(threads, quiet)
         search_there(SearchAsked(
             url, origin, query_format.value, options, is_named, outputs, save_profile, save_msa, read, threads,
             progress.value, quiet, verbose,
@@ -265,7 +270,7 @@ def search_command(
         if folder is not None:
             results.keep_in(folder)
         job = results.job
-        read = [queries, *subjects, *(each.path for each in job.database.volumes), matrix, include_ids, exclude_ids]
+        read = [queries, *subjects, *(each.path for each in job.database.volumes), *named.values(), config]
         identifiers = [query.identifier for query in found]
         check_spared([*(each.path for each in outputs), *saved_files(save_profile, save_msa, identifiers)], read)
         _say_beforehand(job, quiet, verbose)

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from swsearch.cli import aliases, foreign
+from swsearch.cli.config import CONFIG, words_of_file
 from swsearch.cli.numbers import Refused
 from swsearch.errors import SHOWN, InputError, OptionError
 
@@ -38,10 +39,23 @@ class OneCommand(TyperCommand):
         line = _Line(self, ctx)
         words = aliases.translated(line.path, args, line.taking)
         line.check(words)
+        if (file := line.given.get(CONFIG)) is not None:
+            words = [*line.of_file(file), *words]
+            ctx.meta[CONFIG] = line.keys
         try:
             return super().parse_args(ctx, words)
         except UsageError as error:
             raise line.translated(error) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; of an option of a file it is said where that stands."""
+        try:
+            return super().invoke(ctx)
+        except OptionError as error:
+            place = ctx.meta.get(CONFIG, {}).get(f"--{error.name.lstrip('-').replace('_', '-')}")
+            if place is None:
+                raise
+            raise OptionError(place, error.value, error.expected, error.remedy) from None
 
 
 class CommandGroup(TyperGroup):
@@ -79,6 +93,10 @@ class _Line:
         self.words: list[str] = []
         self.given: dict[str, str] = {}
         self.helps = False
+        self.named: set[str] = set()
+        """Spellings of the options that are there."""
+        self.keys: dict[str, str] = {}
+        """Options of a file, and where they stand there."""
         self._group = isinstance(command, TyperGroup)
         self._commands = list(command.commands) if self._group else []
         params = command.get_params(ctx)
@@ -120,6 +138,16 @@ class _Line:
         if not self.helps and not self._group:
             self._check_missing()
 
+    def of_file(self, path: str) -> list[str]:
+        """Return the options of a file of options that are not on the command line; raises `InputError`."""
+        found: list[str] = []
+        for key, option, words in words_of_file(path, self._options, self.named):
+            self.keys[option.opts[0]] = f"{path}: {key}"
+            for word in words:
+                self.given[option.opts[0]] = word.partition("=")[2]
+            found += words
+        return found
+
     def translated(self, error: Any) -> Exception:
         """Return the parser's error in our words; an order to show the help as it is."""
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -127,7 +155,7 @@ class _Line:
         option = getattr(error, "param", None)
         if option is None:
             return InputError(f"{self.path}: {error.format_message()}")
-        name = _longest(option.opts)
+        name = self.keys.get(option.opts[0]) or _longest(option.opts)
         value = self._argument(option) if option in self._arguments else self.given.get(option.opts[0], "")
         if isinstance(error, Refused):
             return OptionError(name, value, error.expected, error.remedy)
@@ -143,6 +171,7 @@ class _Line:
     def _take(self, name: str, option: Any, value: str | None, rest: list[str]) -> None:
         """Take an option and the value that it may need from the words after it."""
         self.helps = self.helps or option.is_eager
+        self.named.update(option.opts)
         if not _takes_value(option):
             return
         attached, given = value is not None, ""

@@ -33,6 +33,7 @@ from swsearch.job.pair_work import PairWork
 from swsearch.job.rated import Rater
 from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
 from swsearch.job.selection import Selection
+from swsearch.job.settings import settings_of
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
@@ -242,7 +243,7 @@ class SearchJob:
             self.method, options.threshold, options.max_hits,
             execution=execution, asked=self.asked,
             effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),
-            queries=origin.queries, known_checksums=origin.checksums,
+            queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
         )  # fmt: skip
 
     @cached_property

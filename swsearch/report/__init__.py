@@ -20,6 +20,7 @@ from swsearch.report.json_lines import JsonLinesWriter
 from swsearch.report.paf import PafWriter
 from swsearch.report.pairwise import PairwiseWriter
 from swsearch.report.sam import SamWriter
+from swsearch.report.settings_text import OptionsWriter
 from swsearch.report.stockholm import StockholmWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
@@ -67,6 +68,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "fasta", AlignedFastaWriter),
     Kind("parquet", (), (".parquet", ".pq"), "parquet", ParquetWriter),
     Kind("arrow", ("feather",), (".arrow", ".feather"), "arrow", ArrowFileWriter),
+    Kind("toml", ("options",), (".toml",), "toml", OptionsWriter),
 )
 """Every format."""
 

@@ -28,6 +28,7 @@ from swsearch.report import headers, json_text, numbers
 from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.report.settings_text import html_of
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
@@ -103,7 +104,7 @@ class HtmlWriter(Writer):
             f"<h1>{_text(searched)}</h1>\n"
             f"<p>Exact {run.mode} search by swsearch: {run.database_subjects:,} subjects, "
             f"{run.database_residues:,} residues, every one of them scored. "
-            '<a href="#parameters">Parameters and checksums</a></p>\n'
+            f'<a href="#parameters">Parameters and checksums</a></p>\n{html_of(run)}'
             "</header>\n"
             "<main>\n"
             "<noscript><p>This report draws its tables and pictures with JavaScript, which is off. Its data are in "

@@ -11,8 +11,9 @@ from swsearch.report import headers, json_text
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions, mismatches
 from swsearch.report.provenance import translated
+from swsearch.report.settings_text import JSON_KEY
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import OptionValues, RunInfo
 from swsearch.statistics.fitted import FittedStatistics
 
 
@@ -21,7 +22,8 @@ class JsonLinesWriter(Writer):
 
     An object holds ``query`` (id, description, length), ``database`` (name, subjects, residues), ``parameters``
     (matrix, gap_open, gap_extend, mode, statistics, effective_residues; filters, masks and the like where they were
-    asked for, named as in Python) and ``hits``, best first. Coordinates of a hit (query_start, query_end,
+    asked for, named as in Python), ``options`` (all of them, as ``--config`` takes them) and ``hits``, best first.
+    Coordinates of a hit (query_start, query_end,
     subject_start, subject_end) and ``subject.index`` count from 0, and ends are not included:
     ``query_sequence[query_start:query_end]`` is what was aligned. E-values and bit scores have full precision; they
     and ``statistics`` are null where there are no statistics. Where statistics were fitted, ``parameters`` has
@@ -82,9 +84,14 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             **result.asked,
             **fit,
         },
+        **({} if result.run is None else {JSON_KEY: _encodable(result.run.settings)}),
         **({} if result.first_found is None else {"iterations": _iterations(result)}),
         "hits": [],
     }
+
+
+def _encodable(settings: OptionValues) -> OptionValues:
+    return {name: headers.encodable(each) if isinstance(each, str) else each for name, each in settings.items()}
 
 
 def _iterations(result: SearchResult) -> dict[str, Any]:

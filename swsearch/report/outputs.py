@@ -105,6 +105,23 @@ def with_header(outputs: Sequence[Output]) -> list[Output]:
     return [replace(each, header=True) for each in outputs]
 
 
+def with_config(outputs: Sequence[Output], path: str | None) -> list[Output]:
+    """Return outputs and, where there is a path, one more for the options of the search.
+
+    Raises
+    ------
+    InputError, OutputError
+        If it is another output's, or can surely not be written.
+    """
+    if path is None:
+        return list(outputs)
+    if not path.strip():
+        raise InputError("--save-config: the name is empty, expected where to write")
+    several = [*outputs, Output(path, "toml")]
+    _check_places(several)
+    return several
+
+
 def outputs_for(
     output: str | Path | IO[Any] | Sequence[str | Path | IO[Any]], outfmt: str | Sequence[str] | None
 ) -> list[Output]:

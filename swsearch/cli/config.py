@@ -1,0 +1,114 @@
+"""``--config FILE``: options of a command from a file, which those on the command line go before."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from swsearch.cli import foreign
+from swsearch.errors import InputError, OptionError, shown
+
+CONFIG = "--config"
+NOT_IN_A_FILE = (CONFIG, "--save-config", "--help")
+
+MOST_CONFIG_BYTES = 4 << 20
+"""Of a file that is read: a report has its options in its beginning."""
+
+_SCORING = ("--task", "--preset", "--matrix", "--gap-open", "--gap-extend")
+_BRINGS = {"--task": _SCORING, "--preset": _SCORING, "--matrix": _SCORING}
+"""Options of a file that one of the command line replaces, besides its own: a matrix brings its gap costs."""
+
+
+def words_of_file(path: str, options: Mapping[str, Any], given: set[str]) -> Iterator[tuple[str, Any, list[str]]]:
+    """Yield the options of a file that the command line does not have.
+
+    Parameters
+    ----------
+    path : str
+        The file: TOML, or a report that holds the options of its search.
+    options : dict of str to object
+        The command's options by every spelling.
+    given : set of str
+        Spellings of what the command line has.
+
+    Yields
+    ------
+    key : str
+        As the file has it.
+    option : object
+        What it is.
+    words : list of str
+        The same on a command line.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or has a key that is none; the message names file, key and what was expected.
+    """
+    from swsearch.report.settings_text import settings_in
+    from swsearch.run_info import MISSING_SETTINGS
+
+    settings = dict(settings_in(_text(path), path))
+    known = {name: each for name, each in options.items() if name.startswith("--") and name not in NOT_IN_A_FILE}
+    taken = {spelling for name in given for spelling in (name, *_BRINGS.get(name, ()))}
+    for name in _names(settings.pop(MISSING_SETTINGS, []), path):
+        if f"--{name}" not in taken:
+            raise InputError(
+                f"{path}: {MISSING_SETTINGS}: the search had --{name}, which is not in the file; give it"
+            )
+    seen: dict[str, str] = {}
+    for key, value in settings.items():
+        name = f"--{foreign.plain(key)}"
+        option = known.get(name)
+        if option is None:
+            close = difflib.get_close_matches(name, known, n=1)
+            remedy = f"; did you mean {close[0][2:]}?" if close else ""
+            raise InputError(f"{path}: {shown(key)} is no option of swsearch search{remedy}")
+        if seen.setdefault(option.opts[0], key) != key:
+            raise InputError(f"{path}: got {seen[option.opts[0]]} and {key}, which are the same; leave one out")
+        if not taken.intersection(option.opts):
+            yield key, option, _words(path, key, option, value)
+
+
+def _text(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_CONFIG_BYTES)
+    except OSError as error:
+        raise InputError(f"{CONFIG} {path}: {error.strerror or error}, expected a file of options") from None
+    try:
+        return data.decode("utf-8", "strict" if len(data) < MOST_CONFIG_BYTES else "replace")
+    except UnicodeDecodeError:
+        raise InputError(f"{CONFIG} {path}: is no text in UTF-8, expected TOML such as evalue = 1e-5") from None
+
+
+def _names(given: Any, path: str) -> list[str]:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise OptionError(f"{path}: missing", given, "a list of names of options")
+    return given
+
+
+def _words(path: str, key: str, option: Any, value: Any) -> list[str]:
+    """Return an option with its value as words of a command line."""
+    spelling = next(each for each in option.opts if each.startswith("--"))
+    place = f"{path}: {key}"
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise OptionError(place, value, "true or false")
+        return [spelling] if value else []
+    several = value if isinstance(value, list) and option.multiple else [value]
+    for each in several:
+        if isinstance(each, bool) or not isinstance(each, (str, int, float)) or each == "":
+            many = ", or a list of such" if option.multiple else ""
+            raise OptionError(place, each, f"{_expected(option)}{many}")
+    return [f"{spelling}={each}" for each in several]
+
+
+def _expected(option: Any) -> str:
+    kinds = (getattr(option, name, None) for name in ("type", "type_descriptor"))  # by the version of the parser
+    choices = next((found for kind in kinds if (found := getattr(kind, "choices", None))), None)
+    if choices:
+        return f"one of {', '.join(str(getattr(each, 'value', each)) for each in choices)}"
+    return f"a text or a number for {option.metavar or 'a value'}"
