@@ -28,6 +28,8 @@ from swsearch.report import headers, json_text, numbers
 from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions
+from swsearch.report.provenance import translated
+from swsearch.report.records import shown_hits
 from swsearch.report.settings_text import html_of
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
@@ -117,7 +119,8 @@ class HtmlWriter(Writer):
         """Write the data of one query."""
         parts = json_text.with_hits(_query_data(result), map(_hit_data, aligned_portions(result)))
         self._stream.writelines(_data(f"data-{len(self._index)}", parts))
-        hits, names = result.table, result.table.headers.identifiers
+        hits = shown_hits(result.table)
+        names = hits.headers.identifiers
         self._index.append(
             {
                 "id": headers.identifier(result.query_id),
@@ -216,8 +219,9 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
         "length": int(result.query_length),
+        **({} if result.program == "blastp" else {"program": result.program}),
         "note": headers.one_line(note),
-        "sequence": letters_of(result).query,
+        "sequence": "" if result.has_query_frames else letters_of(result).query,
         "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
         **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
@@ -259,7 +263,8 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     """Return alignments without what the page can work out: rows and middle line follow from these.
 
     Masked residues are in lower case; a page shows them so and scores them as X. Bit scores and E-values are given
-    where they are those of the hits.
+    where they are those of the hits. Of translated DNA alignments have their ends and frames, and a query its aligned
+    part in each.
     """
     found, known = portion.alignments, portion.numbers
     bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
@@ -279,11 +284,27 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
     if portion.result.first_found is not None:
         columns["iteration"] = portion.iterations.tolist()
-    query, queries = portion.query, portion.queries
-    is_same = np.array([letters == query for letters in queries])
-    if not is_same.all():
-        columns["query"], absent["query"] = json_text.plain(queries), is_same
+    if portion.result.program != "blastp":
+        columns |= _on_dna(portion)
+    if portion.result.has_query_frames:
+        columns["q"] = [0] * len(portion)
+        columns["query"] = json_text.plain([row.replace("-", "") for row, _, _ in portion.rows])
+    else:
+        query, queries = portion.query, portion.queries
+        is_same = np.array([letters == query for letters in queries])
+        if not is_same.all():
+            columns["query"], absent["query"] = json_text.plain(queries), is_same
     return json_text.objects(columns, absent)
+
+
+def _on_dna(portion: AlignedPortion) -> dict[str, Sequence[str | int]]:
+    """Return where alignments of translated DNA lie, as BLAST counts, and their frames; 0 of proteins."""
+    pairs = {
+        "queryEnds": portion.query_ends,
+        "subjectEnds": portion.subject_ends,
+        "frames": (portion.query_frames, portion.subject_frames),
+    }
+    return {name: [f"[{a},{b}]" for a, b in zip(*map(list, both), strict=True)] for name, both in pairs.items()}
 
 
 def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:
@@ -317,9 +338,10 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
     scoring, statistics = run.scoring, run.statistics
     values = "" if statistics is None or not hasattr(statistics, "parameters") else _named(statistics.parameters())
     queries = f"{run.queries}: " if run.queries and run.queries != "-" else ""
+    letters = "nucleotides" if run.program in ("blastx", "tblastx") else "residues"
     rows = [
         ("Program", f"swsearch {run.version}"),
-        ("Queries", f"{queries}{len(index):,}, {sum(query['length'] for query in index):,} residues"),
+        ("Queries", f"{queries}{len(index):,}, {sum(query['length'] for query in index):,} {letters}"),
         ("Hits", f"{sum(query['hits'] for query in index):,}"),
         ("Database", f"{run.database_name}: {run.database_subjects:,} subjects, {run.database_residues:,} residues"),
         ("Alignment", f"{run.mode}, exact"),
@@ -328,6 +350,8 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Hits reported", f"at most {run.max_hits:,} a query{_threshold(run.evalue)}"),
         ("Statistics", "none" if statistics is None else statistics.name + values),
     ]
+    if codes := translated(run):
+        rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))
     if run.asked:
         rows.append(("Options", headers.asked(run.asked)))
     return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]

@@ -55,6 +55,7 @@ class RecordHits:
         return np.lexsort((-scores, np.where(np.isnan(evalues), 0.0, evalues), self.of_hit[hsps.hits]))
 
 
-def n_shown(hits: HitTable) -> int:
-    """Return how many hits a report has: one for each record."""
-    return len(hits) if hits.subject_frames is None else len(np.unique(hits.record_places))
+def shown_hits(hits: HitTable) -> HitTable:
+    """Return the hits of a report in its order: the best one of each record."""
+    records = RecordHits.of(hits)
+    return hits if records is None else records.hits

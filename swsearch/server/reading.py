@@ -19,6 +19,7 @@ from swsearch.processors import threads_that_help
 from swsearch.remote.received import ReceivedResults, read_transfer
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
+from swsearch.report.records import shown_hits
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.server.jobs import Job
@@ -120,7 +121,7 @@ class ResultReader:
             raise ServerProblem("wrong", f"query: got {query}, expected 1 to {job.n_queries:,}", option="query")
         with ExitStack() as closing:
             batches = self._opened(closing, job, place, False).batches(query - 1, 1, False)
-            subjects = next(batches)[0].table.subjects.tolist()
+            subjects = shown_hits(next(batches)[0].table).record_places.tolist()
             batches.close()
         for hit in hits:
             if not 1 <= hit <= len(subjects):

@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from Bio import SearchIO
@@ -27,10 +26,10 @@ from support.translated_cases import (
     records_of,
     result_of,
     run_blast,
-    translated_run,
+    write_translated,
 )
 from swsearch.errors import InputError
-from swsearch.report import KINDS, create_writer
+from swsearch.report import KINDS
 from swsearch.report.outputs import Output, check_program
 from swsearch.results import SearchResult
 from swsearch.run_info import Program
@@ -50,22 +49,9 @@ def case(request: pytest.FixtureRequest) -> tuple[Program, list[SearchResult]]:
     return program, [result_of(program, number, found) for number, found in enumerate(align_records(program))]
 
 
-def written(outfmt: str, results: Sequence[SearchResult]) -> Any:
-    """What a format makes of results."""
-    binary = outfmt in ("parquet", "arrow")
-    stream: Any = io.BytesIO() if binary else io.StringIO()
-    writer = create_writer(outfmt, stream)
-    writer.begin(translated_run(results[0]))
-    for result in results:
-        writer.write(result)
-    writer.end()
-    writer.discard()
-    return stream.getvalue()
-
-
 def lines(outfmt: str, results: Sequence[SearchResult]) -> list[list[str]]:
     """The cells of a table."""
-    return [line.split("\t") for line in written(outfmt, results).splitlines()]
+    return [line.split("\t") for line in write_translated(outfmt, results).splitlines()]
 
 
 def part(letters: str, first: int, last: int, frame: int) -> str:
@@ -129,20 +115,20 @@ def test_readers_find_one_hit_a_record_with_its_frames(case: tuple[Program, list
             of_record += [(*span, *frame) for span, frame in zip(spans, frames, strict=True)]
             of_record.sort()
     assert max(len(spans) for of_query in expected for spans in of_query.values()) > 1
-    xml = written("5", results)
+    xml = write_translated("5", results)
     assert f"<BlastOutput_program>{program}</BlastOutput_program>" in xml
     for query, hits in zip(SearchIO.parse(io.StringIO(xml), "blast-xml"), expected, strict=True):
         assert [hit.id for hit in query] == list(hits)
         for hit in query:
             found = [(*hsp.query_range, *hsp.hit_range, hsp.query_frame, hsp.hit_frame) for hsp in hit]
             assert sorted(found) == hits[hit.id]
-    tables = SearchIO.parse(io.StringIO(written("7", results)), "blast-tab", comments=True)
+    tables = SearchIO.parse(io.StringIO(write_translated("7", results)), "blast-tab", comments=True)
     for query, hits in zip(tables, expected, strict=True):
         assert [hit.id for hit in query] == list(hits)
         assert {hit.id: sorted((*hsp.query_range, *hsp.hit_range) for hsp in hit) for hit in query} == {
             name: [span[:4] for span in spans] for name, spans in hits.items()
         }
-    reports = json.loads(written("15", results))["BlastOutput2"]
+    reports = json.loads(write_translated("15", results))["BlastOutput2"]
     for each, hits in zip(reports, expected, strict=True):
         assert each["report"]["program"] == program
         of_query = each["report"]["results"]["search"]["hits"]
@@ -156,7 +142,7 @@ def test_readers_find_one_hit_a_record_with_its_frames(case: tuple[Program, list
 def test_a_table_without_alignments_has_the_same_lines(case: tuple[Program, list[SearchResult]]) -> None:
     _, results = case
     names = "qseqid sseqid slen score evalue subject_index"
-    assert written(f"6 {names}", results) == "".join(
+    assert write_translated(f"6 {names}", results) == "".join(
         "\t".join(row[:-1]) + "\n" for row in lines(f"6 {names} qframe", results)
     )
 
@@ -170,10 +156,10 @@ def test_results_that_were_found_together_or_pickled_make_the_same_bytes(program
     together = [as_found_together(result) for result in results if len(result.hits)]
     alone = [result for result in results if len(result.hits)]
     for outfmt in FORMATS:
-        expected = written(outfmt, alone)
-        assert written(outfmt, together) == expected, outfmt
-        assert written(outfmt, pickle.loads(pickle.dumps(together))) == expected, outfmt
-        assert written(outfmt, copy.deepcopy(together)) == expected, outfmt
+        expected = write_translated(outfmt, alone)
+        assert write_translated(outfmt, together) == expected, outfmt
+        assert write_translated(outfmt, pickle.loads(pickle.dumps(together))) == expected, outfmt
+        assert write_translated(outfmt, copy.deepcopy(together)) == expected, outfmt
     assert [result.to_columns() for result in together] == [result.to_columns() for result in alone]
 
 
@@ -193,7 +179,7 @@ def test_formats_that_cannot_hold_frames_are_refused() -> None:
 
 def test_paf_has_strands_and_nucleotides() -> None:
     results = [result_of("blastx", number, found) for number, found in enumerate(align_records("blastx"))]
-    rows = [line.split("\t") for line in written("paf", results).splitlines()]
+    rows = [line.split("\t") for line in write_translated("paf", results).splitlines()]
     table = lines("6 qseqid qlen qstart qend sseqid slen sstart send nident length", results)
     assert {row[4] for row in rows} == {"+", "-"}
     for row, (query, qlen, qstart, qend, subject, slen, sstart, send, nident, length) in zip(
@@ -219,14 +205,15 @@ def test_lines_and_elements_are_those_of_blast(program: Program, tmp_path: Path)
     results = [result_of(program, number, found) for number, found in enumerate(read_blast(told, program))]
     assert sum(len(hit.hsps) for result in results for hit in result) >= 4
     outfmt = f"6 {BLAST_COLUMNS}"
-    assert written(outfmt, results) == run_blast(tmp_path, program, outfmt)
+    assert write_translated(outfmt, results) == run_blast(tmp_path, program, outfmt)
     hsps = [
         re.findall("<Hsp.*?</Hsp>", text, re.DOTALL)
-        for text in (written("5", results), run_blast(tmp_path, program, "5"))
+        for text in (write_translated("5", results), run_blast(tmp_path, program, "5"))
     ]
     assert hsps[0] == hsps[1]
     ours, theirs = (
-        [each["report"] for each in json.loads(text)["BlastOutput2"]] for text in (written("15", results), told)
+        [each["report"] for each in json.loads(text)["BlastOutput2"]]
+        for text in (write_translated("15", results), told)
     )
     for mine, other in zip(ours, theirs, strict=True):
         assert other["params"].items() <= mine["params"].items()
@@ -234,7 +221,7 @@ def test_lines_and_elements_are_those_of_blast(program: Program, tmp_path: Path)
         assert [(hit["len"], hit["hsps"]) for hit in found[0]] == [(hit["len"], hit["hsps"]) for hit in found[1]]
     if program != "tblastx":  # which leaves less room for numbers than it has digits
         texts = [re.findall(r"^ Score.*?(?=^>|^Lambda|\Z)", text, re.MULTILINE | re.DOTALL)
-                 for text in (written("0", results), run_blast(tmp_path, program, "0"))]  # fmt: skip
+                 for text in (write_translated("0", results), run_blast(tmp_path, program, "0"))]  # fmt: skip
         assert [re.split(r"\nQuery=|\n\s*Lambda", text)[0].rstrip() for text in texts[0]] == [
             text.rstrip() for text in texts[1]
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import random
 import subprocess
@@ -21,6 +22,7 @@ from swsearch.engines.cpu.pairs import align_codes
 from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.recurrence import Recurrence
+from swsearch.report import create_writer
 from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import Numbers, SubjectCodes, known
 from swsearch.run_info import Program, RunInfo
@@ -303,3 +305,16 @@ def translated_run(first: SearchResult) -> RunInfo:
     return RunInfo(
         "0.1.0", *size, first.scoring, first.mode, first.statistics, 0.01, 500, program=first.program, **codes
     )
+
+
+def write_translated(outfmt: str, results: Sequence[SearchResult]) -> Any:
+    """What a format makes of results."""
+    binary = outfmt in ("parquet", "arrow")
+    stream: Any = io.BytesIO() if binary else io.StringIO()
+    writer = create_writer(outfmt, stream)
+    writer.begin(translated_run(results[0]))
+    for result in results:
+        writer.write(result)
+    writer.end()
+    writer.discard()
+    return stream.getvalue()

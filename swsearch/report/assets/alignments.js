@@ -71,7 +71,24 @@ function rowsOf(hsp, sequence, positive) {
   return { top, middle, bottom, kinds };
 }
 
-/** What tables say of an alignment; coordinates count from 1 and include the end. */
+/** How numbers go on from a residue to the next: by 3 where it is read from DNA, down on the other strand. */
+function stepOf(frame) {
+  return frame ? 3 * Math.sign(frame) : 1;
+}
+
+/** Where a side's first residue begins, counted from 0 between nucleotides or residues, as numbers go on from there. */
+function beginOf(start, ends) {
+  if (!ends) return start;
+  return ends[0] > ends[1] ? ends[0] : ends[0] - 1;
+}
+
+/** The parts of both sides that are aligned, 0-based and half-open, the lower end first. */
+function rangesOf(hsp, m) {
+  const range = (start, n, ends) => (ends ? [Math.min(...ends) - 1, Math.max(...ends)] : [start, start + n]);
+  return { query: range(hsp.q, m.ofQuery, hsp.queryEnds), subject: range(hsp.s, m.ofSubject, hsp.subjectEnds) };
+}
+
+/** What tables say of an alignment; coordinates count from 1 and include the end, and descend on DNA's other strand. */
 function measure(hsp) {
   let length = 0, gaps = 0, openings = 0, ofQuery = 0, ofSubject = 0;
   for (const [n, operation] of runsOf(hsp.cigar)) {
@@ -82,7 +99,8 @@ function measure(hsp) {
   }
   const span = (start, n) => (n ? [start + 1, start + n] : [0, 0]);
   return {
-    length, gaps, openings, query: span(hsp.q, ofQuery), subject: span(hsp.s, ofSubject), ofQuery,
+    length, gaps, openings, ofQuery, ofSubject,
+    query: hsp.queryEnds || span(hsp.q, ofQuery), subject: hsp.subjectEnds || span(hsp.s, ofSubject),
     identity: length ? (100 * hsp.identities) / length : 0,
   };
 }
@@ -98,27 +116,32 @@ function marked(line, letters, kinds) {
   }
 }
 
+/** Digits of the largest number beside an alignment. */
+function digitsOf(measured) {
+  return String(Math.max(...measured.query, ...measured.subject)).length;
+}
+
 /** One alignment as text in blocks of so many columns, with coordinates at both sides. */
 function alignmentBlocks(hsp, sequence, positive, columns) {
   const { top, middle, bottom, kinds } = rowsOf(hsp, sequence, positive);
   const measured = measure(hsp);
-  const digits = String(Math.max(measured.query[1], measured.subject[1])).length;
+  const digits = digitsOf(measured), [queryFrame, subjectFrame] = hsp.frames || [0, 0];
   const pre = make("pre", { role: "group", tabindex: 0, "aria-label": "Alignment, query above subject" });
-  let q = hsp.q, s = hsp.s;
-  const side = (block, name, letters, kindsHere, at) => {
-    const end = at + letters.length - letters.split("-").length + 1;
-    const first = at + (end > at ? 1 : 0);
+  let q = beginOf(hsp.q, hsp.queryEnds), s = beginOf(hsp.s, hsp.subjectEnds);
+  const side = (block, name, letters, kindsHere, at, step) => {
+    const n = letters.length - letters.split("-").length + 1, next = at + n * step;
+    const first = at + ((n > 0) === (step > 0) ? 1 : 0), end = step > 0 ? next : next + 1;
     block.append(make("span", { class: "at", text: `${name} ${String(first).padStart(digits)} ` }));
     marked(block, letters, kindsHere);
     block.append(make("span", { class: "at", text: ` ${end}` }), "\n");
-    return end;
+    return next;
   };
   for (let start = 0; start < top.length; start += columns) {
     const here = kinds.slice(start, start + columns);
     const block = make("div", { class: "block" });
-    q = side(block, "Query", top.slice(start, start + columns), here, q);
+    q = side(block, "Query", top.slice(start, start + columns), here, q, stepOf(queryFrame));
     block.append(" ".repeat(7 + digits) + middle.slice(start, start + columns) + "\n");
-    s = side(block, "Sbjct", bottom.slice(start, start + columns), here, s);
+    s = side(block, "Sbjct", bottom.slice(start, start + columns), here, s, stepOf(subjectFrame));
     block.append("\n");
     pre.append(block);
   }
@@ -139,6 +162,12 @@ function columnsFor(width, digits) {
   return room >= 60 ? 60 : Math.max(10, 10 * Math.floor(room / 10));
 }
 
+/** Frames in words: that of the query, that of the subject, or both. */
+function framesText(frames) {
+  const said = frames.filter((frame) => frame).map((frame) => (frame > 0 ? `+${frame}` : `${frame}`));
+  return `frame ${said.join("/")}`;
+}
+
 /** All that a hit's open row shows. */
 function hitDetail(hit, data, positive, classes, width) {
   const box = make("div"), parts = [];
@@ -146,7 +175,7 @@ function hitDetail(hit, data, positive, classes, width) {
     const link = linkTo(title.split(" ", 1)[0]);
     box.append(make("p", {}, make("strong", { text: title }), ...(link ? [" ", link] : [])));
   }
-  box.append(make("p", { class: "note", text: `${hit.length.toLocaleString("en")} residues` }));
+  box.append(make("p", { class: "note", text: `${hit.length.toLocaleString("en")} ${data.subjectUnit}s` }));
   if (hit.hsps.length > 1) {
     box.append(dotsFigure(hit, data, classes, width, (place) => parts[place].scrollIntoView({ block: "start" })));
   }
@@ -158,15 +187,14 @@ function hitDetail(hit, data, positive, classes, width) {
       hsp.evalue === null ? null : `E-value ${evalueText(hsp.evalue)}`,
       hsp.published === undefined ? null : `by published statistics ${evalueText(hsp.published)}`,
       `identities ${share(hsp.identities)}`, `positives ${share(hsp.positives)}`, `gaps ${share(m.gaps)}`,
-      `query ${m.query.join("-")}`, `subject ${m.subject.join("-")}`,
+      `query ${m.query.join("-")}`, `subject ${m.subject.join("-")}`, hsp.frames ? framesText(hsp.frames) : null,
     ];
     if (hit.hsps.length > 1) {
       parts.push(make("h3", { text: `Alignment ${place + 1} of ${hit.hsps.length}` }));
       box.append(parts[place]);
     }
     box.append(make("p", { text: words.filter(Boolean).join(", ") }));
-    const digits = String(Math.max(m.query[1], m.subject[1])).length;
-    box.append(alignmentBlocks(hsp, data.sequence, positive, columnsFor(width, digits)));
+    box.append(alignmentBlocks(hsp, data.sequence, positive, columnsFor(width, digitsOf(m))));
   });
   const key = make("ul", { class: "legend key", "aria-label": "Marks" });
   for (const [kind, text] of [["m", "identical"], ["p", "scores above 0"], ["g", "gap"]]) {

@@ -2,10 +2,11 @@
 
 /** Where an alignment runs, as the d of a path; a gap is a step along one axis. */
 function dotsPath(hsp, x, y) {
-  let q = hsp.q, s = hsp.s, path = `M${x(q)} ${y(s)}`;
+  const [queryStep, subjectStep] = (hsp.frames || [0, 0]).map(stepOf);
+  let q = beginOf(hsp.q, hsp.queryEnds), s = beginOf(hsp.s, hsp.subjectEnds), path = `M${x(q)} ${y(s)}`;
   for (const [n, operation] of runsOf(hsp.cigar)) {
-    if (operation !== "D") q += n;
-    if (operation !== "I") s += n;
+    if (operation !== "D") q += n * queryStep;
+    if (operation !== "I") s += n * subjectStep;
     path += `L${x(q)} ${y(s)}`;
   }
   return path;
@@ -37,9 +38,9 @@ function dotsFigure(hit, data, classes, width, open) {
     svg.append(draw("line", { class: "grid", x1: left, x2: right, y1: y(residue), y2: y(residue) }));
     svg.append(draw("text", { x: left - 5, y: y(residue) + 4, "text-anchor": "end", text: residue.toLocaleString("en") }));
   }
-  svg.append(draw("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle", text: "query (residue)" }));
+  svg.append(draw("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle", text: `query (${data.queryUnit})` }));
   svg.append(draw("text", { transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle",
-    text: "subject (residue)" }));
+    text: `subject (${data.subjectUnit})` }));
   hit.hsps.forEach((hsp, place) => {
     const m = measure(hsp);
     const line = draw("g", { class: `dot-line class-${classes.of(hsp)}` },

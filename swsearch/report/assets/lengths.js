@@ -46,7 +46,8 @@ function lengthsFigure(data, hits, width) {
   const y = (count) => round(bottom - ((bottom - top) * count) / (1.05 * most));
   const n = (value) => value.toLocaleString("en"), middle = lengths[Math.floor((lengths.length - 1) / 2)];
   const said = `${plural(hits.length, "hit is", "hits are")} shown: ${n(lengths[0])} to ${n(lengths[lengths.length - 1])} ` +
-    `residues, median ${n(middle)}; the query has ${n(data.length)}.`;
+    `${data.subjectUnit}s, median ${n(middle)}; the query has ${n(data.length)}` +
+    `${data.queryUnit === data.subjectUnit ? "" : ` ${data.queryUnit}s`}.`;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said });
   for (const count of rows) {
     svg.append(draw("line", { class: "grid", x1: left, x2: right, y1: y(count), y2: y(count) }));
@@ -56,9 +57,9 @@ function lengthsFigure(data, hits, width) {
     if (!count) return;
     const [from, to] = [bounds[bin], bounds[bin + 1]];
     svg.append(draw("rect", { class: "hits", x: x(from), y: y(count), width: Math.max(round(x(to) - x(from) - 0.5), 1),
-      height: round(bottom - y(count)) }, draw("title", { text: `${n(from)} to ${n(to - 1)} residues: ${plural(count, "hit", "hits")}` })));
+      height: round(bottom - y(count)) }, draw("title", { text: `${n(from)} to ${n(to - 1)} ${data.subjectUnit}s: ${plural(count, "hit", "hits")}` })));
   });
-  const isInside = data.length >= first && data.length <= last;
+  const isInside = data.queryUnit === data.subjectUnit && data.length >= first && data.length <= last;
   if (isInside) svg.append(draw("line", { class: "own-length", x1: x(data.length), x2: x(data.length), y1: top, y2: bottom }));
   svg.append(draw("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
   let taken = -Infinity;
@@ -70,7 +71,7 @@ function lengthsFigure(data, hits, width) {
     svg.append(draw("text", { x: x(value), y: bottom + 17, "text-anchor": "middle", text: n(value) }));
   }
   svg.append(draw("text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle",
-    text: `subject's length (residues${isEven ? "" : ", log scale"})` }));
+    text: `subject's length (${data.subjectUnit}s${isEven ? "" : ", log scale"})` }));
   svg.append(draw("text", { transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: "hits" }));
   const items = [["hits", "hits shown"], ...(isInside ? [["own-length", "the query's length"]] : [])];
   return make("figure", {}, heading, legend(items, "Colours"), svg,

@@ -64,7 +64,7 @@ function coverageFigure(data, hits, classes, width, folding, open) {
   svg.setAttribute("aria-label", `Where ${what} lie along the query, coloured by score; the table says the same.`);
   svg.append(draw("rect", { class: "query", x: left, y: 0, width: right - left, height: 16 }));
   svg.append(draw("text", { class: "query-label", x: (left + right) / 2, y: 12, "text-anchor": "middle",
-    text: `query, ${data.length.toLocaleString("en")} residues` }));
+    text: `query, ${data.length.toLocaleString("en")} ${data.queryUnit}s` }));
   const step = niceStep(data.length, Math.max(2, width / 90));
   for (let residue = step; residue < data.length; residue += step) {
     svg.append(draw("line", { class: "grid", x1: at(residue), x2: at(residue), y1: 16, y2: height }));
@@ -75,7 +75,7 @@ function coverageFigure(data, hits, classes, width, folding, open) {
   shown.forEach((hit, place) => {
     const y = top + place * pitch;
     const row = draw("g", { class: "bar-row" });
-    const spans = hit.hsps.map((hsp) => [hsp, measure(hsp).query]);
+    const spans = hit.hsps.map((hsp) => [hsp, measure(hsp).query.slice().sort((a, b) => a - b)]);
     const first = Math.min(...spans.map(([, span]) => span[0])), last = Math.max(...spans.map(([, span]) => span[1]));
     const middle = round(y + (pitch - 1) / 2);
     if (spans.length > 1) {

@@ -85,7 +85,7 @@ function show(place) {
   if (data.title) heading.append(make("span", { class: "title", text: data.title }));
   const pictures = make("div", { class: "pictures" }), folding = { isOpen: false };
   home.replaceChildren(heading,
-    make("p", { class: "note", text: `${plural(data.length, "residue", "residues")}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
+    make("p", { class: "note", text: `${plural(data.length, data.queryUnit, `${data.queryUnit}s`)}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
     pictures);
   if (data.profile && data.length) home.append(logoFigure(data));
   table = data.hits.length ? new HitTable(data, positive, classes) : null;

@@ -4,7 +4,7 @@ const PAGE = 500;  // rows drawn at a time; more on request
 
 /** Share of the query that any alignment covers, in per cent: rounded, but 100 only where all is meant. */
 function coverageOf(hit, length) {
-  const spans = hit.hsps.map((hsp) => [hsp.q, hsp.q + measure(hsp).ofQuery]).sort((a, b) => a[0] - b[0]);
+  const spans = hit.hsps.map((hsp) => rangesOf(hsp, measure(hsp)).query).sort((a, b) => a[0] - b[0]);
   let covered = 0, reached = 0;
   for (const [from, to] of spans) {
     covered += Math.max(0, to - Math.max(from, reached));
@@ -17,6 +17,8 @@ function coverageOf(hit, length) {
 
 /** What rows are sorted and filtered by, worked out once. */
 function prepare(data) {
+  data.queryUnit = ["blastx", "tblastx"].includes(data.program) ? "nucleotide" : "residue";
+  data.subjectUnit = ["tblastn", "tblastx"].includes(data.program) ? "nucleotide" : "residue";
   data.hits.forEach((hit, place) => {
     hit.rank = place + 1;
     hit.identity = hit.hsps.length ? measure(hit.hsps[0]).identity : 0;
@@ -43,7 +45,7 @@ function columnsOf(data) {
     { key: "identity", name: "Ident.", say: "Identities of the best alignment, per cent", down: true,
       text: (hit) => hit.identity.toFixed(1), small: true },
     { key: "coverage", name: "Cover", say: "Query covered, per cent", down: true, text: (hit) => hit.coverage, small: true },
-    { key: "length", name: "Length", say: "Subject's length, residues", down: true, text: (hit) => hit.length.toLocaleString("en"),
+    { key: "length", name: "Length", say: `Subject's length, ${data.subjectUnit}s`, down: true, text: (hit) => hit.length.toLocaleString("en"),
       plain: (hit) => hit.length, small: false },
   ].filter(Boolean);
 }
@@ -87,13 +89,13 @@ const TSV_COLUMNS = ["qaccver", "saccver", "pident", "length", "mismatch", "gapo
 
 /** The hits as a table of BLAST's columns, a line an alignment, with a line of names. */
 function tsvOf(data, hits) {
-  const lines = [TSV_COLUMNS.join("\t")];
+  const lines = [[...TSV_COLUMNS, ...(data.program ? ["frames"] : [])].join("\t")];
   for (const hit of hits) {
     for (const hsp of hit.hsps) {
       const m = measure(hsp);
       lines.push([data.id, hit.id, m.identity.toFixed(3), m.length, m.length - hsp.identities - m.gaps, m.openings,
         ...m.query, ...m.subject, evalueText(hsp.evalue), hsp.bits === null ? "nan" : hsp.bits > 99.9 ? bitsText(hsp.bits) : bitsText(hsp.bits).padStart(4),
-        hsp.score, hit.coverage, hit.titles[0]].join("\t"));
+        hsp.score, hit.coverage, hit.titles[0], ...(hsp.frames ? [hsp.frames.join("/")] : [])].join("\t"));
     }
   }
   return lines.join("\n") + "\n";

@@ -1,0 +1,56 @@
+"""The HTML report of translated DNA in headless Chromium: its numbers are the table's and the pairwise report's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from support.browser import MARKS, all_of, button, downloaded, drawn, one, resize
+from support.samples import sample
+from support.translated_cases import align_records, result_of, write_translated
+from swsearch.run_info import Program
+
+pytestmark = MARKS
+
+PROGRAMS: tuple[Program, ...] = ("blastx", "tblastn", "tblastx")
+
+
+def blocks(text: str) -> list[list[str]]:
+    """The words of the lines of alignments that have residues, without those that are alike."""
+    return [line.split() for line in re.findall(r"^(?:Query|Sbjct) +\d+ .*$", text, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("program", sample(PROGRAMS, lambda program: program == "tblastx"))
+def test_numbers_frames_and_units(opened: Any, chromium: Any, program: Program) -> None:
+    resize(chromium, 800)  # where an alignment has 60 columns, as in the pairwise report
+    result = result_of(program, 0, align_records(program)[0])
+    driver = opened(write_translated("html", [result]))
+    button(driver, "Open all alignments").click()
+    shown = "\n".join(pre.get_attribute("textContent") for pre in all_of(driver, "tr.detail pre"))
+    assert blocks(shown) == blocks(write_translated("0", [result]))
+    assert len(blocks(shown)) >= 4
+    words = one(driver, "tr.detail").text
+    first = result[0].hsps[0]
+    frames = [f"{frame.number:+d}" for frame in (first.query_frame, first.subject_frame) if frame]
+    assert f"frame {'/'.join(frames)}\n" in words
+    unit = "residues" if program == "blastx" else "nucleotides"
+    assert f"{result[0].subject_length} {unit}" in words
+    assert f"({unit.removesuffix('s')})" in drawn(driver)  # of the plot of query against subject
+    button(driver, "Download TSV").click()
+    columns = "std score qcovs stitle frames"
+    rows = write_translated(f"6 {columns}", [result]).splitlines()
+    assert downloaded(driver, f"{result.query_id}.tsv").splitlines()[1:] == rows
+
+
+def test_lines_of_the_plot_run_backwards_on_the_other_strand(opened: Any) -> None:
+    everything = align_records("tblastx", 30)[0]
+    along = [each for each in everything if each.subject == 0 and each.query_frame > 0 and each.hit_frame > 0]
+    against = [each for each in everything if each.subject == 0 and each.query_frame > 0 > each.hit_frame]
+    driver = opened(write_translated("html", [result_of("tblastx", 0, [along[0], against[0]])]))
+    one(driver, ".open-hit").click()
+    paths = [path.get_attribute("d") for path in all_of(driver, ".dot-line path:not(.near)")]
+    ends = [[float(number) for number in re.findall(r"[\d.]+", path)] for path in paths]
+    rises = [(each[-2] > each[0]) == (each[-1] < each[1]) for each in ends]  # y counts from the top
+    assert rises == [True, False]
