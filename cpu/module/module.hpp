@@ -107,6 +107,10 @@ PyObject* py_trace_back_operations(PyObject*, PyObject* arguments);
 // module_search.cpp
 PyObject* py_search(PyObject*, PyObject* arguments);
 
+// module_shift.cpp
+PyObject* py_align_shifted(PyObject*, PyObject* arguments);
+PyObject* py_shifted_memory(PyObject*, PyObject* arguments);
+
 // module_shuffle.cpp
 PyObject* py_shuffle(PyObject*, PyObject* arguments);
 PyObject* py_score_shuffled(PyObject*, PyObject* arguments);

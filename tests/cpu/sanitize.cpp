@@ -7,6 +7,7 @@
 #include "isa/kernels.hpp"
 #include "pairs/columns.hpp"
 #include "pairs/many.hpp"
+#include "shift/shifted.hpp"
 #include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
 
@@ -161,6 +162,32 @@ int scored_alike(const int8_t* scores) {
   return wrong;
 }
 
+// Strands of several lengths with proteins, which they hold with shifts: what several threads find against one.
+int shifted_alike(const int8_t* scores) {
+  constexpr int64_t kCount = 40, kProtein = 150;
+  std::mt19937 generator(6);
+  std::vector<uint8_t> protein(kProtein), strand;
+  for (auto& code : protein) {
+    code = generator() % 4;
+    strand.push_back(code);
+    for (unsigned k = 1 + generator() % 10 % 9 / 2 % 3; k > 0; --k) strand.push_back(generator() % 4);
+  }
+  std::vector<int64_t> places;
+  const int64_t n = static_cast<int64_t>(strand.size());
+  for (int64_t k = 0; k < kCount; ++k) places.insert(places.end(), {k, n - 2 * k, k % 3, kProtein - 3 * k});
+  std::vector<ShiftedAlignment> first;
+  int wrong = 0;
+  for (const int threads : {1, 2, 7}) {
+    const ManyShifted many{strand.data(), protein.data(), places.data(), kCount, {scores, 5, 1, 4}, threads,
+                           [] { return false; }};
+    const std::vector<ShiftedAlignment> found = align_shifted(many);
+    if (threads == 1) first = found;
+    for (size_t k = 0; k < kCount; ++k) wrong += found[k].score != first[k].score || found[k].cigar != first[k].cigar;
+  }
+  std::printf("%d alignments with frame shifts, %d times other than by one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
+
 int main() {
   constexpr int kRows = 900, kColumns = 1000;
   std::mt19937 generator(1);
@@ -188,6 +215,6 @@ int main() {
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
   wrong += many_that_differ(scores.data()) + columns_alike(scores.data()) + shuffled_alike() +
-           scored_alike(scores.data());
+           scored_alike(scores.data()) + shifted_alike(scores.data());
   return wrong > 0;
 }

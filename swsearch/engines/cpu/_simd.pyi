@@ -99,3 +99,15 @@ def search(
     frame_shift: int = ...,
     /,
 ) -> tuple[int, int, int]: ...
+def align_shifted(
+    strands: ByteArray,
+    subjects: ByteArray,
+    places: IntArray,
+    scores: ScoreBytes,
+    gap_open: int,
+    gap_extend: int,
+    frame_shift: int,
+    threads: int,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
+def shifted_memory(codons: int, residues: int, /) -> int: ...

@@ -12,9 +12,10 @@ MAY_INCLUDE = {
     "": {""},
     "search": {"", "search"},
     "pairs": {"", "pairs"},
+    "shift": {"", "pairs", "shift"},
     "shuffle": {"", "search", "shuffle"},
     "isa": {"", "search", "pairs", "isa"},
-    "module": {"", "search", "pairs", "shuffle", "isa", "module"},
+    "module": {"", "search", "pairs", "shift", "shuffle", "isa", "module"},
 }
 """What files of a room may include; "" are those above all rooms."""
 

@@ -1,5 +1,7 @@
 """Scores with frame shifts, of every instruction set, against the reference; in all widths: tests/cpu/search.cpp."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,14 +9,16 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, make_chunk, random_codes, scorings
 from support.samples import random_cases
-from swsearch.engines.cpu import extension
+from swsearch.engines.cpu import extension, shifts
 from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.cpu.shifts import align_strands
+from swsearch.engines.pools import pool_of
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
 from swsearch.job.shuffled import Joined, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
-from swsearch.translation.shift_reference import shifted_score
+from swsearch.translation.shift_reference import shifted_align, shifted_score
 
 
 def scores_of(engine, strands, subjects, recurrence):
@@ -72,3 +76,43 @@ def test_shifts_are_refused_where_alignments_are_not_local():
     with pytest.raises(OptionError, match="only local alignments"):
         Recurrence(Scoring(), "global", frame_shift=15)
     assert Recurrence(Scoring(), frame_shift=15).describe().endswith(", frame shift 15")
+
+
+def aligned(strands, subjects, recurrence, threads=2):
+    """Align every strand with every subject; as `shifted_align` returns it, by strand, then by subject."""
+    pairs = np.array([[a, b] for a in range(len(strands)) for b in range(len(subjects))], dtype=np.int64)
+    found = align_strands(pool_of(strands), pool_of(subjects), pairs, recurrence, threads)
+    operations = found.run_operations.tobytes().decode()
+    runs = list(zip(found.run_lengths.tolist(), operations, strict=True))
+    ends = found.run_offsets.tolist()
+    cigars = [tuple(runs[begin:end]) for begin, end in pairwise(ends)]
+    starts = found.query_start.tolist(), found.subject_start.tolist()
+    return list(zip(found.score.tolist(), *starts, cigars, strict=True))
+
+
+@random_cases(150)
+@given(
+    st.lists(any_codes(60), min_size=1, max_size=3),
+    st.lists(any_codes(20), min_size=1, max_size=4),
+    scorings,
+    st.sampled_from([1, 2, 5, 15, 10_000]),
+)
+def test_alignments_are_the_references(strands, subjects, scoring, shift):
+    expected = [shifted_align(a, b, scoring, shift) for a in strands for b in subjects]
+    expected = [each if each[0] else (0, 0, 0, ()) for each in expected]  # nothing aligned has no place
+    assert aligned(strands, subjects, Recurrence(scoring, frame_shift=shift)) == expected
+
+
+def test_long_alignments_pass_many_checkpoints(monkeypatch):
+    generator = np.random.default_rng(7)
+    protein = random_codes(generator, 120, 20)
+    strand = random_codes(generator, 3, 20)
+    for code in protein:  # each codon at a nucleotide of its own, now and then early or late
+        between = random_codes(generator, int(generator.choice([1, 2, 2, 2, 2, 2, 3])), 20)
+        strand = np.concatenate([strand, [code], between]).astype(np.uint8)
+    recurrence = Recurrence(Scoring(), frame_shift=6)
+    expected = shifted_align(strand, protein, Scoring(), 6)
+    assert {"F", "R"} < {operation for _, operation in expected[3]}
+    assert aligned([strand], [protein, protein[:60]], recurrence)[0] == expected
+    monkeypatch.setattr(shifts, "SHIFT_TABLE_MEMORY", 0)  # one by one
+    assert aligned([strand], [protein[:60], protein], recurrence)[1] == expected
