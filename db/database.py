@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from swsearch.db.build import BUILD_MEMORY, Inputs, build_database, checked_inpu
 from swsearch.db.contents import Contents, planned
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
+from swsearch.db.finding import AskedNames, Matches, checked_identifiers, resolved
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
@@ -494,26 +496,43 @@ class Database:
         return header_text(self.header(index))[1]
 
     def find(self, identifier: str) -> list[int]:
-        """Return the ordinals of all subjects with an identifier; none is an empty list."""
+        """Return the ordinals of all subjects with an identifier; none is an empty list.
+
+        What else than the first word of its header an entry is found by, such as ``Q28933`` for
+        ``sp|Q28933|IGF1_SUNMU``, the documentation's page on identifiers lists. An identifier goes before such names.
+        """
         if not isinstance(identifier, str):
             raise OptionError("identifier", identifier, "a string")
         return self.find_all([identifier])[0]
 
     def find_all(self, identifiers: Iterable[str]) -> list[list[int]]:
         """Return for each identifier what `find` returns."""
-        if not isinstance(identifiers, Iterable):
-            raise OptionError("identifiers", identifiers, "several strings")
-        identifiers = list(identifiers)
-        for each in identifiers:
-            if not isinstance(each, str):
-                raise OptionError("identifiers", each, "strings")
-        found: list[list[int]] = [[] for _ in identifiers]
+        names = checked_identifiers(identifiers)
+        asked, subjects = self.places_of(names)
+        bounds = np.searchsorted(asked, np.arange(len(names) + 1)).tolist()
+        places = subjects.tolist()
+        return [places[a:b] for a, b in pairwise(bounds)]
+
+    def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
+        """Return what `find_all` does as arrays, for identifiers by the million.
+
+        Parameters
+        ----------
+        identifiers : iterable of str
+            In any order; repeats are allowed.
+
+        Returns
+        -------
+        asked, subjects : ndarray, shape (n,), int64
+            For each subject that was found which identifier found it, counted from 0 and ascending, and its ordinal.
+            An identifier that is not there does not occur in ``asked``.
+        """
+        names = checked_identifiers(identifiers)
+        asked = AskedNames(names)
         # the indexes of many files together may be as large as that of one file that is too large to keep its own
         keep = len(self._held.files) == 1 or self.n_subjects <= INDEXED_SUBJECTS
-        for segment in self._segments:
-            for places, inside in zip(found, segment.find(identifiers, keep), strict=True):
-                places += [segment.first + place for place in inside]
-        return found
+        found = Matches.joined([segment.matches(asked, keep) for segment in self._segments])
+        return resolved(found, len(names), self.n_subjects)
 
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import islice, pairwise
 
@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray
+from swsearch.blocks import IntArray
 from swsearch.db.build import BUILD_MEMORY, checked_memory
 from swsearch.db.cuts import MOST_BUILT, VolumeRun, ends_by_number, ends_by_size, runs_of
 from swsearch.db.database import Database
 from swsearch.db.disk import Amount, DiskWatch
+from swsearch.db.entries import rows_of
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.layout import Layout, group_budget, piece_budget
 from swsearch.db.numbers import MIB, NumberFile, RunFile
@@ -188,7 +189,7 @@ def _fill_groups(
     for chunk in database.chunks(chunk_bytes, mask="none"):
         if chunk.subjects.min() < ends[-1] and chunk.subjects.max() >= first:
             found: dict[int, list[tuple[IntArray, npt.NDArray[np.int32], ByteArray]]] = {}
-            for rows, lengths, subjects in _rows(chunk):
+            for rows, lengths, subjects in rows_of(chunk):
                 of = np.searchsorted(ends, subjects, side="right")
                 of[subjects < first] = len(runs)
                 by_volume = np.argsort(of, kind="stable")
@@ -204,15 +205,3 @@ def _fill_groups(
                 assert groups is not None
                 groups.add(*map(np.concatenate, zip(*each, strict=True)))
         said.add(chunk.residues.nbytes)
-
-
-def _rows(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], IntArray]]:
-    """Yield subjects whose blocks have as many columns: residues in rows, lengths, and places in the input."""
-    columns, lengths = np.diff(chunk.column_offsets), chunk.lengths
-    firsts = np.flatnonzero(np.diff(columns, prepend=-1))
-    for first, last in pairwise([*firsts.tolist(), len(columns)]):
-        blocks = chunk.residues[chunk.column_offsets[first] : chunk.column_offsets[last]]
-        lanes = slice(first * LANES, min(last * LANES, len(lengths)))
-        by_lane = blocks.reshape(last - first, columns[first], LANES).transpose(0, 2, 1)
-        rows = by_lane.reshape((last - first) * LANES, columns[first])  # of empty subjects there are no columns
-        yield rows, lengths[lanes], chunk.subjects[lanes].astype(np.int64)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -26,7 +25,8 @@ from swsearch.db.content import (
     some_offsets_problem,
 )
 from swsearch.db.contents import SegmentContents
-from swsearch.db.fasta import header_text, split_header
+from swsearch.db.finding import AskedNames, Matches, NamedHeaders, NameIndex, in_turn
+from swsearch.db.names import NamedPool
 from swsearch.db.source import Source
 from swsearch.db.stored_array import STEP, StoredArray
 from swsearch.errors import DatabaseDamageError
@@ -52,8 +52,11 @@ _NONE_NEAR = 0, np.empty(0, dtype=np.int64)
 HEADERS_AT_ONCE, HEADER_BYTES_AT_ONCE = 1 << 16, 8 << 20
 """Headers that are read at a time where all are, and their bytes."""
 
-INDEXED_SUBJECTS = 4 << 20
-"""Subjects whose identifiers are indexed at a time, in 8 bytes each; the index of a segment of no more is kept."""
+INDEXED_SUBJECTS = 2 << 20
+"""Most subjects whose names are indexed: 8 bytes for each name, of which most have three."""
+
+FEW_ASKED = 64
+"""Subjects for each identifier that is asked for, from which on an index is made."""
 
 MASKED_AT_ONCE = 1 << 20
 """Residues that are masked at a time."""
@@ -86,7 +89,7 @@ class Segment:
         """Of the sorted subjects."""
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
         self._ranks: npt.NDArray[Any] | None = None
-        self._index: tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]] | None = None
+        self._index: NameIndex | None = None
         self._n_masked: dict[Mask, int] = {}
         self._near: dict[str, tuple[int, IntArray]] = {}
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
@@ -345,58 +348,33 @@ class Segment:
             raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
         return count
 
-    def find(self, identifiers: Sequence[str], keep: bool = True) -> list[list[int]]:
-        """Return for each identifier the subjects that have it, in input order.
+    def matches(self, asked: AskedNames, keep: bool = True) -> Matches:
+        """Find what is asked for; subjects are ordinals.
 
-        Unless it is to be kept, the index of the identifiers is made anew each time.
+        Where much is asked for all headers are read. Else an index of their names is made and kept, unless it would
+        be too large.
         """
-        # what cannot be encoded has the sum of something else, which its header then tells
-        encodings = ("utf-8", "latin-1")
-        sums = [zlib.crc32(each.encode(encoding, "replace")) for encoding in encodings for each in identifiers]
-        some = self._with_sums(np.array(sums, dtype=np.uint32))
-        if not keep:
-            self._index = None
-        found = [{*one, *other} for one, other in zip(some, some[len(identifiers) :], strict=False)]
-        return [
-            sorted(place for place in places if header_text(self.header(place))[0] == identifier)
-            for identifier, places in zip(identifiers, found, strict=True)
-        ]
-
-    def _with_sums(self, wanted: npt.NDArray[np.uint32]) -> list[list[int]]:
-        """Return for each of some CRC-32 the subjects whose identifiers have it."""
-        found: list[list[int]] = [[] for _ in wanted]
-        for first, sums, by_sum in self._indexes():
-            starts, stops = (np.searchsorted(sums, wanted, side=side) for side in ("left", "right"))
-            for place in np.flatnonzero(stops > starts).tolist():
-                found[place] += (by_sum[starts[place] : stops[place]] + np.int64(first)).tolist()
-        return found
-
-    def _indexes(self) -> Iterator[tuple[int, npt.NDArray[np.uint32], npt.NDArray[Any]]]:
-        """Yield for runs of subjects the first, their identifiers' CRC-32, ascending, and the subject of each.
-
-        In a segment that is not too large all of it is one run, which is kept for the next question.
-        """
-        if self.n_subjects > INDEXED_SUBJECTS:
-            for first in range(0, self.n_subjects, INDEXED_SUBJECTS):
-                yield first, *self._indexed(first, min(first + INDEXED_SUBJECTS, self.n_subjects))
-            return
+        if not keep or self.n_subjects > INDEXED_SUBJECTS or asked.n > max(self.n_subjects // FEW_ASKED, 1):
+            found = in_turn(lambda some: asked.among(*some), self._all_headers(), self.n_subjects < HEADERS_AT_ONCE)
+            matches = Matches.joined(list(found))
+            return matches._replace(subjects=matches.subjects + self.first)
         if self._index is None:
-            self._index = self._indexed(0, self.n_subjects)
-        yield 0, *self._index
+            self._index = NameIndex(self._all_headers())
+        places = self._index.places(asked)
+        begins, ends = self.bounds_of(HEADER, places)
+        bounds = offsets_of(ends - begins)
+        pool = np.empty(int(bounds[-1]), dtype=np.uint8)
+        self.copy_headers(places, begins, ends - begins, bounds[:-1], pool)
+        return asked.among(NamedPool(pool), bounds, places + self.first)
 
-    def _indexed(self, first: int, last: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-        """Return the CRC-32 of subjects' identifiers, ascending, and whose each is, counted from the first."""
-        sums = np.empty(last - first, dtype=np.uint32)
-        for start, bounds in self.header_bounds(first, last):
-            pool = self.stored["headers"].load(bounds[0], bounds[-1]).tobytes()
-            headers = (pool[a - bounds[0] : b - bounds[0]] for a, b in pairwise(bounds))
-            at = start - first
-            sums[at : at + len(bounds) - 1] = [zlib.crc32(split_header(header)[0]) for header in headers]
-        by_sum = np.argsort(sums, kind="stable").astype(np.uint32)
-        return sums[by_sum], by_sum
+    def _all_headers(self) -> Iterator[NamedHeaders]:
+        """Yield all headers, some at a time."""
+        for first, bounds in self.header_bounds(0, self.n_subjects):
+            pool = self.stored["headers"].load(int(bounds[0]), int(bounds[-1]))
+            yield NamedPool(pool), bounds - bounds[0], np.arange(first, first + len(bounds) - 1)
 
-    def header_bounds(self, first: int, last: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield where the headers of subjects stand, some at a time: the first one, and all offsets with the end.
+    def header_bounds(self, first: int, last: int) -> Iterator[tuple[int, IntArray]]:
+        """Yield where the headers of subjects stand, some at a time: the first one, and offsets, shape (n + 1,).
 
         All offsets are checked; no more is yielded at a time than `HEADER_BYTES_AT_ONCE`, or one header.
         """
@@ -411,7 +389,7 @@ class Segment:
             while at < stop - start:
                 until = int(np.searchsorted(offsets, offsets[at] + HEADER_BYTES_AT_ONCE, side="right")) - 1
                 until = max(until, at + 1)
-                yield start + at, offsets[at : until + 1].tolist()
+                yield start + at, offsets[at : until + 1]
                 at = until
 
     def check_masked(self, mask: Mask) -> None:

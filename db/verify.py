@@ -161,7 +161,8 @@ def _invariants(segment: Segment) -> list[str]:
 def _header_problems(segment: Segment) -> list[str]:
     """Check that every header is a line with an identifier."""
     headers = segment.stored["headers"]
-    for first, bounds in segment.header_bounds(0, segment.n_subjects):
+    for first, offsets in segment.header_bounds(0, segment.n_subjects):
+        bounds = offsets.tolist()
         text = headers.load(bounds[0], bounds[-1]).tobytes()
         if problem := header_problem(b"x" + text):
             return [problem]

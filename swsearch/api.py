@@ -105,6 +105,7 @@ def search(
     min_subject_coverage: float | None = None,
     include_ids: Iterable[str] | str | Path | None = None,
     exclude_ids: Iterable[str] | str | Path | None = None,
+    ignore_missing_ids: bool = False,
     max_alignments: int = 1,
     query_mask: Mask = "none",
     subject_mask: Mask | Literal["database"] = "database",
@@ -161,8 +162,11 @@ def search(
         and its last aligned residue. Candidates are aligned, the best first, until ``max_hits`` pass; till then each
         subject that reaches the E-value threshold takes 16 bytes.
     include_ids, exclude_ids : iterable of str or path, optional
-        Identifiers of the subjects that alone may be hits, and of those that may not; a string is the name of a file
-        with one identifier per line. E-values refer to the whole database all the same.
+        Identifiers of the subjects that alone may be hits, and of those that may not, or other names of theirs, such
+        as ``Q28933`` for ``sp|Q28933|IGF1_SUNMU``; a string is the name of a file with one identifier per line, plain
+        or compressed. E-values refer to the whole database all the same.
+    ignore_missing_ids : bool, optional
+        Whether to leave out identifiers that are not in the database; they are an error if not.
     max_alignments : int, optional
         Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
         before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
@@ -248,6 +252,7 @@ def search(
         min_subject_coverage=min_subject_coverage,
         include_ids=include_ids,
         exclude_ids=exclude_ids,
+        ignore_missing_ids=ignore_missing_ids,
         max_alignments=max_alignments,
         query_mask=query_mask,
         subject_mask=subject_mask,

@@ -5,25 +5,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.database_fetch import db_fetch
 from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     AllowDnaOption,
     MaskName,
     MemoryOption,
-    OutputOption,
     ProgressName,
     ProgressOption,
     QuietOption,
 )
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
-from swsearch.output_files import check_spared, open_output
 
 db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 
@@ -235,29 +233,4 @@ def db_append(
         say(f"swsearch: {database}: now {now['n_subjects']:,} subjects, {now['n_residues']:,} residues")
 
 
-@db_app.command("fetch", cls=OneCommand)
-@command
-def db_fetch(
-    database: DatabaseArgument,
-    identifiers: Annotated[list[str], typer.Argument(metavar="ID...", help="Identifiers; all entries of that name.")],
-    output: OutputOption = None,
-) -> None:
-    """Write entries of a database as FASTA, as they came in."""
-    from swsearch.db import Database
-    from swsearch.db.fasta import header_encoding
-
-    with ExitStack() as stack:
-        opened = stack.enter_context(Database.open(database))
-        check_spared([output], [database, *(each.path for each in opened.volumes)])
-        stream, missing = stack.enter_context(open_output(output)), []
-        for identifier in identifiers:
-            places = opened.find(identifier)
-            if not places:
-                missing.append(identifier)
-            for place in places:
-                letters = opened.sequence(place)
-                lines = (letters[start : start + 60] for start in range(0, len(letters), 60))
-                header = opened.header(place)
-                stream.write("\n".join([f">{header.decode(header_encoding(header))}", *lines]) + "\n")
-        if missing:
-            raise InputError(f"{database}: no entry named {', '.join(map(repr, missing))}; expected an identifier")
+db_app.command("fetch", cls=OneCommand)(db_fetch)

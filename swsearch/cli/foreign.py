@@ -90,8 +90,8 @@ _TABLES: dict[str, dict[str, str]] = {
         "databases hold proteins": "dbtype",
         "FASTA is what is read": "input-type",
         "messages go to stderr": "logfile",
-        "it is not needed, because db fetch finds the first word of every header": "parse-seqids hash-index gi-mask "
-        "gi-mask-name",
+        "it is not needed, because db fetch finds the identifiers and accessions of every header": "parse-seqids "
+        "hash-index gi-mask gi-mask-name",
         "a database remembers its files and their checksums instead, which swsearch db info shows": "title",
         "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data mask-id mask-desc "
         "masking seg",
@@ -103,9 +103,9 @@ _TABLES: dict[str, dict[str, str]] = {
     FETCH: {
         "--output": "out outfile",
         "the database is the first argument: swsearch db fetch DB.h5 ID...": "db d database",
-        "identifiers are arguments: swsearch db fetch DB.h5 ID...": "entry id ids seq",
-        "swsearch db fetch DB.h5 $(cat FILE) takes identifiers from a file": "entry-batch",
-        "entries are written as FASTA, whole and as they went in": "outfmt range line-length strand "
+        "identifiers are arguments: swsearch db fetch DB.h5 ID..., and --all is all entries": "entry id seq",
+        "--ids": "entry-batch id-file list-file f",
+        "entries are written as FASTA, as they went in": "outfmt line-length strand "
         "mask-sequence-with target-only get-dups ctrl-a long-seqids",
         "databases hold proteins": "dbtype",
         "messages go to stderr": "logfile",

@@ -196,6 +196,14 @@ AllowDnaOption = Annotated[
         "--allow-dna", help="Take sequences for protein that hold only letters of DNA.", rich_help_panel=SCORING
     ),
 ]
+IgnoreMissingIdsOption = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-missing-ids",
+        help="Leave out identifiers of these files that the database does not have; they are an error otherwise.",
+        rich_help_panel=FILTERS,
+    ),
+]
 EngineOption = Annotated[
     EngineName,
     typer.Option(help="What scores; auto is the GPU where it can be used, else the CPU.", rich_help_panel=RUN),

@@ -29,6 +29,7 @@ from swsearch.cli.options import (
     GapOpenOption,
     GpuMemoryOption,
     HeaderOption,
+    IgnoreMissingIdsOption,
     InclusionCoverageOption,
     InclusionEvalueOption,
     IterationsOption,
@@ -152,7 +153,8 @@ def search_command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Report only subjects named there, an identifier a line; E-values refer to the whole database.",
+            help="Report only subjects named there, an identifier or accession a line; E-values refer to the whole "
+            "database.",
             show_default="all",
             rich_help_panel=FILTERS,
         ),
@@ -163,6 +165,7 @@ def search_command(
             metavar="FILE", help="Leave out subjects named there.", show_default="none", rich_help_panel=FILTERS
         ),
     ] = None,
+    ignore_missing_ids: IgnoreMissingIdsOption = False,
     max_alignments: Annotated[
         int,
         typer.Option(
@@ -231,7 +234,8 @@ def search_command(
     # what is wrong is better told now than after the search
     outputs = with_config(pair_outputs(output or [], outfmt or [], header), save_config)
     included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
-    filters = HitFilters(min_score, min_identity, min_query_coverage, min_subject_coverage, included, excluded)
+    coverages = min_query_coverage, min_subject_coverage
+    filters = HitFilters(min_score, min_identity, *coverages, included, excluded, ignore_missing_ids)
     for doubt in filters.doubts():
         name, _, rest = doubt.partition(" ")
         say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")

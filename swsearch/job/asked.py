@@ -57,6 +57,7 @@ class SearchKeywords(TypedDict, total=False):
     min_subject_coverage: float | None
     include_ids: Iterable[str] | str | Path | None
     exclude_ids: Iterable[str] | str | Path | None
+    ignore_missing_ids: bool
     max_alignments: int
     query_mask: Mask
     subject_mask: Mask | Literal["database"]
@@ -76,7 +77,7 @@ def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     given: dict[str, Any] = dict(asked)
     named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
     named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
-    filters = HitFilters(**named)
+    filters = HitFilters(**named, ignore_missing_ids=given.pop("ignore_missing_ids", False))
     for doubt in filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=4)
     scoring = protein_scoring(given.pop("scoring", None), given.pop("preset", None))

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.errors import InputError, OptionError, real_number, whole_number
+from swsearch.blocks import IntArray
+from swsearch.db.lists import read_list
+from swsearch.errors import InputError, OptionError, check_flag, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
     from swsearch.alignments import AlignmentTable
     from swsearch.db import Database
-
-SHOWN_NAME = 255
-"""Characters of a file's name that a message repeats; file systems take no longer ones, folders not counted."""
 
 NAMED = 3
 """Most unknown identifiers that a message names."""
@@ -52,6 +51,8 @@ class HitFilters:
         Least percentage of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``.
     include_ids, exclude_ids : tuple of str or None
         Identifiers of the subjects that alone may be hits, and of those that may not.
+    ignore_missing_ids : bool
+        Whether identifiers that are not in the database are left out; they are an error if not.
     """
 
     min_score: int | None = None
@@ -60,8 +61,10 @@ class HitFilters:
     min_subject_coverage: float | None = None
     include_ids: tuple[str, ...] | None = None
     exclude_ids: tuple[str, ...] | None = None
+    ignore_missing_ids: bool = False
 
     def __post_init__(self) -> None:
+        check_flag("ignore_missing_ids", self.ignore_missing_ids)
         for name in PERCENTAGES:
             value = getattr(self, name)
             if value is None:
@@ -118,7 +121,7 @@ class HitFilters:
         return {
             name: f"{len(value):,} identifiers" if isinstance(value, tuple) else value
             for name, value in asked.items()
-            if value is not None
+            if value is not None and value is not False
         }
 
 
@@ -128,7 +131,7 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
     Parameters
     ----------
     given : path, iterable of str or None
-        A string is the name of a file, in UTF-8; blank lines and blanks around an identifier are skipped.
+        A string is the name of a file; see `swsearch.db.lists.read_list`.
     option : str
         Named in messages.
 
@@ -139,21 +142,8 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
     """
     if given is None:
         return None
-    source = option
     if isinstance(given, (str, os.PathLike)):
-        name = os.fspath(given)
-        source = f"{option}: {name if len(name) <= SHOWN_NAME else f'{name[:60]}...'}"
-        try:
-            # identifiers that were not UTF-8 in a FASTA header are Latin-1, see swsearch.db.fasta
-            raw = Path(given).read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"{source}: cannot be read: {error.strerror}; expected identifiers, one a line"
-            ) from error
-        try:
-            given = raw.decode("utf-8-sig").split("\n")
-        except UnicodeDecodeError:
-            given = raw.decode("latin-1").split("\n")
+        return tuple(read_list(given, option))
     if isinstance(given, bytes) or not isinstance(given, Iterable):
         raise OptionError(option, given, "identifiers, or the name of a file with one per line")
     given = list(given)
@@ -162,7 +152,7 @@ def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[st
             raise OptionError(option, each, "identifiers as strings")
     found = tuple(dict.fromkeys(name for each in given if (name := str(each).strip())))
     if not found:
-        raise InputError(f"{source}: holds no identifiers, expected one a line")
+        raise InputError(f"{option}: holds no identifiers, expected one a line")
     return found
 
 
@@ -179,22 +169,26 @@ def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
     allowed: Allowed = np.ones(database.n_subjects, dtype=np.bool_)
     if filters.include_ids is not None:
         allowed[:] = False
-        allowed[_places(database, filters.include_ids, "include_ids")] = True
+        allowed[_places(database, filters.include_ids, "include_ids", filters.ignore_missing_ids)] = True
     if filters.exclude_ids is not None:
-        allowed[_places(database, filters.exclude_ids, "exclude_ids")] = False
+        allowed[_places(database, filters.exclude_ids, "exclude_ids", filters.ignore_missing_ids)] = False
     if not allowed.any():
         raise InputError(f"include_ids, exclude_ids: leave no subject of {database.name}; expected at least one")
     return allowed
 
 
-def _places(database: Database, identifiers: tuple[str, ...], option: str) -> list[int]:
+def _places(database: Database, identifiers: tuple[str, ...], option: str, ignore_missing: bool) -> IntArray:
     """Return the ordinals of all subjects of these names."""
-    found = database.find_all(identifiers)
-    unknown = [name for name, places in zip(identifiers, found, strict=True) if not places]
-    if unknown:
-        shown = ", ".join(map(repr, unknown[:NAMED])) + (", ..." if len(unknown) > NAMED else "")
-        raise InputError(
-            f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers are not in {database.name}: {shown}; "
-            "expected the first word of a header, without '>'"
-        )
-    return [place for places in found for place in places]
+    asked, subjects = database.places_of(identifiers)
+    if not ignore_missing:
+        known = np.zeros(len(identifiers), dtype=np.bool_)
+        known[asked] = True
+        unknown = np.flatnonzero(~known)
+        if len(unknown):
+            names = ", ".join(shown(identifiers[place]) for place in unknown[:NAMED].tolist())
+            raise InputError(
+                f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers are not in {database.name}: {names}"
+                f"{', ...' if len(unknown) > NAMED else ''}; expected the first word of a header, without '>', or "
+                "another name of an entry; --ignore-missing-ids leaves out those that are not there"
+            )
+    return subjects

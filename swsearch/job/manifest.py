@@ -137,6 +137,8 @@ def _filters(filters: HitFilters) -> Stated:
     for name in ("include_ids", "exclude_ids"):
         if found[name] is not None:
             found[name] = _ids(found[name])
+    if not found["ignore_missing_ids"]:
+        del found["ignore_missing_ids"]  # checkpoints of before know nothing of it
     return found
 
 

@@ -37,7 +37,7 @@ FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 """What a request may hold."""
 
 SCORING_OPTIONS = ("preset", "matrix", "gap_open", "gap_extend")
-FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids")
+FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids", "ignore_missing_ids")
 INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
 """What ``inclusion`` may hold: fields of `Inclusion` that the command line has no options for."""
 
@@ -64,7 +64,7 @@ OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, "inclusio
 
 ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
 
-FLAGS = ("allow_dna", "distribution", "keep_next")
+FLAGS = ("ignore_missing_ids", "allow_dna", "distribution", "keep_next")
 
 LONGEST_TITLE = 200
 """Characters of a title, and of the name of a database."""

@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from swsearch.db.lists import SHOWN_NAME
 from swsearch.errors import InputError, OptionError
-from swsearch.job.filters import SHOWN_NAME
 
 TOKEN_COOKIE = "swsearch-token"  # its name
 """Says which token a browser has logged in with; the value is of `Tokens.cookie`."""

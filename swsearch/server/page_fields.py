@@ -241,6 +241,12 @@ GROUPS = (
                 "all",
             ),
             FormField("exclude_ids", "Without these subjects", "Identifiers, one a line.", "lines", "none"),
+            FormField(
+                "ignore_missing_ids",
+                "Some of these may be missing",
+                "Leave out identifiers that the database does not have.",
+                "flag",
+            ),
         ),
     ),
     FieldGroup(

@@ -168,7 +168,7 @@ def test_what_search_has_not_is_told(swsearch, tmp_path, words, told):
         ("search q.fasta", "swsearch search: SUBJECTS is missing"),
         ("db build q.fasta", "swsearch db build: --output DB.h5 is missing"),
         ("db build -in q.fasta -dbtype prot", "FASTA files are arguments"),
-        ("db fetch d.h5", "ID is missing"),
+        ("db fetch d.h5", "ID..., --ids, --all: got neither, expected identifiers, a list of them, or --all"),
         ("align -asequence x", "the first argument, A, holds the queries"),
         ("align MKV MKV --evalue 1", "pairs have no E-values"),
         ("bench --runs 0", "--runs: got '0', expected a whole number from 1 to 1,000"),

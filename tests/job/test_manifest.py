@@ -44,6 +44,7 @@ FILTERS = {
     "min_subject_coverage": 50.0,
     "include_ids": ("subject_1",),
     "exclude_ids": ("subject_1",),
+    "ignore_missing_ids": True,
 }
 
 

@@ -46,6 +46,7 @@ OPTIONS_TYPED = {
     "query_mask": ("lower", "lower"),
     "subject_mask": ("none", "none"),
     "allow_dna": ("on", True),
+    "ignore_missing_ids": ("on", True),
     "statistics": ("fitted", "fitted"),
     "dbsize": ("5M", 5_000_000),
     "sort": ("score", "score"),
@@ -341,7 +342,7 @@ def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
         again[select.attributes["name"]] = chosen[0].attributes["value"]
     ticked = [each for each in page.all("input", type="checkbox") if "checked" in each.attributes]
     assert [each.attributes["value"] for each in ticked if each.attributes["name"] == "database"] == typed["database"]
-    again["allow_dna"] = "on"
+    again |= {"allow_dna": "on", "ignore_missing_ids": "on"}
     second = request_of(house, visitor.sent(again))
     assert (second.queries, second.options, second.title) == (first.queries, first.options, first.title)
     assert visitor.get("/?from=../../etc").status_code == 404

@@ -1,0 +1,108 @@
+"""``swsearch db fetch``: entries of a database as FASTA."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from swsearch.cli.console import command
+from swsearch.cli.options import OutputOption
+from swsearch.errors import InputError, shown
+from swsearch.output_files import check_spared, open_outputs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from swsearch.blocks import IntArray
+    from swsearch.db import Database
+
+MOST_NAMED = 20
+"""Most missing identifiers that a message names."""
+
+IdsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ids",
+        metavar="FILE",
+        help="A list, an identifier a line, plain or compressed; lines that begin with # are comments; - is stdin.",
+        show_default="none",
+    ),
+]
+
+
+@command
+def db_fetch(
+    database: Annotated[
+        str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
+    ],
+    identifiers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID...]", help="Identifiers, or other names such as accessions; all entries of each."
+        ),
+    ] = None,
+    ids: IdsOption = None,
+    whole: Annotated[bool, typer.Option("--all", help="All entries, in the order of the input.")] = False,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--range",
+            metavar="FROM-TO",
+            help="Only these residues of each, counted from 1: 10-80, or 10- for all from there on.",
+            show_default="all of it",
+        ),
+    ] = None,
+    output: OutputOption = None,
+) -> None:
+    """Write entries of a database as FASTA, as they came in; exit code 1 after the others if one is not there."""
+    from swsearch.db import Database
+    from swsearch.db.entries import ResidueRange, fasta_of
+    from swsearch.db.lists import read_list
+
+    if whole == bool(identifiers or ids):
+        given = "both" if whole else "neither"
+        raise InputError(f"ID..., --ids, --all: got {given}, expected identifiers, a list of them, or --all")
+    residues = None if part is None else ResidueRange.parse(part)
+    named = [*(identifiers or []), *(read_list(ids, "ids") if ids is not None else [])]
+    with ExitStack() as stack:
+        opened = stack.enter_context(Database.open(database))
+        check_spared([output], [database, ids, *(each.path for each in opened.volumes)])
+        subjects, missing = _chosen(opened, None if whole else named)
+        short = [] if residues is None else _too_short(opened, subjects, residues)
+        (stream,) = stack.enter_context(open_outputs([(output, True)]))
+        for text in fasta_of(opened, subjects, residues):
+            stream.write(text)
+    problems = []
+    if missing:
+        problems.append(f"no entry named {_some(missing)}; expected an identifier")
+    if short:
+        problems.append(f"no residues in --range {part}: {_some(short)}")
+    if problems:
+        raise InputError(f"{database}: {'; '.join(problems)}")
+
+
+def _chosen(database: Database, names: list[str] | None) -> tuple[IntArray, list[str]]:
+    """Return the ordinals of the entries that names lead to, each once, and the names that lead to none."""
+    import numpy as np
+
+    if names is None:
+        return np.arange(database.n_subjects), []
+    asked, subjects = database.places_of(names)
+    known = np.zeros(len(names), dtype=bool)
+    known[asked] = True
+    _, first = np.unique(subjects, return_index=True)
+    return subjects[np.sort(first)], [names[place] for place in np.flatnonzero(~known).tolist()]
+
+
+def _too_short(database: Database, subjects: np.ndarray, residues: tuple[int, int | None]) -> list[str]:
+    """Return the identifiers of entries that end before a range begins."""
+    lengths = database.lengths_of(subjects)
+    return [database.identifier(each) for each in subjects[lengths <= residues[0]].tolist()]
+
+
+def _some(names: list[str]) -> str:
+    """Return names as a message has them."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(shown, names[:MOST_NAMED])) + more
