@@ -27,11 +27,12 @@ from swsearch.inputs import (
     with_gap_costs_of,
 )
 from swsearch.job.asked import SearchKeywords, checked_scoring, options_of, protein_scoring
+from swsearch.job.everything import score_everything
 from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
-from swsearch.job.job import score_everything
-from swsearch.job.options import DEFAULT_MAX_HITS, SortKey
+from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
+from swsearch.job.search_queries import search_queries
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
 from swsearch.profiles.alignment import QueryAlignment
@@ -40,6 +41,7 @@ from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Mode, Scoring
 from swsearch.statistics.choice import StatisticsMethod
+from swsearch.translation import Strand
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -78,14 +80,11 @@ def _folder(checkpoint: object) -> Path:
 
 
 def _read_queries(
-    queries: QueriesLike, scoring: Scoring, is_named: bool, allow_dna: bool, query_format: QueryFormat
+    queries: QueriesLike, options: SearchOptions, is_named: bool, query_format: QueryFormat
 ) -> tuple[list[Query], Scoring]:
     """Read queries, and return the scoring with the gap costs that profiles among them go with."""
-    read = read_queries(
-        queries, scoring.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=scoring,
-        query_format=query_format,
-    )  # fmt: skip
-    return read, with_gap_costs_of(read, scoring, is_named)
+    read = search_queries(queries, options, query_format)
+    return read, with_gap_costs_of(read, options.scoring, is_named)
 
 
 def search(
@@ -118,6 +117,9 @@ def search(
     max_included: int = DEFAULT_MAX_INCLUDED,
     inclusion: Inclusion | None = None,
     keep_next: bool = False,
+    translate: bool = False,
+    genetic_code: int | None = None,
+    strand: Strand | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: Devices | None = None,
@@ -195,6 +197,13 @@ def search(
         All rules of what makes profiles, to measure what each does; see `swsearch.job.inclusion`.
     keep_next : bool, optional
         Whether results have a ``next_profile``, with which another search goes on where this one stopped.
+    translate : bool, optional
+        Whether queries are DNA, whose six frames are searched with as proteins, in local mode: one `SearchResult` for
+        each DNA query, with coordinates on it, and the frame of each hit.
+    genetic_code : int, optional
+        With ``translate``, NCBI's number of the genetic code; 1, the standard one, by default.
+    strand : {"both", "plus", "minus"}, optional
+        With ``translate``, which frames: all six by default, or the three of one strand.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -265,13 +274,16 @@ def search(
         max_included=max_included,
         inclusion=inclusion,
         keep_next=keep_next,
+        translate=translate,
+        genetic_code=genetic_code,
+        strand=strand,
     )
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
     is_named = scoring is not None or preset is not None
-    read, used = _read_queries(queries, options.scoring, is_named, allow_dna, query_format)
+    read, used = _read_queries(queries, options, is_named, query_format)
     options = options if used is options.scoring else replace(options, scoring=used)
     made, kind = _make_engine(engine, threads, device, gpu_memory) if client is None else None, SearchResults
     if client is not None:
@@ -310,7 +322,7 @@ class Searcher:
     threads, device, gpu_memory : optional
         As for `search`.
     **options
-        As for `search`, from ``scoring`` to ``keep_next``; they hold for all calls.
+        As for `search`, from ``scoring`` to ``strand``; they hold for all calls.
 
     Raises
     ------
@@ -391,7 +403,7 @@ class Searcher:
         check_flag("aligned", aligned)
         options = self._options
         own = options.scoring
-        read, used = _read_queries(queries, own, self._is_named, options.allow_dna, query_format)
+        read, used = _read_queries(queries, options, self._is_named, query_format)
         if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
             raise InputError(
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
@@ -441,7 +453,11 @@ def score(
     _check_callable(progress)
     check_subjects(subjects)
     is_named = scoring is not None or preset is not None
-    read, used_scoring = _read_queries(queries, recurrence.scoring, is_named, allow_dna, query_format)
+    own = recurrence.scoring
+    read = read_queries(
+        queries, own.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=own, query_format=query_format
+    )
+    used_scoring = with_gap_costs_of(read, own, is_named)
     if used_scoring is not recurrence.scoring:
         recurrence = Recurrence(used_scoring, mode)
     made = _make_engine(engine, threads, device, gpu_memory)

@@ -118,6 +118,7 @@ def read_queries(
     allow_dna: bool = False,
     scoring: Scoring | None = None,
     query_format: QueryFormat = "auto",
+    remedy: str = "translate it first",
 ) -> list[Query]:
     """Read sequences, and profiles where they may be, from whatever stands for them.
 
@@ -141,6 +142,8 @@ def read_queries(
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
         What a file holds, one of `swsearch.profiles.formats.QUERY_FORMATS`; by default what its content says.
+    remedy : str, optional
+        What messages say is to be done about queries that are DNA.
 
     Returns
     -------
@@ -176,9 +179,9 @@ def read_queries(
 
     if alphabet is PROTEIN and not allow_dna:
         as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
-        remedy = "translate it first" if what == "query" else as_dna
         source = "<stdin>" if path == "-" else path or what
-        check_no_dna(source, ((query.identifier, query.codes) for query in found), remedy)
+        records = ((query.identifier, query.codes) for query in found)
+        check_no_dna(source, records, remedy if what == "query" else as_dna)
     return found
 
 

@@ -103,6 +103,14 @@ class StatisticsName(StrEnum):
     none = "none"
 
 
+class StrandName(StrEnum):
+    """Values of --strand."""
+
+    both = "both"
+    plus = "plus"
+    minus = "minus"
+
+
 class SortName(StrEnum):
     """Values of --sort."""
 
@@ -187,6 +195,33 @@ GapExtendOption = Annotated[
         metavar="N",
         help="Cost of each residue of a gap.",
         show_default="the matrix's own, 1 for BLOSUM62",
+        rich_help_panel=SCORING,
+    ),
+]
+TranslateOption = Annotated[
+    bool,
+    typer.Option(
+        "--translate",
+        help="QUERIES are DNA: search with the proteins of all six frames, one ranking a query, positions on the "
+        "DNA. Local mode.",
+        rich_help_panel=SCORING,
+    ),
+]
+GeneticCodeOption = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole(),
+        metavar="N",
+        help="With --translate: the genetic code, by NCBI's number.",
+        show_default="1, the standard code",
+        rich_help_panel=SCORING,
+    ),
+]
+StrandOption = Annotated[
+    StrandName | None,
+    typer.Option(
+        help="With --translate: the frames of both strands, of the one that is given, or of the other one.",
+        show_default="both",
         rich_help_panel=SCORING,
     ),
 ]

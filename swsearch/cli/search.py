@@ -27,6 +27,7 @@ from swsearch.cli.options import (
     EngineOption,
     GapExtendOption,
     GapOpenOption,
+    GeneticCodeOption,
     GpuMemoryOption,
     HeaderOption,
     IgnoreMissingIdsOption,
@@ -55,12 +56,14 @@ from swsearch.cli.options import (
     SaveProfileOption,
     SortName,
     StatisticsName,
+    StrandOption,
     SubjectMaskName,
     SubjectsArgument,
     TaskName,
     TaskOption,
     TaskTimeoutOption,
     ThreadsOption,
+    TranslateOption,
     VerboseOption,
 )
 from swsearch.cli.search_notes import say_afterwards, say_of_queries
@@ -129,6 +132,7 @@ def search_command(
     ] = None,
     statistics: Annotated[
         StatisticsName,
+        StrandOption,
         typer.Option(
             help="What E-values come from: scores with shuffled copies of each hit's sequence (fitted; auto is the "
             "same), which hold in every mode and for queries of unusual composition, or BLAST's constants "
@@ -191,6 +195,9 @@ def search_command(
             rich_help_panel=SCORING,
         ),
     ] = SubjectMaskName.database,
+    translate: TranslateOption = False,
+    genetic_code: GeneticCodeOption = None,
+    strand: StrandOption = None,
     allow_dna: AllowDnaOption = False,
     iterations: IterationsOption = 1,
     inclusion_evalue: InclusionEvalueOption = 0.002,
@@ -226,6 +233,7 @@ def search_command(
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, saved, saved_files
     from swsearch.run_info import Origin
+    from swsearch.translation import asked_translation
 
     begun = time.monotonic()
     files = {"matrix": matrix, "include_ids": include_ids, "exclude_ids": exclude_ids}
@@ -246,6 +254,7 @@ def search_command(
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
         keep_next=save_profile is not None or save_msa is not None,
+        translation=asked_translation(translate, genetic_code, None if strand is None else strand.value),
     )  # fmt: skip
     check_places(save_profile, save_msa, [each.path for each in outputs])
     is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None
@@ -322,12 +331,10 @@ def _read(
     path: str, options: SearchOptions, query_format: QueryFormatName, is_named: bool, quiet: bool
 ) -> tuple[list[Query], SearchOptions]:
     """Read the queries, and take the gap costs of profiles where none are named."""
-    from swsearch.inputs import read_queries, with_gap_costs_of
+    from swsearch.inputs import with_gap_costs_of
+    from swsearch.job.search_queries import search_queries
 
-    found = read_queries(
-        Path(path), options.scoring.matrix.alphabet, allow_dna=options.allow_dna, scoring=options.scoring,
-        query_format=query_format.value,
-    )  # fmt: skip
+    found = search_queries(Path(path), options, query_format.value, argument="")
     scoring = with_gap_costs_of(found, options.scoring, is_named)
     if scoring is not options.scoring:
         options = replace(options, scoring=scoring)
@@ -349,7 +356,7 @@ def _say_beforehand(job: SearchJob, quiet: bool, verbose: bool) -> None:
     if verbose and note:
         say(f"swsearch: {note}")
     if job.checkpoint is not None and job.checkpoint.n_kept and not quiet:
-        kept = f"{job.checkpoint.n_kept:,} of {len(job.queries):,}"
+        kept = f"{job.checkpoint.n_kept // options.n_frames:,} of {len(job.queries):,}"
         say(f"swsearch: checkpoint {job.checkpoint.folder}: {kept} queries are done and not searched again")
     if job.method is None:
         say(f"swsearch: {why_none()}")

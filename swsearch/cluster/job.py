@@ -41,7 +41,7 @@ from swsearch.cluster.transport import Task
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
 from swsearch.inputs import Query
 from swsearch.job.iterated import IteratedJob
-from swsearch.job.job import HITS_TOGETHER, Collected, SearchJob, Selected, groups_of, parts_of
+from swsearch.job.job import Collected, SearchJob, Selected
 from swsearch.job.kept import unpacked
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.scored import Found, Prepared, Scorer
@@ -312,7 +312,7 @@ class ClusterJob(SearchJob):
         has_statistics = options.statistics is not None or options.is_fitted
         # one without residues is no number to be asked for, and its volumes have none either
         dbsize = (self.least.effective_residues or None) if has_statistics else None
-        groups = [[len(query.codes) for query in group] for group in groups_of(self.queries, self.most_queries)]
+        groups = [[len(query.codes) for query in group] for group in self.groups()]
         return VolumeWork(
             VolumeWanted(volume.path, volume.identity()), self.engine.wanted,
             replace(options, filters=filters, dbsize=dbsize), self.reader.mask, self._fit,
@@ -349,7 +349,7 @@ class ClusterJob(SearchJob):
     def _coming(self, scorer: ClusterScorer) -> Iterator[Coming]:
         """Yield groups of queries whose nulls are being made, those of the next before one is waited for."""
         first = 0
-        for group in groups_of(self.queries, self.most_queries):
+        for group in self.groups():
             kept = None if self.checkpoint is None else self.checkpoint.load(first, len(group))
             yield Coming(group, kept, [] if kept is not None else scorer.begin_to_fit(group))
             first += len(group)
@@ -371,11 +371,7 @@ class ClusterJob(SearchJob):
 
     def _finished(self, scored: Iterable[Selected], aligned: bool) -> Generator[list[SearchResult]]:
         """Make results of what was scored, of several groups at a time."""
-        parts = (
-            (queries[part], rated[part])
-            for queries, rated in scored
-            for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER)
-        )
+        parts = ((queries[part], rated[part]) for queries, rated in scored for part in self.parts(rated))
         with closing(side_by_side(lambda part: self.made(*part, aligned), parts, GROUPS_BESIDE)) as results:
             yield from results
 

@@ -17,6 +17,7 @@ from swsearch.masking import Mask
 from swsearch.matrices import Preset
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.choice import StatisticsMethod
+from swsearch.translation import Strand, asked_translation
 
 
 def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
@@ -70,6 +71,9 @@ class SearchKeywords(TypedDict, total=False):
     max_included: int
     inclusion: Inclusion | None
     keep_next: bool
+    translate: bool
+    genetic_code: int | None
+    strand: Strand | None
 
 
 def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
@@ -85,6 +89,8 @@ def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     check_flag("distribution", given.get("distribution", False))
     check_flag("keep_next", given.get("keep_next", False))
     given["inclusion"] = _inclusion(given)
+    translated = {name: given.pop(name, None) for name in ("genetic_code", "strand")}
+    given["translation"] = asked_translation(given.pop("translate", False), **translated)
     return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
 
 

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from swsearch.blocks import IntArray
 from swsearch.db.lists import read_list
 from swsearch.errors import InputError, OptionError, check_flag, real_number, shown, whole_number
+from swsearch.inputs import Query
+from swsearch.translation import CODON
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
@@ -48,7 +50,8 @@ class HitFilters:
     min_identity : float or None
         Least percentage of identical columns of the alignment, gaps counted, as BLAST's ``pident``.
     min_query_coverage, min_subject_coverage : float or None
-        Least percentage of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``.
+        Least percentage of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of
+        the nucleotides of a DNA query.
     include_ids, exclude_ids : tuple of str or None
         Identifiers of the subjects that alone may be hits, and of those that may not.
     ignore_missing_ids : bool
@@ -83,23 +86,37 @@ class HitFilters:
         """Whether a hit must be aligned to tell if it passes."""
         return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
 
-    def passes(self, pair: PairAlignment) -> bool:
-        """Say whether an alignment has the identity, coverage and score that are asked for."""
+    def passes(self, pair: PairAlignment, nucleotides: int | None = None) -> bool:
+        """Say whether an alignment has the identity, coverage and score that are asked for.
+
+        Parameters
+        ----------
+        pair : PairAlignment
+            The alignment.
+        nucleotides : int, optional
+            Those of the DNA that the query is a frame of, where it is one: each residue covers three of them.
+        """
         covered = pair.query_end - pair.query_start, pair.subject_end - pair.subject_start
+        query_length = len(pair.query)
+        if nucleotides is not None:
+            covered, query_length = (CODON * covered[0], covered[1]), nucleotides
         return (
             100 * pair.identities >= (self.min_identity or 0) * pair.length
-            and 100 * covered[0] >= (self.min_query_coverage or 0) * len(pair.query)
+            and 100 * covered[0] >= (self.min_query_coverage or 0) * query_length
             and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
             and (self.min_score is None or pair.score >= self.min_score)
         )
 
     def passing(
-        self, found: AlignmentTable, query_length: int, subject_lengths: npt.NDArray[np.integer]
+        self, found: AlignmentTable, query: Query, subject_lengths: npt.NDArray[np.integer]
     ) -> npt.NDArray[np.bool_]:
         """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
-        query, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
+        covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
+        query_length = len(query.codes)
+        if query.frame is not None:
+            covered, query_length = CODON * covered, query.frame.dna_length
         passing = 100 * found.identities >= (self.min_identity or 0) * found.length
-        passing &= 100 * query >= (self.min_query_coverage or 0) * query_length
+        passing &= 100 * covered >= (self.min_query_coverage or 0) * query_length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
         if self.min_score is not None:
             passing &= found.score >= self.min_score

@@ -30,19 +30,22 @@ class HitSource:
     ----------
     work : PairWork
         Aligns them.
-    query : Query
-        The query.
+    queries : sequence of Query
+        The query, or its frames where it is DNA.
+    of_query : ndarray, shape (n,), int64
+        Which of these each hit is of.
     subjects : ndarray, shape (n,), int64
         The hits' places in the input.
     """
 
     work: PairWork
-    query: Query
+    queries: Sequence[Query]
+    of_query: IntArray
     subjects: IntArray
 
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
-        return self.work.aligned_alone(self.query, int(self.subjects[row]))
+        return self.work.aligned_alone(self.queries[int(self.of_query[row])], int(self.subjects[row]))
 
 
 def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
@@ -82,8 +85,10 @@ def align_lists(lists: Sequence[HitList], aligner: PairAligner | None = None) ->
         subjects = np.concatenate([source.subjects for source in sources])
         ends = np.cumsum([0, *(len(source.subjects) for source in sources)]).tolist()
         scores = np.concatenate([each.table.scores for each in batch])
-        of_query = np.repeat(np.arange(len(batch)), np.diff(ends))
-        pairs = PairsToAlign([source.query for source in sources], of_query, subjects, scores)
+        firsts = np.cumsum([0, *(len(source.queries) for source in sources)]).tolist()
+        of_query = np.concatenate([first + source.of_query for first, source in zip(firsts, sources, strict=False)])
+        queries = [query for source in sources for query in source.queries]
+        pairs = PairsToAlign(queries, of_query, subjects, scores)
         found, codes = sources[0].work.aligned(pairs, aligner)
         for each, begin, end in zip(batch, ends[:-1], ends[1:], strict=True):
             each.give(found[begin:end], codes.part(begin, end))

@@ -14,7 +14,9 @@ from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
+from swsearch.job.frames import best_of_frames
 from swsearch.job.further import FoundFurther, Further
+from swsearch.job.further_frames import FurtherOfFrames
 from swsearch.job.hit_alignments import HitSource, align_lists, find_further
 from swsearch.job.least import LeastScores
 from swsearch.job.options import SearchOptions
@@ -23,9 +25,13 @@ from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
 from swsearch.later import Later
 from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
+from swsearch.results.hit_list import FindFurther
+from swsearch.results.table import Headers
 from swsearch.statistics.choice import HitNumbers, NumberArrays, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
+
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 
 FEWEST_ALIGNED, MOST_ALIGNED = 64, 4096
 """Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
@@ -49,6 +55,62 @@ class Chosen:
     ranked: Ranked
     nulls: PairNulls | None
     aligned: tuple[AlignmentTable, SubjectCodes] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HitColumns:
+    """The hits of one query, or of a DNA query by all of its frames, best first.
+
+    Parameters
+    ----------
+    chosen : sequence of Chosen
+        The hits of each frame; one where there are none.
+    frames, rows : ndarray, shape (n,), int64
+        Which of these each hit is of, and its place among the hits of all, one after the other.
+    ranked : Ranked
+        n of them.
+    lengths : ndarray, shape (n,), int64
+        Residues of their subjects.
+    numbers : Numbers
+        Of their scores.
+    aligned : (AlignmentTable, SubjectCodes) or None
+        As `Chosen` has them.
+    """
+
+    chosen: Sequence[Chosen]
+    frames: IntArray
+    rows: IntArray
+    ranked: Ranked
+    lengths: IntArray
+    numbers: Numbers
+    aligned: tuple[AlignmentTable, SubjectCodes] | None
+
+    @classmethod
+    def of_frames(cls, parts: Sequence[HitColumns], options: SearchOptions) -> HitColumns:
+        """Return those of a DNA query, as many as are asked for, from those of its frames."""
+        best = best_of_frames([each.ranked for each in parts], options.max_hits, options.sort)
+        rows = best.rows
+        aligned = [each.aligned for each in parts if each.aligned is not None]
+        return cls(
+            [each.chosen[0] for each in parts],
+            best.frames,
+            rows,
+            best.ranked,
+            np.concatenate([each.lengths for each in parts])[rows],
+            Numbers.concatenate([each.numbers for each in parts]).take(rows),
+            None
+            if not aligned
+            else (
+                AlignmentTable.concatenate([table for table, _ in aligned]).take(rows),
+                SubjectCodes.joined([subjects for _, subjects in aligned]).take(rows),
+            ),
+        )
+
+    def nulls_of(self, place: int) -> PairNulls | None:
+        """Return the nulls of the hits that are those of a frame, by its place."""
+        nulls = self.chosen[place].nulls
+        before = sum(len(each.ranked) for each in self.chosen[:place])
+        return None if nulls is None else nulls[self.rows[self.frames == place] - before]
 
 
 @dataclass(frozen=True)
@@ -81,51 +143,81 @@ class HitMaker:
         Parameters
         ----------
         queries, selections : sequence
-            One selection per query.
+            One selection per query. Of DNA they are frames, those of a query one after the other: there is one list
+            for all of them.
         aligned : bool, optional
             Whether to find their alignments now, and further ones where hits may have several.
         aligner : PairAligner, optional
             What aligns instead of the CPU.
         """
-        chosen = self.work.of_queries(lambda k: self._chosen(queries[k], selections[k]), len(queries))
-        subjects = np.concatenate([np.empty(0, dtype=np.int64), *(each.ranked.subjects for each in chosen)])
-        headers, lengths = (
-            self.work.reader.headers(subjects),
-            self.work.reader.database.lengths_of(subjects).astype(np.int64),
-        )
-        published = self._published(queries, chosen, lengths)
+        together, found = self.options.n_frames, self._columns(queries, selections)
+        records = [slice(first, first + together) for first in range(0, len(found), together)]
+        if self.options.translation is not None:
+            found = [HitColumns.of_frames(found[part], self.options) for part in records]
+        headers = self.work.reader.headers(np.concatenate([_NONE, *(each.ranked.subjects for each in found)]))
         lists: list[HitList] = []
-        several: list[tuple[HitList, _FurtherOf]] = []
+        end = 0
+        for part, columns in zip(records, found, strict=True):
+            begin, end = end, end + len(columns.ranked)
+            lists.append(self._list(queries[part], selections[part], columns, headers.part(begin, end)))
+        if aligned:
+            align_lists(lists, aligner)
+            self._find_further([made for made in lists if made.may_have_several])
+        return lists
+
+    def _columns(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[HitColumns]:
+        """Return the hits of each query, or frame."""
+        chosen = self.work.of_queries(lambda k: self._chosen(queries[k], selections[k]), len(queries))
+        subjects = np.concatenate([_NONE, *(each.ranked.subjects for each in chosen)])
+        lengths = self.work.reader.database.lengths_of(subjects).astype(np.int64)
+        published = self._published(queries, chosen, lengths)
+        found: list[HitColumns] = []
         end = 0
         for query, selection, each in zip(queries, selections, chosen, strict=True):
             begin, end = end, end + len(each.ranked)
             numbers = self._numbers(query, selection, each, lengths[begin:end], published[begin:end])
-            table = HitTable(
-                each.ranked.subjects, lengths[begin:end], each.ranked.scores, numbers, headers.part(begin, end)
-            )
-            further = None
-            if self.options.max_alignments > 1:
-                further = _FurtherOf(self, query, selection.statistics, each.nulls, table.subject_lengths)
-            source = HitSource(self.work, query, table.subjects)
-            made = HitList(query, self.options.scoring, table, source, further, each.nulls)
-            if each.aligned is not None:
-                made.give(*each.aligned)
-            lists.append(made)
-            several += [] if further is None else [(made, further)]
-        if aligned:
-            align_lists(lists, aligner)
-            self._find_further(several)
-        return lists
+            frames, rows = np.zeros(len(each.ranked), dtype=np.int64), np.arange(len(each.ranked))
+            found.append(HitColumns([each], frames, rows, each.ranked, lengths[begin:end], numbers, each.aligned))
+        return found
 
-    def _find_further(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> None:
+    def _list(
+        self, queries: Sequence[Query], selections: Sequence[Selection], columns: HitColumns, headers: Headers
+    ) -> HitList:
+        """Return the hits of one query, or of the frames of one."""
+        ranked, is_dna = columns.ranked, self.options.translation is not None
+        table = HitTable(
+            ranked.subjects, columns.lengths, ranked.scores, columns.numbers, headers,
+            columns.frames if is_dna else None,
+        )  # fmt: skip
+        further: FindFurther | None = None
+        if self.options.max_alignments > 1 and is_dna:
+            further = FurtherOfFrames(
+                self.options, self.least, self.work, self.numbers, queries,
+                [each.statistics for each in selections], ranked.subjects, columns.lengths, columns.frames,
+            )  # fmt: skip
+        elif self.options.max_alignments > 1:
+            further = _FurtherOf(
+                self, queries[0], selections[0].statistics, columns.chosen[0].nulls, table.subject_lengths
+            )
+        source = HitSource(self.work, queries, columns.frames, table.subjects)
+        made = HitList(
+            queries[0], self.options.scoring, table, source, further, columns.chosen[0].nulls, queries,
+        )  # fmt: skip
+        if is_dna:
+            made.frame_statistics = [(each.statistics, columns.nulls_of(k)) for k, each in enumerate(selections)]
+        if columns.aligned is not None:
+            made.give(*columns.aligned)
+        return made
+
+    def _find_further(self, lists: Sequence[HitList]) -> None:
         """Find the further alignments of all hits of some lists, whose best ones are known."""
-        some = [(made, further) for made, further in several if len(made)]
+        some = [(made, made.further) for made in lists if len(made) and isinstance(made.further, _FurtherOf)]
         found = self.work.further(lambda: self._further_to_find(some)) if some else None
         if found is not None:
             ends = np.cumsum([0, *(len(made) for made, _ in some)]).tolist()
             for (_, further), begin, end in zip(some, ends[:-1], ends[1:], strict=True):
                 further.known = found[begin:end]
-        find_further([hit for made, _ in some for hit in made], self.work.threads)
+        find_further([hit for made in lists for hit in made], self.work.threads)
 
     def _further_to_find(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> FurtherToFind:
         """Say what is wanted of the hits of lists that have some."""
@@ -207,7 +299,7 @@ class HitMaker:
         """Align candidates, and return the rows of those that pass, counted from ``first``, with their alignments."""
         of_query = np.zeros(len(some), dtype=np.int64)
         table, subjects = self.work.aligned(PairsToAlign([query], of_query, some.subjects, some.scores))
-        good = self.options.filters.passing(table, len(query.codes), np.diff(subjects.offsets))
+        good = self.options.filters.passing(table, query, np.diff(subjects.offsets))
         rows = np.flatnonzero(good)[:most]
         return rows + first, table.take(rows), subjects.take(rows)
 

@@ -25,7 +25,7 @@ from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, check_wanted, for_each
 from swsearch.job.hits import HitMaker
 from swsearch.job.included import Growth, Includer, stored_codes
-from swsearch.job.job import HITS_TOGETHER, SearchJob, groups_of, parts_of
+from swsearch.job.job import HITS_TOGETHER, SearchJob, parts_of
 from swsearch.job.known import first_found, localized, next_iteration, subjects_of
 from swsearch.job.least import LeastScores
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
@@ -118,7 +118,7 @@ class IteratedJob(SearchJob):
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database, which it reads in every iteration."""
-        groups = [[len(query.codes) for query in group] for group in groups_of(self.queries, self.most_queries)]
+        groups = [[len(query.codes) for query in group] for group in self.groups()]
         workload = Workload(
             self.database.residue_bytes, self.database.length_runs, groups * min(self.options.iterations, 2)
         )
@@ -172,7 +172,7 @@ class IteratedJob(SearchJob):
     def _begun(self) -> Iterator[list[QueryTurn]]:
         """Yield groups of queries before their first iterations."""
         place = 0
-        for group in groups_of(self.queries, self.most_queries):
+        for group in self.groups():
             yield [self.first_turn(place + k, query) for k, query in enumerate(group)]
             place += len(group)
 

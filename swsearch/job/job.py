@@ -14,15 +14,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from swsearch.blocks import IntArray
-from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
+from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OutputError
 from swsearch.inputs import Query
 from swsearch.job.ahead import Ahead, InPlace, Stopped, for_each
 from swsearch.job.filters import Allowed, allowed_subjects
+from swsearch.job.frames import searched_queries, told_of_frames
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
@@ -31,14 +30,14 @@ from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions, check_scales
 from swsearch.job.pair_work import PairWork
 from swsearch.job.rated import Rater
-from swsearch.job.scored import Found, Prepared, Scorer, prepare, score_all
+from swsearch.job.scored import Found, Prepared, Scorer
 from swsearch.job.selection import Selection
 from swsearch.job.settings import settings_of
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
 from swsearch.results import HitList, SearchResult
-from swsearch.run_info import Asked, Execution, Origin, RunInfo
+from swsearch.run_info import Asked, Execution, Origin, Program, RunInfo
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.lengths import Lengths
@@ -113,8 +112,7 @@ class SearchJob:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        self.queries = [query.masked(options.query_mask) for query in queries]
-        check_scales(queries, options)
+        self._take(queries, options)
         self.database, self.engine, self.options = database, engine, options
         self.progress, self._origin = progress, origin or Origin()
         mask = database_mask(database, options.subject_mask)
@@ -129,6 +127,12 @@ class SearchJob:
         """Called with the cells of iterations that queries did not need."""
         self._stages: list[Ahead[Any] | InPlace[Any]] = []
         self._is_stopped = False
+
+    def _take(self, queries: Sequence[Query], options: SearchOptions) -> None:
+        check_scales(queries, options)
+        self.searched = searched_queries(queries, options)
+        """What is scored: the queries as they are masked, or their frames where they are DNA."""
+        self.queries: Sequence[Query] = self.searched if options.translation is None else queries
 
     def _allowed_subjects(self) -> Allowed | None:
         return allowed_subjects(self.database, self.options.filters)
@@ -153,7 +157,7 @@ class SearchJob:
         from swsearch.job.checkpoint import Checkpoint
         from swsearch.job.manifest import manifest
 
-        asked = manifest(self.queries, self.database, self.reader.mask, self.options)
+        asked = manifest(self.searched, self.database, self.reader.mask, self.options)
         n_subjects = self.database.n_subjects
         self.checkpoint = Checkpoint(folder, asked, self.options.statistics, n_subjects, is_read)
 
@@ -175,14 +179,16 @@ class SearchJob:
             If what was kept is damaged, or not there.
         """
         assert self.checkpoint is not None
-        for place in range(first, first + count, KEPT_TOGETHER):
-            queries = self.queries[place : min(place + KEPT_TOGETHER, first + count)]
+        together = self.options.n_frames
+        end = together * (first + count)
+        for place in range(together * first, end, together * KEPT_TOGETHER):
+            queries = self.searched[place : min(place + together * KEPT_TOGETHER, end)]
             found = self.checkpoint.load(place, len(queries))
             if found is None:
-                numbers = f"{place + 1:,} to {place + len(queries):,}"
+                numbers = f"{place // together + 1:,} to {(place + len(queries)) // together:,}"
                 raise OutputError(f"what was kept of queries {numbers} is damaged; search them again")
             rated = self.rated(queries, found)
-            for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
+            for part in self.parts(rated):
                 yield self.made(queries[part], rated[part], aligned or self.options.max_alignments > 1)
 
     def for_queries(
@@ -195,9 +201,8 @@ class SearchJob:
         InputError
             If a profile's scores are not those that published statistics are of.
         """
-        check_scales(queries, self.options)
         job = copy.copy(self)
-        job.queries = [query.masked(self.options.query_mask) for query in queries]
+        job._take(queries, self.options)
         job.progress, job._origin = progress, origin or Origin()
         job.checkpoint = job.restored = job.forgone = None
         job._stages, job._is_stopped = [], False
@@ -221,17 +226,37 @@ class SearchJob:
             found["max_alignments"] = options.max_alignments
         if options.iterations > 1:
             found |= {"iterations": options.iterations, "inclusion_evalue": options.inclusion.evalue}
+        if options.translation is not None and options.translation.strand != "both":
+            found["strand"] = options.translation.strand
         return {**found, **options.filters.described()}
 
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.queries, self.database, self.most_queries)
+        return plan_for(self.engine, self.groups(), self.database)
+
+    def groups(self) -> Iterator[Sequence[Query]]:
+        """Yield runs of what is scored that are scored together, all frames of a query in one."""
+        return groups_of(self.searched, self.most_queries, self.options.n_frames)
+
+    def parts(self, rated: Sequence[Selection]) -> Iterator[slice]:
+        """Cut what was selected into runs whose hits are made together, all frames of a query in one."""
+        return parts_of([len(each.candidates) for each in rated], HITS_TOGETHER, self.options.n_frames)
 
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
         """What E-values are made with."""
         return self._fit or self.options.statistics
+
+    @property
+    def program(self) -> Program:
+        """BLAST's name for what is searched with what."""
+        return "blastp" if self.options.translation is None else "blastx"
+
+    @property
+    def genetic_code(self) -> int | None:
+        """NCBI's number of the code that queries are translated by, where they are DNA."""
+        return None if self.options.translation is None else self.options.translation.genetic_code
 
     @cached_property
     def run(self) -> RunInfo:
@@ -244,6 +269,7 @@ class SearchJob:
             execution=execution, asked=self.asked,
             effective_residues=self.least.effective_residues, database_sources=tuple(database.sources()),
             queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
+            program=self.program, genetic_code=self.genetic_code,
         )  # fmt: skip
 
     @cached_property
@@ -252,7 +278,7 @@ class SearchJob:
         if not options.is_fitted:
             return None
         n_subjects = database.length_runs.n_filled
-        return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues)
+        return Fit(options.mode, options.scoring.gap_extend, n_subjects, database.n_residues, options.n_frames)
 
     @cached_property
     def _nulls(self) -> NullMaker | None:
@@ -297,8 +323,8 @@ class SearchJob:
 
     @property
     def cells(self) -> int:
-        """Cells of the whole job: query residues times subject residues."""
-        return sum(len(query.codes) for query in self.queries) * self.database.n_residues
+        """Cells of the whole job: query residues, of all frames of DNA, times subject residues."""
+        return sum(len(query.codes) for query in self.searched) * self.database.n_residues
 
     def results(self) -> Iterator[SearchResult]:
         """Yield one result per query, in query order; alignments are made when asked for."""
@@ -350,7 +376,7 @@ class SearchJob:
     def _prepared(self) -> Generator[Prepared | Selected]:
         """Make groups of queries ready, but for those that the checkpoint has."""
         first = 0
-        for group in groups_of(self.queries, self.most_queries):
+        for group in self.groups():
             kept = None if self.checkpoint is None else self.checkpoint.load(first, len(group))
             yield self.scorer.prepare(group) if kept is None else (group, kept)
             first += len(group)
@@ -413,7 +439,7 @@ class SearchJob:
         aligner: PairAligner | None = None
         with ExitStack() as stack:
             for queries, rated in scored:
-                for part in parts_of([len(each.candidates) for each in rated], HITS_TOGETHER):
+                for part in self.parts(rated):
                     if aligned and aligner is None:
                         aligner = self._pair_aligner(sum(len(each.candidates) for each in rated[part]))
                         stack.enter_context(aligner or nullcontext())
@@ -457,18 +483,21 @@ class SearchJob:
         aligned: bool = False,
         aligner: PairAligner | None = None,
     ) -> list[SearchResult]:
-        """Make the results of queries from what was selected and rated."""
+        """Make the results of queries, or of frames of whole DNA queries, from what was selected and rated."""
         lists = self._maker.lists(queries, selections, aligned, aligner)
+        together = self.options.n_frames
+        told = [told_of_frames(selections[first : first + together]) for first in range(0, len(queries), together)]
+        firsts = queries[::together]
         shown: list[ScoreDistribution | None] = [None] * len(lists)
 
         def compare(place: int) -> None:
-            counts, n = selections[place].distribution, len(queries[place].codes)
+            counts, n = told[place].distribution, len(firsts[place].codes)
             if counts is not None:
-                statistics, residues = selections[place].statistics, self.database.n_residues
+                statistics, residues = told[place].statistics, self.database.n_residues
                 shown[place] = distribution_of(counts, n, self._by_length, statistics, residues)
 
         for_each(compare, range(len(lists)) if self.options.distribution else (), self._threads)
-        return [self._result(*each) for each in zip(queries, selections, lists, shown, strict=True)]
+        return [self._result(*each) for each in zip(firsts, told, lists, shown, strict=True)]
 
     def _result(
         self, query: Query, selection: Selection, hits: HitList, distribution: ScoreDistribution | None
@@ -477,7 +506,7 @@ class SearchJob:
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
-            query_length=len(query.codes),
+            query_length=len(query.codes) if query.frame is None else query.frame.dna_length,
             hits=hits,
             scoring=self.options.scoring,
             mode=self.options.mode,
@@ -494,6 +523,8 @@ class SearchJob:
             profile=profile,
             iteration=next_iteration(profile),
             first_found=self._first_found(query, hits),
+            program=self.program,
+            genetic_code=self.genetic_code,
         )
 
     def _first_found(self, query: Query, hits: HitList) -> IntArray | None:
@@ -504,51 +535,35 @@ class SearchJob:
         return first_found(hits.table.subjects, localized(profile, self.database))
 
 
-def score_everything(
-    queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None
-) -> ScoreArray:
-    """Score every query with every subject, masked as the database says.
-
-    Returns
-    -------
-    ndarray, shape (n_queries, n_subjects), int32
-        Exact scores in matrix units, queries and subjects in input order.
-    """
-    scores: ScoreArray = np.zeros((len(queries), database.n_subjects), dtype=np.int32)
-    start = 0
-    with closing(LoadedDatabase(engine, database, plan_for(engine, queries, database))) as chunks:
-        for group in groups_of(queries):
-            rows = slice(start, start + len(group))
-            prepared = prepare(engine, group, recurrence)
-            score_all(engine, prepared, chunks, scores[rows], progress)
-            start = rows.stop
-    return scores
-
-
-def groups_of(queries: Sequence[Query], most: int | None = None) -> Iterator[Sequence[Query]]:
+def groups_of(queries: Sequence[Query], most: int | None = None, together: int = 1) -> Iterator[Sequence[Query]]:
     """Cut the queries into runs that are scored together, of at most so many queries.
 
-    A run has about `GROUP_ROWS` residues; where there are more queries than that, the first runs are smaller.
+    A run has about `GROUP_ROWS` residues; where there are more queries than that, the first runs are smaller. So many
+    queries as are frames of one (``together``) stay in one run.
     """
-    sizes = iter(FIRST_ROWS if sum(len(query.codes) for query in queries) > 2 * FIRST_ROWS[0] else ())
+    total = sum(len(query.codes) for query in queries)
+    sizes = iter(FIRST_ROWS if total > 2 * FIRST_ROWS[0] else ())
     limit = next(sizes, GROUP_ROWS)
     group: list[Query] = []
     rows = 0
-    for query in queries:
-        if group and (rows + len(query.codes) > limit or len(group) == most):
+    for first in range(0, len(queries), together):
+        some = queries[first : first + together]
+        n = sum(len(query.codes) for query in some)
+        if group and (rows + n > limit or (most is not None and len(group) + together > most)):
             yield group
             group, rows = [], 0
             limit = next(sizes, GROUP_ROWS)
-        group.append(query)
-        rows += len(query.codes)
+        group += some
+        rows += n
     if group:
         yield group
 
 
-def parts_of(sizes: Sequence[int], most: int) -> Iterator[slice]:
-    """Cut items of some sizes into runs of about ``most``."""
+def parts_of(sizes: Sequence[int], most: int, together: int = 1) -> Iterator[slice]:
+    """Cut items of some sizes into runs of about ``most``; so many as belong together stay in one run."""
     begin = total = 0
-    for place, size in enumerate(sizes):
+    for place in range(0, len(sizes), together):
+        size = sum(sizes[place : place + together])
         if place > begin and total + size > most:
             yield slice(begin, place)
             begin, total = place, 0
@@ -557,7 +572,7 @@ def parts_of(sizes: Sequence[int], most: int) -> Iterator[slice]:
         yield slice(begin, len(sizes))
 
 
-def plan_for(engine: Engine, queries: Sequence[Query], database: Database, most: int | None = None) -> ChunkPlan:
-    """Tell an engine what is coming; ``most`` queries are scored together at most."""
-    groups = [[len(query.codes) for query in group] for group in groups_of(queries, most)]
-    return engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
+def plan_for(engine: Engine, groups: Iterable[Sequence[Query]], database: Database) -> ChunkPlan:
+    """Tell an engine what is coming: queries that are scored together."""
+    rows = [[len(query.codes) for query in group] for group in groups]
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, rows))

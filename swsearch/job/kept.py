@@ -219,7 +219,7 @@ def _facts_of(statistics: Statistics | None) -> Facts | str | None:
         return PUBLISHED
     fit = statistics.fit
     return {
-        "fit": [fit.mode, fit.gap_extend, fit.n_subjects, fit.residues],
+        "fit": [fit.mode, fit.gap_extend, fit.n_subjects, fit.residues, fit.frames],
         "query_length": statistics.query_length,
         "lengths": statistics.lengths,
         "means": _exact(statistics.means),

@@ -73,6 +73,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
         "sort": options.sort,
         "distribution": options.distribution,
         **_iterations(options),
+        **_translation(options),
     }
 
 
@@ -130,6 +131,12 @@ def _iterations(options: SearchOptions) -> Stated:
         return {}
     rules = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
     return {"iterations": options.iterations, "inclusion": rules}
+
+
+def _translation(options: SearchOptions) -> Stated:
+    if options.translation is None:
+        return {}
+    return {"translate": True, **vars(options.translation)}
 
 
 def _filters(filters: HitFilters) -> Stated:

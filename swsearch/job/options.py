@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from swsearch.errors import OptionError, check_choice, real_number, whole_number
+from swsearch.errors import InputError, OptionError, check_choice, real_number, whole_number
 from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
@@ -16,6 +16,7 @@ from swsearch.profiles.units import lambda_of
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
+from swsearch.translation import QueryTranslation
 
 DEFAULT_MAX_HITS = 500
 """As BLAST has it."""
@@ -73,6 +74,8 @@ class SearchOptions:
         What of it, where there are several.
     keep_next : bool
         Whether results keep the profile that the next search would have, as one that goes on needs it.
+    translation : QueryTranslation or None
+        How queries are translated, which are DNA then, in local mode and without iterations.
     """
 
     scoring: Scoring
@@ -91,6 +94,7 @@ class SearchOptions:
     iterations: int = 1
     inclusion: Inclusion = field(default_factory=Inclusion)
     keep_next: bool = False
+    translation: QueryTranslation | None = None
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -107,6 +111,18 @@ class SearchOptions:
         check_choice("sort", self.sort, get_args(SortKey))
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         self._check_iterations()
+        self._check_translation()
+
+    def _check_translation(self) -> None:
+        """Check that DNA is searched with in a way that its frames can be."""
+        if self.translation is None:
+            return
+        why = "DNA queries are searched with as the proteins of their frames"
+        if self.mode != "local":
+            raise OptionError("mode", self.mode, "local with --translate (in Python translate=True)", why)
+        if self.makes_profiles:
+            asked = f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
+            raise InputError(f"translate: {asked} cannot be had, since profiles are of proteins; {why}")
 
     def _check_iterations(self) -> None:
         """Check that hits can make profiles, where they are to: this takes E-values, and a matrix that has units."""
@@ -138,6 +154,11 @@ class SearchOptions:
         """Published statistics, where bit scores and E-values come from these."""
         published = statistics_in_force(self.statistics_method) == "published"
         return statistics_for(self.scoring, self.mode) if published else None
+
+    @property
+    def n_frames(self) -> int:
+        """Frames that are searched in place of each query; 1 where it is protein."""
+        return 1 if self.translation is None else len(self.translation.frames)
 
     @property
     def makes_profiles(self) -> bool:

@@ -23,7 +23,7 @@ from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.ahead import InPlace, Stopped, begin_work, check_wanted, end_work, stop_work
 from swsearch.job.iterated import IteratedJob
-from swsearch.job.job import GROUP_ROWS, SearchJob, groups_of, parts_of
+from swsearch.job.job import GROUP_ROWS, SearchJob, parts_of
 from swsearch.job.loaded import LoadedDatabase, fits_the_host
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
@@ -492,7 +492,7 @@ class ResidentJob(SearchJob):
         return nullcontext()  # the resident has it
 
     def _begin(self, loaded: LoadedDatabase, aligned: bool) -> None:
-        if len(list(islice(groups_of(self.queries, self.most_queries), 2))) > 1:
+        if len(list(islice(self.groups(), 2))) > 1:
             super()._begin(loaded, aligned)
             return
         # one stage has nothing to do while another works, and new threads cost a short search a third of its time

@@ -56,6 +56,8 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
             value = files.get(name)
         found[name] = value
     found |= {"query_mask": options.query_mask, "subject_mask": options.subject_mask}
+    if options.translation is not None:
+        found |= {"translate": True, **vars(options.translation)}
     if options.allow_dna:
         found["allow_dna"] = True
     if options.makes_profiles:

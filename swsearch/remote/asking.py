@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import DNA, PROTEIN, Alphabet
 from swsearch.db.inputs import Input
 from swsearch.errors import InputError
-from swsearch.inputs import QueriesLike, Query, path_of, read_queries, with_gap_costs_of
+from swsearch.inputs import QueriesLike, Query, path_of, with_gap_costs_of
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
+from swsearch.job.search_queries import search_queries
 from swsearch.matrices import GAP_COSTS
 from swsearch.profiles.formats import Peeked, QueryFormat, format_of
 from swsearch.profiles.saving import line_of
@@ -31,6 +32,7 @@ from swsearch.remote.wire import (
 )
 from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text
+from swsearch.translation import QueryTranslation
 
 _READ_AT_ONCE = 1 << 20
 
@@ -69,23 +71,18 @@ def read_to_send(
     InputError
         As that does.
     """
-    alphabet, allow_dna, scoring = options.scoring.matrix.alphabet, options.allow_dna, options.scoring
     path = path_of(queries)
     if not path:
-        found = read_queries(
-            queries, alphabet, argument=argument, allow_dna=allow_dna, scoring=scoring, query_format=query_format
-        )
-        return AskedQueries(found, lines_of(found), LINES)
+        found = search_queries(queries, options, query_format, argument)
+        return AskedQueries(found, lines_of(found, options), LINES)
     with Input(path) as opened:
         data = _whole(opened)
         kind = format_of(Peeked(_NamedBytes(data, opened.name)), query_format)
-        found = read_queries(
-            _NamedBytes(data, opened.name), alphabet, allow_dna=allow_dna, scoring=scoring, query_format=kind
-        )
+        found = search_queries(_NamedBytes(data, opened.name), options, kind, argument="")
         sha256 = "" if path == "-" else opened.sha256
     if kind == "fasta":
         return AskedQueries(found, data, kind, sha256)
-    return AskedQueries(found, lines_of(found), LINES, sha256)
+    return AskedQueries(found, lines_of(found, options), LINES, sha256)
 
 
 class _NamedBytes(io.BytesIO):
@@ -108,18 +105,19 @@ def _whole(opened: Input) -> bytes:
     return bytes(found)
 
 
-def lines_of(queries: Sequence[Query]) -> bytes:
-    """Return queries as `LINES`."""
-    return b"".join(_line(query).encode("ascii") + b"\n" for query in queries)
+def lines_of(queries: Sequence[Query], options: SearchOptions) -> bytes:
+    """Return queries of a search as `LINES`."""
+    alphabet = PROTEIN if options.translation is None else DNA
+    return b"".join(_line(query, alphabet).encode("ascii") + b"\n" for query in queries)
 
 
-def _line(query: Query) -> str:
+def _line(query: Query, alphabet: Alphabet) -> str:
     if query.profile is not None:
         return line_of(query.profile)
     given = {
         "identifier": query.identifier,
         "description": query.description,
-        "sequence": PROTEIN.decode(query.codes),
+        "sequence": alphabet.decode(query.codes),
     }
     return json.dumps({**given, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
 
@@ -152,6 +150,10 @@ def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
     told |= {name: values[known] for name, known in INCLUSION_OPTIONS.items() if known in changed}
     if rules := {name: values[name] for name in INCLUSION_RULES if name in changed}:
         told["inclusion"] = rules
+    if options.translation is not None:
+        told["translate"] = True
+        usual_values = vars(QueryTranslation())
+        told |= {name: value for name, value in vars(options.translation).items() if value != usual_values[name]}
     scoring = options.scoring
     if (matrix := matrix_told(scoring.matrix)) != _USUAL.scoring.matrix.name:
         told["matrix"] = matrix

@@ -234,8 +234,8 @@ class ReceivedJob(SearchJob):
         if any(told.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
             raise reader.wrong("are those of another search than the one that was asked for")
         queries, options = request.read()
-        if len(queries) != header.n_queries:
-            raise reader.wrong(f"are those of {header.n_queries:,} queries, expected {len(queries):,}")
+        if (n := len(queries) * options.n_frames) != header.n_queries:
+            raise reader.wrong(f"are those of {header.n_queries:,} queries, expected {n:,}")
         distribution = header.distribution and distribution
         options = replace(options, distribution=distribution, keep_next=header.keep_next)
         self._reader, self._reopened, self._header = reader, reopened, header
@@ -268,10 +268,13 @@ class ReceivedJob(SearchJob):
                 for facts, arrays in self._reader.batches():
                     self._check_wanted()
                     n = _size(self._reader, facts)
-                    if place + n > len(self.queries):
+                    if place + n > len(self.searched):
                         raise self._reader.wrong("are those of more queries than there are")
+                    if n % self.options.n_frames:
+                        raise self._reader.wrong("are those of some frames of a query")
                     if place + n > done:
-                        made = self._made(self.queries[place : place + n], facts, arrays, aligned)[done - place :]
+                        made = self._made(self.searched[place : place + n], facts, arrays, aligned)
+                        made = made[(done - place) // self.options.n_frames :]
                         done = place + n
                         yield made
                     place += n
@@ -474,7 +477,8 @@ class _Received:
     def with_iterations(self, results: Sequence[SearchResult]) -> list[SearchResult]:
         """Add to results what their iterations were."""
         values = self._whole("first_found")
-        has_first = [self._of_query("has_first", place, bool) for place in range(len(results))]
+        frames = self._job.options.n_frames
+        has_first = [self._of_query("has_first", place * frames, bool) for place in range(len(results))]
         sizes = [len(result.hits) if has else 0 for result, has in zip(results, has_first, strict=True)]
         self._require(sum(sizes) == len(values), "iterations that do not fit their hits")
         firsts = np.split(values, np.cumsum(sizes)[:-1])

@@ -88,7 +88,8 @@ def write_transfer(
         yield made("header", *_header(job, request))
         for batch in results.batches(several=False):
             for some in _parts(batch):
-                n_results, n_hits = n_results + len(some), n_hits + sum(len(result.hits) for result in some)
+                n_results = n_results + len(some) * job.options.n_frames
+                n_hits += sum(len(result.hits) for result in some)
                 yield made("batch", *_batch(job, some))
     except GeneratorExit:
         raise
@@ -113,7 +114,7 @@ def _header(job: SearchJob, request: SearchRequest) -> tuple[dict[str, Any], dic
         "transfer": TRANSFER_VERSION,
         "version": run.version,
         "request": request_facts(request),
-        "queries": len(job.queries),
+        "queries": len(job.searched),
         "distribution": options.distribution,
         "keep_next": options.keep_next,
         "engine": run.execution.engine,
@@ -144,38 +145,43 @@ def _parts(batch: Sequence[SearchResult]) -> Iterator[Sequence[SearchResult]]:
 
 
 def _batch(job: SearchJob, results: Sequence[SearchResult]) -> tuple[dict[str, Any], dict[str, NumberArray]]:
-    selections, arrays = taken_apart([_selection(result) for result in results])
+    selections, arrays = taken_apart([each for result in results for each in _selections(result)])
     subjects = np.unique(np.concatenate([result.table.subjects for result in results]))
     arrays |= _subjects(job, subjects)
     lines: list[bytes] = []
     more = [_iterations(result, lines) if job.options.makes_profiles else {} for result in results]
+    frames = range(job.options.n_frames)  # each of which has an entry, as in the selections
     first = [result.first_found for result in results]
     known = [each for each in first if each is not None]
     arrays["first_found"] = narrowed(np.concatenate([np.zeros(0, dtype=np.int64), *known]))
     arrays["profiles"] = np.frombuffer(b"".join(lines), dtype=np.uint8)
     facts = {
         "selections": selections,
-        "iterations": more,
-        "has_first": [each is not None for each in first],
+        "iterations": [each for each in more for _ in frames],
+        "has_first": [each is not None for each in first for _ in frames],
         "profiles": [len(line) for line in lines],
     }
     return facts, arrays
 
 
-def _selection(result: SearchResult) -> Selection:
-    """Return the hits of a query as what is selected: all of them, and nothing else."""
+def _selections(result: SearchResult) -> list[Selection]:
+    """Return the hits of a query as what is selected: all of them, and nothing else; of DNA one for each frame."""
     hits, table, counted = result.hits, result.table, result.distribution
     assert isinstance(hits, HitList)
+    counts = None if counted is None else ScoreCounts(counted.scores, counted.counts)
     evalues = None if result.statistics is None else table.numbers.evalues
-    return Selection(
-        Ranked(table.scores, table.subjects, evalues),
-        max(1, len(hits)),
-        result.statistics,
-        result.no_statistics,
-        None if counted is None else ScoreCounts(counted.scores, counted.counts),
-        hits.nulls,
-        result.doubt,
+    everything = Ranked(table.scores, table.subjects, evalues)
+    whole = Selection(
+        everything, max(1, len(hits)), result.statistics, result.no_statistics, counts, hits.nulls, result.doubt
     )
+    if table.query_frames is None:
+        return [whole]
+    found = []
+    for place, (statistics, nulls) in enumerate(hits.frame_statistics):
+        rows = np.flatnonzero(table.query_frames == place)
+        ranked = Ranked(table.scores[rows], table.subjects[rows], None if evalues is None else evalues[rows])
+        found.append(replace(whole, candidates=ranked, statistics=statistics, nulls=nulls))
+    return [found[0], *(replace(each, distribution=None, doubt="") for each in found[1:])]
 
 
 def _subjects(job: SearchJob, subjects: IntArray) -> dict[str, NumberArray]:
@@ -232,7 +238,7 @@ class TransferHeader:
     sha256 : str
         Of the queries.
     n_queries : int
-        How many there are.
+        How many there are, frames of DNA counted each.
     distribution, keep_next : bool
         What results keep.
     engine : str

@@ -21,10 +21,11 @@ from typing import Any, get_args
 from swsearch.alphabet import PROTEIN
 from swsearch.db.fasta import Record
 from swsearch.errors import InputError, OptionError, check_choice, check_flag, real_number, shown, whole_number
-from swsearch.inputs import Query, read_queries, with_gap_costs_of
+from swsearch.inputs import Query, with_gap_costs_of
 from swsearch.job.filters import PERCENTAGES, HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
+from swsearch.job.search_queries import search_queries
 from swsearch.matrices import PRESET_MATRICES, Preset
 from swsearch.profiles.formats import QUERY_FORMATS
 from swsearch.profiles.profile import Profile
@@ -32,6 +33,7 @@ from swsearch.profiles.saving import read_json
 from swsearch.profiles.texts import Text
 from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text, usable_matrices
+from swsearch.translation import asked_translation
 
 FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 """What a request may hold."""
@@ -59,12 +61,18 @@ OTHER_OPTIONS = {
 }
 """Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
 
-OPTION_NAMES = (*SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, "inclusion", *OTHER_OPTIONS)
+TRANSLATION_OPTIONS = ("genetic_code", "strand")
+"""What ``translate`` goes with: fields of `QueryTranslation`."""
+
+OPTION_NAMES = (
+    *SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, "inclusion", *OTHER_OPTIONS, "translate",
+    *TRANSLATION_OPTIONS,
+)  # fmt: skip
 """Every option that a request may name."""
 
 ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
 
-FLAGS = ("ignore_missing_ids", "allow_dna", "distribution", "keep_next")
+FLAGS = ("ignore_missing_ids", "allow_dna", "distribution", "keep_next", "translate")
 
 LONGEST_TITLE = 200
 """Characters of a title, and of the name of a database."""
@@ -202,10 +210,9 @@ class SearchRequest:
         """
         options = self.search_options
         is_lines = self.query_format == LINES
-        found = read_queries(
-            _of_lines(self.queries) if is_lines else self._file(), PROTEIN, argument="queries",
-            allow_dna=options.allow_dna, scoring=options.scoring,
-            query_format="auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
+        found = search_queries(
+            _of_lines(self.queries) if is_lines else self._file(), options,
+            "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
         is_named = self.options.get("preset", "default") != "default" or any(
             name in self.options for name in ("gap_open", "gap_extend")
@@ -281,7 +288,9 @@ def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
     rules = {known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given}
     inclusion = Inclusion(**rules, **_rules(given.get("inclusion")))
     others = {known: given[name] for name, known in OTHER_OPTIONS.items() if name in given}
-    return SearchOptions(_scoring(given), filters=filters, inclusion=inclusion, **others)
+    translated = {name: given[name] for name in TRANSLATION_OPTIONS if name in given}
+    translation = asked_translation(given.get("translate", False), **translated)
+    return SearchOptions(_scoring(given), filters=filters, inclusion=inclusion, translation=translation, **others)
 
 
 def _rules(given: Any) -> dict[str, Any]:

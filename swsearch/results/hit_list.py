@@ -20,6 +20,7 @@ from swsearch.translation import Frames
 if TYPE_CHECKING:
     from swsearch.inputs import Query
     from swsearch.statistics.fitted import PairNulls
+    from swsearch.statistics.karlin_altschul import Statistics
 
 AlignOne = Callable[[int], PairAlignment]
 """Aligns the hit of a row."""
@@ -70,7 +71,10 @@ class HitList(Sequence[Hit]):
         """Let go of when all alignments are known, and with it the database."""
         self.may_have_several = further is not None
         """Whether hits may have more than one alignment."""
-        self._further = further
+        self.further = further
+        """Let go of when every hit was made."""
+        self.frame_statistics: Sequence[tuple[Statistics | None, PairNulls | None]] = ()
+        """Of each of several queries: where E-values come from, and the nulls of those hits that are its own."""
         self._hits: dict[int, Hit] = {}
         self._alone: dict[int, PairAlignment] = {}
         self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
@@ -203,7 +207,7 @@ class HitList(Sequence[Hit]):
         if hit is None:
             hit = self._hits.setdefault(row, self._made(row))
             if len(self._hits) == len(self.table):
-                self._further = None
+                self.further = None
         return hit
 
     @cached_property
@@ -219,7 +223,7 @@ class HitList(Sequence[Hit]):
         )  # fmt: skip
 
     def _made(self, row: int) -> Hit:
-        query, further, frames = self.query_of(row), self._further, self.table.subject_frames
+        query, further, frames = self.query_of(row), self.further, self.table.subject_frames
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
         alignment: Later[PairAlignment] = Later(RowPair(self, row))
         query_length = len(query.codes) if query.frame is None else query.frame.dna_length

@@ -47,6 +47,11 @@ class Numbers:
     def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         return self.bit_scores, self.evalues, self.z_scores, self.evalues_published
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Numbers]) -> Numbers:
+        """Return those of several, at least one, one after the other."""
+        return cls(*(np.concatenate(columns) for columns in zip(*(each._columns for each in parts), strict=True)))
+
     @cached_property
     def optional(self) -> tuple[list[float | None], ...]:
         """The four columns as lists, None where there is no number."""

@@ -100,8 +100,8 @@ def described(databases: Sequence[str]) -> str:
     """Return what is there for somebody who asks for nothing."""
     names = "".join(f"<li>{told(name)}</li>\n" for name in databases)
     body = (
-        "<p>This address answers programs that speak BLAST's URL API: CMD is Put, Get or Delete, PROGRAM is blastp."
-        f"</p>\n<p>DATABASE is one of</p>\n<ul>\n{names}</ul>"
+        "<p>This address answers programs that speak BLAST's URL API: CMD is Put, Get or Delete, PROGRAM is blastp "
+        f"or blastx.</p>\n<p>DATABASE is one of</p>\n<ul>\n{names}</ul>"
     )
     return _page("BLAST's URL API", body)
 

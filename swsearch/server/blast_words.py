@@ -24,6 +24,9 @@ BlastCommand = Literal["Put", "Get", "Delete"]
 
 BLAST_COMMANDS: tuple[BlastCommand, ...] = ("Put", "Get", "Delete")
 
+PROGRAMS = ("blastp", "blastx")
+"""What is searched with what, by BLAST's names."""
+
 SAYS_NO = ("f", "false", "no", "none", "off", "0")
 """What says that something is not wanted, in lower case."""
 
@@ -76,9 +79,10 @@ def _words(
 
 
 _USED_BY_PUT = {
-    "QUERY": "proteins as FASTA, or the letters of one; also as an uploaded file",
+    "QUERY": "proteins, or DNA for blastx, as FASTA, or the letters of one; also as an uploaded file",
     "DATABASE": "the name of one database of this server",
-    "PROGRAM": "blastp",
+    "PROGRAM": "blastp, or blastx for DNA queries",
+    "GENETIC_CODE": "for blastx, the genetic code by NCBI's number; 1 by default",
     "EXPECT": "largest E-value of a hit; 10 by default",
     "HITLIST_SIZE": "most hits of a query; 500 by default",
     "MATRIX MATRIX_NAME": "name of a matrix that this server knows; BLOSUM62 by default",
@@ -106,7 +110,7 @@ _ALL_HITS = "every report has all hits; HITLIST_SIZE of the search says how many
 
 _NO_EFFECT = {
     "WORD_SIZE THRESHOLD": _HEURISTIC,
-    "NUCL_REWARD NUCL_PENALTY GENETIC_CODE DB_GENETIC_CODE TEMPLATE_TYPE TEMPLATE_LENGTH": _NUCLEOTIDES,
+    "NUCL_REWARD NUCL_PENALTY DB_GENETIC_CODE TEMPLATE_TYPE TEMPLATE_LENGTH": _NUCLEOTIDES,
     "EMAIL TOOL": "nobody is written to",
     "AUTO_FORMAT CLIENT ENDPOINTS LAYOUT PAGE PAGE_TYPE QUERY_BELIEVE_DEFLINE USER_TYPE VIEWREPORT "
     "NO_DATABASE_OVERRIDE": _PAGES,
@@ -162,7 +166,7 @@ WORDS: Mapping[str, BlastWord] = {
 _OPTIONS = {
     "evalue": "EXPECT", "max_hits": "HITLIST_SIZE", "matrix": "MATRIX", "gap_open": "GAPCOSTS",
     "gap_extend": "GAPCOSTS", "statistics": "COMPOSITION_BASED_STATISTICS", "queries": "QUERY",
-    "database": "DATABASE",
+    "database": "DATABASE", "genetic_code": "GENETIC_CODE",
 }  # fmt: skip
 """What options of a search are called here."""
 
@@ -211,6 +215,8 @@ def command_of(words: Mapping[str, str]) -> BlastCommand:
 def notes_on(words: Mapping[str, str]) -> list[str]:
     """Return sentences on what was asked for and has no effect, and on what the statistics are."""
     notes = [f"{name} has no effect: {WORDS[name].meaning}" for name in words if WORDS[name].effect == "none"]
+    if "GENETIC_CODE" in words and words.get("PROGRAM", "").lower() == "blastp":
+        notes.append("GENETIC_CODE has no effect: queries of blastp are proteins")
     if "COMPOSITION_BASED_STATISTICS" not in words:
         notes.append(
             "E-values are this server's, which know the composition of query and subject; "
@@ -237,10 +243,8 @@ def request_of(words: Mapping[str, str], databases: Sequence[str]) -> SearchRequ
     for name in ("PROGRAM", "DATABASE", "QUERY"):
         if name not in words:
             raise InputError(f"{name}: got none, expected {WORDS[name].meaning}")
-    if words["PROGRAM"].lower() != "blastp":
-        raise OptionError("PROGRAM", words["PROGRAM"], "blastp: this server searches proteins with proteins")
     _check_database(words["DATABASE"], databases)
-    options: dict[str, Any] = {}
+    options = _program(words)
     if "EXPECT" in words:
         options["evalue"] = _real("EXPECT", words["EXPECT"])
     if "HITLIST_SIZE" in words:
@@ -266,6 +270,17 @@ def _check_database(name: str, databases: Sequence[str]) -> None:
         return
     several = "; one at a time" if len(name.split()) > 1 else ""
     raise OptionError("DATABASE", name, f"one of {', '.join(databases)}{several}")
+
+
+def _program(words: Mapping[str, str]) -> dict[str, Any]:
+    """Return whether queries are DNA, and by which code they are translated."""
+    program = words["PROGRAM"].lower()
+    if program not in PROGRAMS:
+        raise OptionError("PROGRAM", words["PROGRAM"], "blastp, or blastx for DNA queries: databases hold proteins")
+    if program == "blastp":
+        return {}
+    code = {"genetic_code": _whole("GENETIC_CODE", words["GENETIC_CODE"])} if "GENETIC_CODE" in words else {}
+    return {"translate": True, **code}
 
 
 def _scoring(words: Mapping[str, str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from swsearch.server.problems import ServerProblem
 WHOLE_OPTIONS = (
     "gap_open",
     "gap_extend",
+    "genetic_code",
     "min_score",
     "max_hits",
     "dbsize",

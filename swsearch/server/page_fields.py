@@ -134,6 +134,27 @@ MAIN = (
 
 GROUPS = (
     FieldGroup(
+        "translation",
+        "DNA queries",
+        (
+            FormField(
+                "translate",
+                "Queries are DNA",
+                "The proteins of their reading frames are searched with; one list of hits for each query.",
+                "flag",
+            ),
+            FormField("genetic_code", "Genetic code", "By NCBI's number.", "whole", "1"),
+            FormField(
+                "strand",
+                "Strands",
+                "Whose three frames each are searched with.",
+                "choice",
+                "both",
+                (("both", "both"), ("plus", "the one that is given"), ("minus", "the other one")),
+            ),
+        ),
+    ),
+    FieldGroup(
         "scoring",
         "Alignment and masks",
         (

@@ -126,12 +126,15 @@ class Fit:
         In global mode, the least cost of each residue by which one sequence is longer.
     n_subjects, residues : int
         The database: subjects that have residues, and these.
+    frames : int
+        Frames of a DNA query, each of which is searched with: so many times as many chance hits it has.
     """
 
     mode: Mode
     gap_extend: int
     n_subjects: int
     residues: int
+    frames: int = 1
 
     @property
     def name(self) -> str:
@@ -140,8 +143,8 @@ class Fit:
         return f"{shape.name} fitted to scores with shuffled copies of each subject"
 
     def subjects(self, database_residues: int) -> float:
-        """Return the number of subjects that a database of so many residues amounts to."""
-        return self.n_subjects * (database_residues / max(self.residues, 1))
+        """Return the number of subjects that a database of so many residues amounts to, once for each frame."""
+        return self.n_subjects * (database_residues / max(self.residues, 1)) * self.frames
 
 
 @dataclass(frozen=True)

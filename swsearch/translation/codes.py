@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
-from swsearch.errors import OptionError, check_choice, whole_number
+from swsearch.errors import OptionError, check_choice, check_flag, whole_number
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
 Strand = Literal["both", "plus", "minus"]
@@ -60,6 +60,34 @@ class QueryTranslation:
     def frames(self) -> tuple[int, ...]:
         """The numbers of the frames that are searched, in order."""
         return frames_of(self.strand)
+
+
+def asked_translation(
+    translate: object, genetic_code: int | None = None, strand: Strand | None = None
+) -> QueryTranslation | None:
+    """Return how queries are to be translated; None where they are not.
+
+    Parameters
+    ----------
+    translate : bool
+        Whether to.
+    genetic_code, strand : optional
+        As for `QueryTranslation`; by default its own.
+
+    Raises
+    ------
+    OptionError
+        If one cannot be used, or is there although nothing is translated.
+    """
+    check_flag("translate", translate)
+    given = {"genetic_code": genetic_code, "strand": strand}
+    asked = {name: value for name, value in given.items() if value is not None}
+    if not translate:
+        for name, value in asked.items():
+            remedy = "it is for DNA queries: add --translate (in Python translate=True), or leave it out"
+            raise OptionError(name, value, "none without translation", remedy)
+        return None
+    return QueryTranslation(**asked)  # type: ignore[arg-type]  # checked there
 
 
 def frames_of(strand: Strand) -> tuple[int, ...]:

@@ -165,6 +165,7 @@ def test_commands(folder: Path, tmp_path: Path, place: str) -> None:
     before = sorted(tmp_path.iterdir())
     dna = [word.format("dna") for word in words]
     remedy = "align it with --alphabet dna" if "align" in place else "translate it first"
+    remedy = "search with it by --translate" if place == "queries" else remedy
     fails(run(*dna, cwd=tmp_path), code, TOLD + remedy, "or pass --allow-dna (in Python allow_dna=True)")
     assert sorted(tmp_path.iterdir()) == before
     done = run(*(word.format("mixed") for word in words), "--quiet", cwd=tmp_path)

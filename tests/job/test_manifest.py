@@ -14,6 +14,7 @@ from swsearch.job.manifest import differences, digest_of, manifest
 from swsearch.job.options import SearchOptions
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import Matrix, PositionGaps, Scoring
+from swsearch.translation import QueryTranslation
 
 OPTIONS = SearchOptions(Scoring())
 
@@ -34,6 +35,7 @@ CHANGED = {
     "iterations": (3, ["iterations", "inclusion"]),
     "inclusion": (Inclusion(evalue=1.0), []),  # without iterations it changes nothing
     "keep_next": (True, []),
+    "translation": (QueryTranslation(4), ["translate", "genetic_code", "strand"]),
 }
 """Another value of each option, and the names that differ."""
 

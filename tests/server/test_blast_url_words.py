@@ -55,6 +55,17 @@ def test_no_composition_in_every_word_that_clients_have(word: str) -> None:
     assert request_of(asked(COMPOSITION_BASED_STATISTICS=word), DATABASES).options == {"statistics": "published"}
 
 
+def test_blastx_takes_dna_and_a_genetic_code() -> None:
+    dna = {"PROGRAM": "blastx", "QUERY": "ACGTACGTTGCA"}
+    assert request_of(asked(**dna), DATABASES).options["translate"] is True
+    assert request_of(asked(**dna, GENETIC_CODE="11"), DATABASES).options["genetic_code"] == 11
+    with pytest.raises(InputError, match="GENETIC_CODE: got 'x', expected a whole number"):
+        request_of(asked(**dna, GENETIC_CODE="x"), DATABASES)
+    blastp = asked(GENETIC_CODE="11")
+    assert "genetic_code" not in request_of(blastp, DATABASES).options
+    assert "GENETIC_CODE has no effect: queries of blastp are proteins" in notes_on(blastp)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
@@ -62,9 +73,9 @@ def test_no_composition_in_every_word_that_clients_have(word: str) -> None:
         ("COMPOSITION_BASED_STATISTICS", "yes", "expected 0"),
         ("FILTER", "L", "there is no SEG here; mask queries beforehand as lower case"),
         ("FILTER", "mL", "there is no SEG here"),
-        ("PROGRAM", "blastn", "expected blastp"),
+        ("PROGRAM", "blastn", "expected blastp, or blastx for DNA queries"),
         ("PROGRAM", None, "PROGRAM: got none, expected blastp"),
-        ("QUERY", None, "QUERY: got none, expected proteins as FASTA"),
+        ("QUERY", None, "QUERY: got none, expected proteins, or DNA for blastx, as FASTA"),
         ("DATABASE", None, "DATABASE: got none, expected the name of one database"),
         ("DATABASE", "nr", "expected one of sprot, trembl"),
         ("DATABASE", "sprot trembl", "one at a time"),

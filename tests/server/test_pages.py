@@ -16,7 +16,7 @@ from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import DEFAULT_EVALUE, SearchOptions
 from swsearch.matrices import PRESETS
 from swsearch.profiles.formats import QUERY_FORMATS
-from swsearch.remote.wire import OPTION_NAMES, OTHER_OPTIONS
+from swsearch.remote.wire import OPTION_NAMES, OTHER_OPTIONS, TRANSLATION_OPTIONS
 from swsearch.scoring import MODES, Scoring
 from swsearch.server.page_examples import EXAMPLES
 from swsearch.server.page_fields import FORM_FIELDS, NOT_ON_THE_PAGE, choices_of
@@ -35,6 +35,9 @@ HOSTILE = (
 )
 
 OPTIONS_TYPED = {
+    "translate": ("on", True),
+    "genetic_code": ("11", 11),
+    "strand": ("minus", "minus"),
     "evalue": ("1e-5", 1e-5),
     "max_hits": ("1,000", 1000),
     "preset": ("short", "short"),
@@ -111,9 +114,12 @@ def test_every_word_of_a_choice_can_be_chosen(name: str, words: tuple[str, ...])
 def test_what_is_typed_is_asked_for(visitor: Visitor, house: FakeHouse) -> None:
     assert set(OPTIONS_TYPED) == set(OPTION_NAMES) - set(NOT_ON_THE_PAGE)
     for name, (typed, meant) in OPTIONS_TYPED.items():
-        found = request_of(house, visitor.sent({name: typed})).options
+        with_it = {"translate": True} if name in TRANSLATION_OPTIONS else {}  # they are for DNA alone
+        dna = {"queries": ">q\nACGTACGTTGCA\n"} if with_it or name == "translate" else {}
+        found = request_of(house, visitor.sent({name: typed, **dna, **dict.fromkeys(with_it, "on")})).options
         assert {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()} == {
             "distribution": True,
+            **with_it,
             name: meant,
         }
 
@@ -329,7 +335,8 @@ def test_examples_are_real_queries_that_fill_the_form(visitor: Visitor, house: F
 
 
 def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
-    typed = {name: text for name, (text, _) in OPTIONS_TYPED.items() if name not in ("preset", "max_alignments")}
+    others = ("preset", "max_alignments", "translate", *TRANSLATION_OPTIONS)
+    typed = {name: text for name, (text, _) in OPTIONS_TYPED.items() if name not in others}
     typed |= {"database": ["sprot", "trembl"], "title": "again", "statistics": "published", "gap_open": "10"}
     typed |= {"matrix": "BLOSUM80", "gap_extend": "1", "mode": "local"}
     first = request_of(house, visitor.sent(typed))

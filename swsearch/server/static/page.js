@@ -13,6 +13,7 @@
 
   /** Records and residues of FASTA, and what may be wrong with it. */
   function lookedAt(text) {
+    const isDna = one("#translate").checked;
     const trimmed = text.trim();
     if (!trimmed) return { words: "", doubt: false };
     if (/^(#|CLUSTAL|HMMER|HMM |PSSM|Last position|PssmWithParameters|HHsearch|[{])/.test(trimmed)) {
@@ -29,7 +30,7 @@
     }
     const isPlain = !records;
     if (isPlain) records = 1;
-    const words = `${counted(records, "sequence")}, ${counted(residues, "residue")}.`;
+    const words = `${counted(records, "sequence")}, ${counted(residues, isDna ? "nucleotide" : "residue")}.`;
     if (/^(?:[A-Z]{1,3}_?\d{4,}(?:\.\d+)?|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d[A-Z\d]{3}\d)(?:[\s,;]+|$)/i.test(trimmed)) {
       return { words: "This looks like an accession: paste the sequence itself.", doubt: true, records, residues };
     }
@@ -38,8 +39,12 @@
     if (strange) {
       return { words: `${words} ${JSON.stringify(strange[0])} is no residue: is this FASTA?`, doubt: true, records, residues };
     }
-    if (letters.length >= 20 && /^[ACGTUN*\-.]+$/i.test(letters)) {
-      return { words: `${words} It looks like DNA or RNA: this server compares proteins; translate it first.`, doubt: true, records, residues };
+    const seemsDna = letters.length >= 20 && /^[ACGTUN*\-.]+$/i.test(letters);
+    if (seemsDna && !isDna) {
+      return { words: `${words} It looks like DNA or RNA: tick "Queries are DNA" among the options.`, doubt: true, records, residues };
+    }
+    if (isDna && /[EFIJLOPQZ]/i.test(letters)) {
+      return { words: `${words} It looks like protein: "Queries are DNA" is ticked among the options.`, doubt: true, records, residues };
     }
     if (isPlain && /\s[a-z]+\s[a-z]+\s/.test(trimmed)) {
       return { words: `${words} It looks like text: is this a sequence?`, doubt: true, records, residues };
@@ -64,7 +69,7 @@
       return { ...found, words: `${found.words} At most ${n(most)} residues can be searched with at once.`, doubt: true };
     };
     const peptide = (found) => {
-      const isShort = !found.doubt && found.residues && found.residues <= 30 * found.records;
+      const isShort = !found.doubt && !one("#translate").checked && found.residues && found.residues <= 30 * found.records;
       if (!isShort || one("#preset").value === "short" || one("#matrix").value) return found;
       return { ...found, words: `${found.words} For peptides, choose "peptides" among the options.` };
     };
@@ -98,6 +103,7 @@
     };
 
     queries.addEventListener("input", soon);
+    one("#translate").addEventListener("change", look);
     file.addEventListener("change", look);
     away.addEventListener("click", () => {
       file.value = "";
