@@ -120,6 +120,7 @@ def search(
     translate: bool = False,
     genetic_code: int | None = None,
     strand: Strand | None = None,
+    query_loc: tuple[int, int] | str | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: Devices | None = None,
@@ -204,6 +205,9 @@ def search(
         With ``translate``, NCBI's number of the genetic code; 1, the standard one, by default.
     strand : {"both", "plus", "minus"}, optional
         With ``translate``, which frames: all six by default, or the three of one strand.
+    query_loc : (int, int) or str, optional
+        First and last residue of each query that is searched, counted from 1 (``(10, 80)`` or ``"10-80"``); the
+        query's length and statistics are those of this part, positions count on the whole query.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -277,6 +281,7 @@ def search(
         translate=translate,
         genetic_code=genetic_code,
         strand=strand,
+        query_loc=query_loc,
     )
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)

@@ -71,7 +71,7 @@ class Query:
     profile : Profile or None
         What is scored instead of the codes, of the same length.
     frame : Frame or None
-        Which frame of a DNA record the codes are; those of one record stand together, as `FRAME_NUMBERS` has them.
+        Which frame of a DNA record the codes are (those of one stand together), or which part of a protein.
     """
 
     identifier: str
@@ -81,6 +81,11 @@ class Query:
     letters: ByteArray | None = None
     profile: Profile | None = None
     frame: Frame | None = None
+
+    @property
+    def length(self) -> int:
+        """Residues that are searched with, or nucleotides of the DNA that they are a frame of."""
+        return self.frame.dna_length if self.frame is not None and self.frame.number else len(self.codes)
 
     @classmethod
     def of_profile(cls, profile: Profile) -> Query:
@@ -436,9 +441,8 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
         for other in subjects[:number]:
             if other == each == "-" or stream_of(other) == stream_of(each) != (0, 0):
                 stream = "stdin" if "-" in (other, each) else other
-                raise InputError(
-                    f"subjects: {stream} is given twice and can be read once; give one of them as a file"
-                )
+                told = f"{stream} is given twice and can be read once; give one of them as a file"
+                raise InputError(f"subjects: {told}")
             if other == each or is_same_file(other, each):
                 shown = each if other == each else f"{other} and {each} are the same file, which"
                 raise DatabaseError(f"{shown} is given twice; name each file once")

@@ -31,6 +31,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "qcov-hsp-perc": "--min-query-coverage",
         "seqidlist": "--include-ids",
         "negative-seqidlist": "--exclude-ids",
+        "query-loc": "--query-loc",
         "task": TASK,
     },
 }

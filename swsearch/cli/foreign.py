@@ -63,7 +63,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "best-hit-score-edge use-sw-tback prefilter-mode subject-besthit max-accept max-rejected ungapped",
         "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width",
         "--sort chooses between E-value and score; sort the table as you like": "sorthits sorthsps",
-        "cut the sequence beforehand; coordinates then count from the cut": "query-loc subject-loc",
+        "cut the sequence beforehand; coordinates then count from the cut": "subject-loc",
         "--config": "import-search-strategy config-file",
         "--save-config": "export-search-strategy",
         "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",

@@ -147,6 +147,16 @@ QueryFormatOption = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
+QueryLocOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIRST-LAST",
+        help="Search with these residues of each query, counted from 1, such as 10-80; positions count on the whole "
+        "query, its length and coverage are those of the part.",
+        show_default="all",
+        rich_help_panel=SCORING,
+    ),
+]
 ModeOption = Annotated[
     ModeName,
     typer.Option(help="Free ends: any part (local), none (global), all four (semiglobal).", rich_help_panel=SCORING),

@@ -50,6 +50,7 @@ from swsearch.cli.options import (
     ProgressOption,
     QueryFormatName,
     QueryFormatOption,
+    QueryLocOption,
     QuietOption,
     SaveConfigOption,
     SaveMsaOption,
@@ -85,6 +86,7 @@ def search_command(
     ],
     subjects: SubjectsArgument,
     query_format: QueryFormatOption = QueryFormatName.auto,
+    query_loc: QueryLocOption = None,
     output: OutputsOption = None,
     outfmt: OutputFormatsOption = None,
     header: HeaderOption = False,
@@ -229,6 +231,7 @@ def search_command(
     from swsearch.job.filters import HitFilters, named_ids
     from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
+    from swsearch.job.parts import checked_query_loc
     from swsearch.output_files import check_spared
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, saved, saved_files
@@ -255,6 +258,7 @@ def search_command(
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
         keep_next=save_profile is not None or save_msa is not None,
         translation=asked_translation(translate, genetic_code, None if strand is None else strand.value),
+        query_loc=checked_query_loc(query_loc),
     )  # fmt: skip
     check_places(save_profile, save_msa, [each.path for each in outputs])
     is_named = preset is not PresetName.default or gap_open is not None or gap_extend is not None

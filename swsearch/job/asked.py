@@ -74,6 +74,7 @@ class SearchKeywords(TypedDict, total=False):
     translate: bool
     genetic_code: int | None
     strand: Strand | None
+    query_loc: tuple[int, int] | str | None
 
 
 def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:

@@ -112,11 +112,10 @@ class HitFilters:
     ) -> npt.NDArray[np.bool_]:
         """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
         covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
-        query_length = len(query.codes)
-        if query.frame is not None:
-            covered, query_length = CODON * covered, query.frame.dna_length
+        if query.frame is not None and query.frame.number:
+            covered = CODON * covered
         passing = 100 * found.identities >= (self.min_identity or 0) * found.length
-        passing &= 100 * covered >= (self.min_query_coverage or 0) * query_length
+        passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
         if self.min_score is not None:
             passing &= found.score >= self.min_score

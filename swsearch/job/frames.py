@@ -18,6 +18,7 @@ import numpy.typing as npt
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.job.options import SearchOptions, SortKey
+from swsearch.job.parts import part_of
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
 from swsearch.masking import runs_of
@@ -26,10 +27,10 @@ from swsearch.translation.codes import translated_frames
 
 
 def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
-    """Return what is scored: queries, or the frames of each in order where they are DNA; masked as options say."""
+    """Return what is scored: queries or parts of them, or their frames in order where they are DNA; all masked."""
     translation = options.translation
     if translation is None:
-        return [query.masked(options.query_mask) for query in queries]
+        return [part_of(query.masked(options.query_mask), options.query_loc) for query in queries]
     return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
 
 

@@ -23,6 +23,7 @@ from swsearch.later import Later
 from swsearch.reference import Cigar
 from swsearch.results import Hsp
 from swsearch.statistics.choice import HitNumbers
+from swsearch.translation import Frame
 
 
 def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
@@ -86,6 +87,8 @@ class Further:
         What they must be like; of the ``most`` best, those that pass are shown.
     numbers : callable
         Returns what statistics say of scores with subjects of some lengths.
+    part : Frame or None
+        The place of the part of the query that is searched.
     """
 
     most: int
@@ -93,6 +96,7 @@ class Further:
     threshold: float | None
     filters: HitFilters
     numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
+    part: Frame | None = None
 
     def find(
         self, best: Later[PairAlignment], subject_length: int, known: Sequence[FoundFurther] | None = None
@@ -113,7 +117,7 @@ class Further:
         found = [first.like(*each) for each in known]
         numbers = self.numbers([pair.score for pair in found], np.full(len(found), subject_length))
         return [
-            Hsp(pair, pair.score, **vars(number))
+            Hsp(pair, pair.score, **vars(number), query_frame=self.part)
             for pair, number in zip(found, numbers, strict=True)
             if self._reaches(number) and self.filters.passes(pair)
         ]

@@ -346,7 +346,8 @@ class _FurtherOf:
     def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
         options, numbers = self._maker.options, partial(self._numbers, row)
-        further = Further(options.max_alignments, int(self.least[row]), options.threshold, options.filters, numbers)
+        least, part = int(self.least[row]), self._query.frame
+        further = Further(options.max_alignments, least, options.threshold, options.filters, numbers, part)
         return Later(lambda: further.find(alignment, int(self._lengths[row]), self._known_of(row)))
 
     def _known_of(self, row: int) -> list[FoundFurther] | None:

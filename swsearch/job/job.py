@@ -222,6 +222,8 @@ class SearchJob:
         found: Asked = {name: mask for name, mask in masks.items() if mask != "none"}
         if options.sort != "evalue":
             found["sort"] = options.sort
+        if options.query_loc is not None:
+            found["query_loc"] = "{}-{}".format(*options.query_loc)
         if options.max_alignments > 1:
             found["max_alignments"] = options.max_alignments
         if options.iterations > 1:
@@ -506,7 +508,7 @@ class SearchJob:
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
-            query_length=len(query.codes) if query.frame is None else query.frame.dna_length,
+            query_length=query.length,
             hits=hits,
             scoring=self.options.scoring,
             mode=self.options.mode,

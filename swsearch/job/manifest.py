@@ -74,6 +74,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
         "distribution": options.distribution,
         **_iterations(options),
         **_translation(options),
+        **({} if options.query_loc is None else {"query_loc": "{}-{}".format(*options.query_loc)}),
     }
 
 

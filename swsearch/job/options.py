@@ -11,6 +11,7 @@ from swsearch.errors import InputError, OptionError, check_choice, real_number, 
 from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
+from swsearch.job.parts import QueryLoc, checked_query_loc
 from swsearch.masking import Mask, check_mask
 from swsearch.profiles.units import lambda_of
 from swsearch.scoring import Mode, Scoring, check_mode
@@ -76,6 +77,8 @@ class SearchOptions:
         Whether results keep the profile that the next search would have, as one that goes on needs it.
     translation : QueryTranslation or None
         How queries are translated, which are DNA then, in local mode and without iterations.
+    query_loc : (int, int) or None
+        First and last residue of each query that is searched, counted from 1; None is all of it.
     """
 
     scoring: Scoring
@@ -95,6 +98,7 @@ class SearchOptions:
     inclusion: Inclusion = field(default_factory=Inclusion)
     keep_next: bool = False
     translation: QueryTranslation | None = None
+    query_loc: QueryLoc | None = None
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
@@ -112,6 +116,13 @@ class SearchOptions:
         check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         self._check_iterations()
         self._check_translation()
+        self._check_query_loc()
+
+    def _check_query_loc(self) -> None:
+        object.__setattr__(self, "query_loc", checked_query_loc(self.query_loc))
+        if self.query_loc is not None and (self.makes_profiles or self.translation is not None):
+            beside = "iterations" if self.makes_profiles else "translate"
+            raise OptionError("query_loc", self.query_loc, f"none with {beside}", "cut the queries beforehand")
 
     def _check_translation(self) -> None:
         """Check that DNA is searched with in a way that its frames can be."""

@@ -55,6 +55,8 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
                 missing.append(name)
             value = files.get(name)
         found[name] = value
+    if options.query_loc is not None:
+        found["query_loc"] = "{}-{}".format(*options.query_loc)
     found |= {"query_mask": options.query_mask, "subject_mask": options.subject_mask}
     if options.translation is not None:
         found |= {"translate": True, **vars(options.translation)}

@@ -58,6 +58,7 @@ OTHER_OPTIONS = {
     "iterations": "iterations",
     "distribution": "distribution",
     "keep_next": "keep_next",
+    "query_loc": "query_loc",
 }
 """Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
 

@@ -213,6 +213,8 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
+    if (loc := result.asked.get("query_loc")) is not None:
+        note = f"residues {loc} of the query, from whose first one positions count here; {note}"
     if result.first_found is not None:
         note = f"{_iterations_note(result)}; {note}" if note else _iterations_note(result)
     return {

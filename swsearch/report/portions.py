@@ -245,6 +245,12 @@ class AlignedPortion(Portion):
         return begins[self._lines], ends[self._lines]
 
     @property
+    def query_lengths(self) -> IntArray:
+        """Lengths of what `query_spans` count on: of the whole query, where a part of it was searched; shape (n,)."""
+        frames = self._hsps.query_frames
+        return np.full(len(self), self.result.query_length) if frames is None else frames.dna_lengths[self._lines]
+
+    @property
     def subject_spans(self) -> tuple[IntArray, IntArray]:
         """Those of the subjects, each of shape (n,)."""
         begins, ends = self._hsps.subject_spans

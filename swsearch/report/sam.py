@@ -77,7 +77,7 @@ class SamWriter(Writer):
             query = portion.query.upper().replace("*", "X")
             references = portion.of_lines(self._references_of(portion))
             for aligned, reference, tags in zip(
-                sam_lines.aligned_of(portion), references, score_tags(portion), strict=True
+                sam_lines.aligned_of(portion, on_part=True), references, score_tags(portion), strict=True
             ):
                 letters = "*" if flag else query
                 if aligned.has_pairs:

@@ -66,19 +66,21 @@ class Aligned(NamedTuple):
         return self.length - self.identities
 
 
-def aligned_of(portion: AlignedPortion) -> Iterator[Aligned]:
-    """Yield what lines say of a portion's alignments."""
+def aligned_of(portion: AlignedPortion, *, on_part: bool = False) -> Iterator[Aligned]:
+    """Yield what lines say of a portion's alignments; of a part of the query with places on it, or on the whole."""
     found, of = portion.alignments, portion.result
+    spans = (found.query_start, found.query_end) if on_part else portion.query_spans
+    lengths = np.full(len(portion), of.query_length) if on_part else portion.query_lengths
     backwards = (portion.query_frames < 0) != (portion.subject_frames < 0)
     columns = zip(
         found.score.tolist(),
-        *(ends.tolist() for ends in portion.query_spans),
+        *(ends.tolist() for ends in spans),
         *(ends.tolist() for ends in portion.subject_spans),
         found.length.tolist(),
         found.identities.tolist(),
         found.gaps.tolist(),
         found.cigar_strings(),
-        [of.query_length] * len(portion),
+        lengths.tolist(),
         portion.subject_lengths[portion.hit_of_line].tolist(),
         np.where(backwards, "-", "+").tolist(),
         [CODON if of.has_query_frames or of.has_subject_frames else 1] * len(portion),

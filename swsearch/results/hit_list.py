@@ -226,9 +226,8 @@ class HitList(Sequence[Hit]):
         query, further, frames = self.query_of(row), self.further, self.table.subject_frames
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
         alignment: Later[PairAlignment] = Later(RowPair(self, row))
-        query_length = len(query.codes) if query.frame is None else query.frame.dna_length
         return Hit(
-            query.identifier, identifier, description, subject, query_length, length, score, bits, evalue,
+            query.identifier, identifier, description, subject, query.length, length, score, bits, evalue,
             alignment, z_score, published, None if further is None else further(row, alignment),
             query.frame, None if frames is None else frames[row],
         )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, printable, shown
+from swsearch.job.parts import LAST_PLACE
 from swsearch.remote.wire import LONGEST_TITLE, SearchRequest
 from swsearch.scoring import usable_matrices
 from swsearch.server.problems import ServerProblem
@@ -93,6 +94,7 @@ _USED_BY_PUT = {
         "0, F or none: BLAST's published statistics, without composition. Left out: those of this server, which know "
         "the composition of query and subject; scores are the same. 1, 2 and 3 are not there"
     ),
+    "QUERY_FROM QUERY_TO": "first and last residue of the queries that are searched, counted from 1",
     "JOB_TITLE": "what the job is called in this server's lists",
 }
 
@@ -123,14 +125,12 @@ _NO_EFFECT_ON_REPORTS = {
 }
 
 _LIST_IDENTIFIERS = "a database knows no taxonomy and no Entrez; the HTTP API's include_ids lists identifiers"
-_CUT = "send the part itself as QUERY; positions then count from its first residue"
 
 _REFUSED_BY_PUT = {
     "MEGABLAST": "this is a program for nucleotides",
     "SHORT_QUERY_ADJUST": "say what it would change: MATRIX=PAM30, GAPCOSTS=9 1, EXPECT=20000",
     "UNGAPPED_ALIGNMENT": "gaps that cost much come close: GAPCOSTS=1000 1000",
     "ENTREZ_QUERY EQ_TEXT": _LIST_IDENTIFIERS,
-    "QUERY_FROM QUERY_TO": _CUT,
     "QUERY_FILE": "send its content as QUERY",
     "OTHER_ADVANCED": "give the parameters themselves",
     "SEARCHSP_EFF": "the HTTP API's dbsize does most of it",
@@ -249,7 +249,7 @@ def request_of(words: Mapping[str, str], databases: Sequence[str]) -> SearchRequ
         options["evalue"] = _real("EXPECT", words["EXPECT"])
     if "HITLIST_SIZE" in words:
         options["max_hits"] = _whole("HITLIST_SIZE", words["HITLIST_SIZE"])
-    options |= _scoring(words) | _masking(words) | _statistics(words)
+    options |= _scoring(words) | _masking(words) | _statistics(words) | _part(words)
     title = printable(words.get("JOB_TITLE", ""), " ")[:LONGEST_TITLE]
     request = SearchRequest(
         words["DATABASE"], _queries(words["QUERY"]), "fasta", options, title, {"command": "BLAST's URL API"}
@@ -300,6 +300,16 @@ def _scoring(words: Mapping[str, str]) -> dict[str, Any]:
             raise OptionError("GAPCOSTS", words["GAPCOSTS"], "existence and extension, such as 11 1")
         found |= {"gap_open": int(costs[1]), "gap_extend": int(costs[2])}
     return found
+
+
+def _part(words: Mapping[str, str]) -> dict[str, Any]:
+    ends = {name: _whole(name, words[name]) for name in ("QUERY_FROM", "QUERY_TO") if name in words}
+    if not ends:
+        return {}
+    first, last = ends.get("QUERY_FROM", 1), ends.get("QUERY_TO", LAST_PLACE)
+    if not first <= last <= LAST_PLACE:
+        raise OptionError("QUERY_TO", str(last), f"a place from QUERY_FROM, {first:,}, to {LAST_PLACE:,}")
+    return {"query_loc": f"{first}-{last}"}
 
 
 def _masking(words: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from swsearch.matrices import GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES
 from swsearch.profiles.formats import QUERY_FORMATS
 from swsearch.scoring import usable_matrices
 
-FieldKind = Literal["choice", "whole", "real", "percentage", "flag", "lines", "text"]
+FieldKind = Literal["choice", "whole", "real", "percentage", "flag", "lines", "text", "words"]
 
 NOT_ON_THE_PAGE = {
     "distribution": "always asked for, since the report draws it",
@@ -39,7 +39,7 @@ class FormField:
     label, help : str
         Its words.
     kind : str
-        What is typed: one of some words, a number, a percentage, a tick, words a line each, or text.
+        What is typed: one of some words, a number, a percentage, a tick, words a line each, text, or a few words.
     default : str
         What an empty field means, shown where nothing is typed; of a choice the word that is chosen at first.
     choices : tuple of (str, str)
@@ -69,8 +69,8 @@ class FormField:
         if self.kind == "lines":
             found = tuple(dict.fromkeys(word for each in trimmed.split() if (word := each.strip(",;"))))
             return found or None
-        if self.kind in ("choice", "text"):
-            return trimmed if self.kind == "choice" else text
+        if self.kind in ("choice", "text", "words"):
+            return text if self.kind == "text" else trimmed
         return self._number(trimmed)
 
     def _number(self, text: str) -> int | float:
@@ -190,6 +190,13 @@ GROUPS = (
                 "FASTA, an alignment of which a profile is made, or profiles. FASTA with gaps must be named.",
                 "choice",
                 "auto",
+            ),
+            FormField(
+                "query_loc",
+                "Part of each query",
+                "First and last residue, such as 10-80; positions count on the whole query.",
+                "words",
+                "all",
             ),
             FormField(
                 "allow_dna", "Letters of DNA are protein", "Take sequences that hold only letters of DNA.", "flag"

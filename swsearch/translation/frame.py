@@ -26,11 +26,12 @@ class Frame:
     ----------
     number : int
         1, 2 or 3 for a frame that begins at the first, second or third nucleotide; -1, -2 or -3 for one that is read
-        on the other strand and begins at the last nucleotide, the last but one or the one before.
+        on the other strand and begins at the last nucleotide, the last but one or the one before. 0 for a part of a
+        protein, whose residues are what the record holds.
     dna_length : int
-        Nucleotides of the whole record.
+        Nucleotides of the whole record; residues of a protein.
     start : int
-        Codons of the frame before the first residue; 0 unless it is a piece that begins further on.
+        Codons of the frame, or residues of the protein, before the first residue; 0 unless it begins further on.
 
     Raises
     ------
@@ -43,8 +44,8 @@ class Frame:
     start: int = 0
 
     def __post_init__(self) -> None:
-        if self.number not in FRAME_NUMBERS:
-            raise ValueError(f"frame {self.number!r}: expected one of {', '.join(map(str, FRAME_NUMBERS))}")
+        if self.number not in (0, *FRAME_NUMBERS):
+            raise ValueError(f"frame {self.number!r}: expected one of {', '.join(map(str, FRAME_NUMBERS))}, or 0")
         if self.dna_length < 0 or self.start < 0:
             raise ValueError(f"{self}: got a negative number, expected a length and a start of 0 or more")
 
@@ -66,6 +67,8 @@ class Frame:
         begin, end : int
             Nucleotides of the strand that was given, 0-based and half-open, whatever strand the frame is read on.
         """
+        if not self.number:
+            return self.start + begin, self.start + end
         first, last = (abs(self.number) - 1 + CODON * (self.start + place) for place in (begin, end))
         return (self.dna_length - last, self.dna_length - first) if self.is_reverse else (first, last)
 
@@ -131,5 +134,8 @@ class Frames:
         """
         offsets, reverse = np.abs(self.numbers) - 1, self.numbers < 0
         first, last = (offsets + CODON * (self.starts + places) for places in (begins, ends))
-        dna = self.dna_lengths
-        return np.where(reverse, dna - last, first), np.where(reverse, dna - first, last)
+        dna, protein = self.dna_lengths, self.numbers == 0
+        return (
+            np.where(protein, self.starts + begins, np.where(reverse, dna - last, first)),
+            np.where(protein, self.starts + ends, np.where(reverse, dna - first, last)),
+        )

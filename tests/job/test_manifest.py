@@ -25,6 +25,7 @@ CHANGED = {
     "evalue": (0.5, ["evalue"]),
     "dbsize": (10_000, ["dbsize"]),
     "statistics_method": ("published", ["statistics"]),
+    "query_loc": ((2, 3), ["query_loc"]),
     "max_alignments": (3, ["max_alignments"]),
     "query_mask": ("lower", ["query_mask"]),
     "sort": ("score", ["sort"]),

@@ -128,7 +128,7 @@ def test_no_header_makes_ncbiwww_wait(served: Served, name: str) -> None:
     [
         ("nr", {}, "DATABASE: got 'nr', expected one of tiny, two"),
         ("tiny", {"filter": "L"}, "there is no SEG here"),
-        ("tiny", {"query_from": 3}, "QUERY_FROM: got '3', which is not supported: send the part itself"),
+        ("tiny", {"query_from": 3, "query_to": 2}, "QUERY_TO: got '2', expected a place from QUERY_FROM, 3"),
         ("tiny", {"composition_based_statistics": "2"}, "COMPOSITION_BASED_STATISTICS: got '2', expected 0"),
         ("tiny", {"hitlist_size": 100_000}, "HITLIST_SIZE"),
         ("tiny", {"entrez_query": "human[orgn]"}, "ENTREZ_QUERY: got 'human[orgn]', which is not supported"),

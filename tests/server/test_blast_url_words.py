@@ -37,13 +37,13 @@ def test_every_option_that_there_is() -> None:
     request = request_of(
         asked(
             EXPECT="1e-3", HITLIST_SIZE="7", MATRIX="blosum80", GAPCOSTS="10 1", FILTER="F", LCASE_MASK="yes",
-            COMPOSITION_BASED_STATISTICS="0", JOB_TITLE="mine", QUERY=">a\nMKV\n>b\nMLL",
+            COMPOSITION_BASED_STATISTICS="0", JOB_TITLE="mine", QUERY=">a\nMKV\n>b\nMLL", QUERY_FROM="2",
         ),
         DATABASES,
     )  # fmt: skip
     assert request.options == {
         "evalue": 1e-3, "max_hits": 7, "matrix": "BLOSUM80", "gap_open": 10, "gap_extend": 1, "query_mask": "lower",
-        "statistics": "published",
+        "statistics": "published", "query_loc": "2-1000000000",
     }  # fmt: skip
     assert request.search_options.scoring.matrix.name == "BLOSUM80"
     assert request.title == "mine"

@@ -34,6 +34,9 @@ HOSTILE = (
     "</textarea></title><svg onload=alert(1)>",
 )
 
+NO_USUAL = ("evalue", "dbsize", "query_loc")
+"""Options that are None unless they are given, whose field says what that means."""
+
 OPTIONS_TYPED = {
     "translate": ("on", True),
     "genetic_code": ("11", 11),
@@ -45,6 +48,7 @@ OPTIONS_TYPED = {
     "gap_open": ("12", 12),
     "gap_extend": (" 2 ", 2),
     "mode": ("semiglobal", "semiglobal"),
+    "query_loc": (" 2-9 ", "2-9"),
     "max_alignments": ("3", 3),
     "query_mask": ("lower", "lower"),
     "subject_mask": ("none", "none"),
@@ -88,9 +92,7 @@ def test_what_an_empty_field_says_is_what_it_means() -> None:
         "evalue": DEFAULT_EVALUE, "inclusion_evalue": inclusion.evalue, "inclusion_coverage": inclusion.coverage,
         "max_included": inclusion.most, "preset": "default",
     }  # fmt: skip
-    shown |= {
-        name: getattr(usual, known) for name, known in OTHER_OPTIONS.items() if name not in ("evalue", "dbsize")
-    }
+    shown |= {name: getattr(usual, known) for name, known in OTHER_OPTIONS.items() if name not in NO_USUAL}
     assert {"mode", "max_hits", "sort", "iterations"} < set(shown)
     for name, value in shown.items():
         if name in FORM_FIELDS and FORM_FIELDS[name].kind != "flag":
@@ -335,7 +337,7 @@ def test_examples_are_real_queries_that_fill_the_form(visitor: Visitor, house: F
 
 
 def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
-    others = ("preset", "max_alignments", "translate", *TRANSLATION_OPTIONS)
+    others = ("preset", "max_alignments", "query_loc", "translate", *TRANSLATION_OPTIONS)
     typed = {name: text for name, (text, _) in OPTIONS_TYPED.items() if name not in others}
     typed |= {"database": ["sprot", "trembl"], "title": "again", "statistics": "published", "gap_open": "10"}
     typed |= {"matrix": "BLOSUM80", "gap_extend": "1", "mode": "local"}
