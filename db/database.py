@@ -27,8 +27,9 @@ from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_o
 from swsearch.db.source import FileSource, MemorySource
 from swsearch.db.spool import Spool
 from swsearch.db.stored import INDEXED_SUBJECTS, Segment
-from swsearch.db.stored_taxa import SubjectTaxa, described_taxa, has_taxa, subjects_of, taxids_of, taxonomy_of
-from swsearch.db.taxonomy import Taxonomy
+from swsearch.db.stored_taxa import described_taxa
+from swsearch.db.subset import Subset
+from swsearch.db.taxa import TaxaOfSubjects
 from swsearch.db.volumes import (
     Member,
     OpenFile,
@@ -60,7 +61,7 @@ class _Opened(NamedTuple):
     runs: tuple[Run, ...]
 
 
-class Database:
+class Database(TaxaOfSubjects):
     """A protein database, of one file or of several, whose subjects follow each other.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
@@ -327,6 +328,10 @@ class Database:
         twin._take(held._replace(runs=share_of(held.runs, place, of)))
         return twin
 
+    def subset(self, taken: npt.NDArray[np.bool_]) -> Subset:
+        """Return some of the subjects as a search reads them; ``taken`` says which, shape (n_subjects,)."""
+        return Subset(self._held.runs, taken, self.mask)
+
     def _locate(self, index: int) -> tuple[Segment, int]:
         """Return the segment of a subject and its place there."""
         if not isinstance(index, (int, np.integer)):
@@ -455,24 +460,6 @@ class Database:
         """
         check_choice("mask", mask, MASKS)
         return bulk.masked_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
-
-    @property
-    def has_taxa(self) -> bool:
-        """Whether it was built with taxids."""
-        return has_taxa(self._segments)
-
-    @property
-    def taxonomy(self) -> Taxonomy:
-        """What stands above the taxa of its subjects and what they are called; read anew whenever it is asked for."""
-        return taxonomy_of(self._segments)
-
-    def taxids_of(self, subjects: Ordinals) -> SubjectTaxa:
-        """Return the taxids of many subjects, as for `lengths_of`: offsets, shape (n + 1,), and taxids, ascending."""
-        return taxids_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
-
-    def subjects_of(self, taxids: Iterable[int]) -> IntArray:
-        """Return the ordinals of all subjects that have exactly one of some taxids or more, ascending, shape (n,)."""
-        return subjects_of(self._segments, np.array(sorted({*taxids}), dtype=np.int64))
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""

@@ -124,17 +124,18 @@ def subjects_of(segments: Sequence[Segment], taxids: npt.NDArray[np.integer]) ->
     return np.concatenate(ordinals)
 
 
+def taxids_there(segments: Sequence[Segment]) -> TaxidArray:
+    """Return the taxids of all subjects, each once, ascending, shape (n,)."""
+    kinds = [np.unique(all_taxids(segment).taxids) for segment in segments]
+    return np.unique(np.concatenate([np.empty(0, dtype=np.int32), *kinds]))
+
+
 def described_taxa(segments: Sequence[Segment]) -> dict[str, int]:
     """Return what `Database.info` says of the taxa of subjects; nothing for a database without any."""
     if not has_taxa(segments):
         return {}
-    kinds = np.empty(0, dtype=np.int32)
-    filled = 0
-    for segment in segments:
-        found = all_taxids(segment)
-        kinds = np.union1d(kinds, found.taxids).astype(np.int32)
-        filled += int((np.diff(found.offsets) > 0).sum())
-    return {"n_with_taxid": filled, "n_taxids": len(kinds), "n_taxonomy": len(taxonomy_of(segments))}
+    filled = sum(int((np.diff(all_taxids(segment).offsets) > 0).sum()) for segment in segments)
+    return {"n_with_taxid": filled, "n_taxids": len(taxids_there(segments)), "n_taxonomy": len(taxonomy_of(segments))}
 
 
 def check_taxa_of(segment: Segment) -> None:

@@ -290,6 +290,7 @@ class ClusterJob(SearchJob):
     """
 
     engine: CrewEngine
+    skips = False  # workers hold all of a volume, for any search
 
     @cached_property
     def remote(self) -> Remote:

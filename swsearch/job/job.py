@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from swsearch.blocks import IntArray
 from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
@@ -25,7 +25,7 @@ from swsearch.job.frames import searched_queries, told_of_frames
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
-from swsearch.job.loaded import LoadedDatabase, database_mask
+from swsearch.job.loaded import ChunkSource, LoadedDatabase, database_mask
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions, check_scales
 from swsearch.job.pair_work import PairWork
@@ -33,6 +33,7 @@ from swsearch.job.rated import Rater
 from swsearch.job.scored import Found, Prepared, Scorer
 from swsearch.job.selection import Selection
 from swsearch.job.settings import settings_of
+from swsearch.job.skipping import scored_part
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
 from swsearch.recurrence import Recurrence
@@ -102,6 +103,9 @@ class SearchJob:
         profile's scores are not those that published statistics are of.
     """
 
+    skips: ClassVar[bool] = True
+    """Whether subjects that cannot be hits are left out before they are scored, where that takes less time."""
+
     def __init__(
         self,
         queries: Sequence[Query],
@@ -136,6 +140,11 @@ class SearchJob:
 
     def _allowed_subjects(self) -> Allowed | None:
         return allowed_subjects(self.database, self.options.filters)
+
+    @cached_property
+    def scored(self) -> ChunkSource:
+        """What is scored: the database, or, where filters leave out most of it, the subjects that may be hits."""
+        return scored_part(self.database, self._allowed, self.options) if self.skips else self.database
 
     def keep_in(self, folder: Path, is_read: bool = False) -> None:
         """Keep groups that are done in a folder, and take from there what is done; see `Checkpoint`.
@@ -235,7 +244,7 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.groups(), self.database)
+        return plan_for(self.engine, self.groups(), self.scored)
 
     def groups(self) -> Iterator[Sequence[Query]]:
         """Yield runs of what is scored that are scored together, all frames of a query in one."""
@@ -325,8 +334,8 @@ class SearchJob:
 
     @property
     def cells(self) -> int:
-        """Cells of the whole job: query residues, of all frames of DNA, times subject residues."""
-        return sum(len(query.codes) for query in self.searched) * self.database.n_residues
+        """Cells of the whole job: query residues, of all frames of DNA, times those of subjects that are scored."""
+        return sum(len(query.codes) for query in self.searched) * self.scored.n_residues
 
     def results(self) -> Iterator[SearchResult]:
         """Yield one result per query, in query order; alignments are made when asked for."""
@@ -434,7 +443,7 @@ class SearchJob:
 
     def _count_restored(self, queries: Sequence[Query]) -> None:
         if (count := self.restored or self.progress) is not None:
-            count(sum(len(query.codes) for query in queries) * self.database.n_residues)
+            count(sum(len(query.codes) for query in queries) * self.scored.n_residues)
 
     def _finished(self, scored: Iterable[Selected], aligned: bool) -> Generator[list[SearchResult]]:
         """Make results of what was scored."""
@@ -449,7 +458,7 @@ class SearchJob:
 
     def _loaded(self) -> AbstractContextManager[Any]:
         """Return the database as the engine takes it, for as long as the job runs."""
-        return closing(LoadedDatabase(self.engine, self.database, self.plan, self.reader.mask))
+        return closing(LoadedDatabase(self.engine, self.scored, self.plan, self.reader.mask))
 
     def _pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Return what aligns hits in place of the processors' threads, if these are few."""
@@ -574,7 +583,7 @@ def parts_of(sizes: Sequence[int], most: int, together: int = 1) -> Iterator[sli
         yield slice(begin, len(sizes))
 
 
-def plan_for(engine: Engine, groups: Iterable[Sequence[Query]], database: Database) -> ChunkPlan:
+def plan_for(engine: Engine, groups: Iterable[Sequence[Query]], database: ChunkSource) -> ChunkPlan:
     """Tell an engine what is coming: queries that are scored together."""
     rows = [[len(query.codes) for query in group] for group in groups]
     return engine.plan(Workload(database.residue_bytes, database.length_runs, rows))

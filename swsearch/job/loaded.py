@@ -6,9 +6,9 @@ import os
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from swsearch.blocks import Chunk
+from swsearch.blocks import Chunk, RunLengths
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
 from swsearch.errors import InputError
 from swsearch.masking import Mask
@@ -21,13 +21,24 @@ SHARE_OF_MEMORY = 4
 """A database is kept in the host's memory where it takes no more than this part of it."""
 
 
+class ChunkSource(Protocol):
+    """What is scored: a database, or some of its subjects."""
+
+    length_runs: RunLengths
+    n_residues: int
+    residue_bytes: int
+
+    def chunks(self, max_bytes: int, *, mixed: bool = ..., mask: Mask | None = ...) -> Iterator[Chunk]:
+        """Load the residues, some blocks at a time; see `swsearch.db.Database`."""
+
+
 class LoadedDatabase:
     """A database as an engine takes it: masked, read ahead in a thread, and kept by the engine if it can.
 
     Iterating yields the loaded chunks; each is given back by `done`.
     """
 
-    def __init__(self, engine: Engine, database: Database, plan: ChunkPlan, mask: Mask | None = None) -> None:
+    def __init__(self, engine: Engine, database: ChunkSource, plan: ChunkPlan, mask: Mask | None = None) -> None:
         self._engine, self._database, self._plan, self._mask = engine, database, plan, mask
         self._kept: list[LoadedChunk] = []
         self._merged: list[LoadedChunk] | None = None

@@ -473,6 +473,8 @@ class ResidentJob(SearchJob):
         As for `SearchJob`.
     """
 
+    skips = False  # it has all of the database, for any search
+
     def __init__(self, resident: Resident, options: SearchOptions, threads: int | None) -> None:
         super().__init__((), resident.database, resident.engine, options, threads=threads)
         self._resident = resident

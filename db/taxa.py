@@ -1,0 +1,56 @@
+"""What a database says of the taxa of its subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from swsearch.blocks import IntArray
+from swsearch.db import bulk
+from swsearch.db.stored import Segment
+from swsearch.db.stored_taxa import SubjectTaxa, has_taxa, subjects_of, taxids_of, taxids_there, taxonomy_of
+from swsearch.db.taxonomy import TaxidArray, Taxonomy
+
+
+class TaxaOfSubjects:
+    """Subjects in segments whose taxa may be known; a part of `Database`."""
+
+    n_subjects: int
+    """How many there are."""
+
+    @property
+    def _segments(self) -> Sequence[Segment]:
+        raise NotImplementedError
+
+    @property
+    def has_taxa(self) -> bool:
+        """Whether it, or one of its files, was built with taxids."""
+        return has_taxa(self._segments)
+
+    @property
+    def taxonomy(self) -> Taxonomy:
+        """What stands above the taxa of its subjects and what they are called; read anew whenever it is asked for."""
+        return taxonomy_of(self._segments)
+
+    @property
+    def taxids(self) -> TaxidArray:
+        """The taxids of all subjects, each once, ascending, shape (n,); read anew whenever they are asked for."""
+        return taxids_there(self._segments)
+
+    def taxids_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> SubjectTaxa:
+        """Return the taxids of many subjects, by their ordinals in any order, shape (n,), any integer type.
+
+        Raises
+        ------
+        IndexError
+            If there is no such subject.
+        DatabaseError
+            If the bytes are not those that were written.
+        """
+        return taxids_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+
+    def subjects_of(self, taxids: Iterable[int]) -> IntArray:
+        """Return the ordinals of all subjects that have one of some taxids itself, ascending, shape (n,)."""
+        return subjects_of(self._segments, np.array(sorted({*taxids}), dtype=np.int64))
