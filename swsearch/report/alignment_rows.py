@@ -1,7 +1,7 @@
 """The letters of a result's alignments: rows of text and aligned parts, for many alignments at a time.
 
 Alignments that were found together have their subjects in one pool, of which the extension makes their rows. Those
-that were found one by one, or of which a hit may have several, are asked one after the other.
+that were found one by one, that may shift frames, or of which a hit may have several, are asked one after the other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def letters_of(result: SearchResult, order: IntArray | None = None) -> Alignment
     hits = result.hits
     if isinstance(hits, HitList) and not hits.may_have_several:
         alignments, subjects, numbers = hits.alignments, hits.subjects, hits.query_numbers
-        if alignments is not None and subjects is not None:
+        is_shifted = hits.query.frame is not None and hits.query.frame.step == 1
+        if alignments is not None and subjects is not None and not is_shifted:
             if order is not None:
                 alignments, subjects, numbers = alignments.take(order), subjects.take(order), numbers[order]
             return PooledLetters(hits.queries, numbers, hits.scoring, alignments, subjects)

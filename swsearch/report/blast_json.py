@@ -114,7 +114,7 @@ def _hsps(portion: AlignedPortion) -> list[str]:
         **({"hit_frame": portion.subject_frames.tolist()} if of.has_subject_frames else {}),
         "align_len": found.length.tolist(),
         "gaps": found.gaps.tolist(),
-        "qseq": json_text.plain(query_rows),
+        "qseq": json_text.rows(query_rows),
         "hseq": json_text.plain(subject_rows),
         "midline": json_text.plain(middle_lines),
     }

@@ -20,6 +20,7 @@ from swsearch.report.base import did_you_mean
 from swsearch.report.numbers import whole
 from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, mismatches, portions
 from swsearch.results import SearchResult
+from swsearch.translation.frame import CODON
 
 STANDARD = (
     "qaccver", "saccver", "pident", "length", "mismatch", "gapopen",
@@ -92,8 +93,9 @@ def _coverages(portion: AlignedPortion) -> list[str]:
 
     Of DNA, blastx divides residues by nucleotides, so that a whole frame covers 33 %; and so do we.
     """
-    found = portion.alignments
-    return _shares(found.query_end - found.query_start, np.full(len(portion), portion.result.query_length))
+    begins, ends = portion.query_spans
+    residues = (ends - begins) // (CODON if portion.result.has_query_frames else 1)
+    return _shares(residues, np.full(len(portion), portion.result.query_length))
 
 
 def _coverages_by_all(portion: AlignedPortion) -> list[str]:

@@ -265,8 +265,8 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     """Return alignments without what the page can work out: rows and middle line follow from these.
 
     Masked residues are in lower case; a page shows them so and scores them as X. Bit scores and E-values are given
-    where they are those of the hits. Of translated DNA alignments have their ends and frames, and a query its aligned
-    part in each.
+    where they are those of the hits. Of translated DNA, and of a part of a query, alignments have their ends and
+    frames; a query of DNA has its aligned part in each.
     """
     found, known = portion.alignments, portion.numbers
     bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
@@ -286,11 +286,11 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
     if portion.result.first_found is not None:
         columns["iteration"] = portion.iterations.tolist()
-    if portion.result.program != "blastp":
-        columns |= _on_dna(portion)
+    if portion.is_placed:
+        columns |= _on_records(portion)
     if portion.result.has_query_frames:
         columns["q"] = [0] * len(portion)
-        columns["query"] = json_text.plain([row.replace("-", "") for row, _, _ in portion.rows])
+        columns["query"] = json_text.rows([row.replace("-", "") for row, _, _ in portion.rows])
     else:
         query, queries = portion.query, portion.queries
         is_same = np.array([letters == query for letters in queries])
@@ -299,8 +299,8 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     return json_text.objects(columns, absent)
 
 
-def _on_dna(portion: AlignedPortion) -> dict[str, Sequence[str | int]]:
-    """Return where alignments of translated DNA lie, as BLAST counts, and their frames; 0 of proteins."""
+def _on_records(portion: AlignedPortion) -> dict[str, Sequence[str | int]]:
+    """Return where alignments lie in the whole records, as BLAST counts, and their frames; 0 of proteins."""
     pairs = {
         "queryEnds": portion.query_ends,
         "subjectEnds": portion.subject_ends,

@@ -147,7 +147,7 @@ def _alignments(portion: AlignedPortion) -> list[str]:
         "gaps": found.gaps.tolist(),
         "gap_openings": found.gap_openings.tolist(),
         "cigar": json_text.plain(found.cigar_strings()),
-        "query_row": json_text.plain(query_rows),
+        "query_row": json_text.rows(query_rows),
         "subject_row": json_text.plain(subject_rows),
         "midline": json_text.plain(middle_lines),
     }

@@ -34,6 +34,11 @@ def plain(texts: Iterable[str]) -> list[str]:
     return [f'"{text}"' for text in texts]
 
 
+def rows(texts: Sequence[str]) -> list[str]:
+    """Return rows of queries as JSON, in which a frame shift is to be escaped."""
+    return [string(text) if "\\" in text else f'"{text}"' for text in texts]
+
+
 def floats(values: FloatArray) -> list[str]:
     """Return numbers, shape (n,), as JSON; null for NaN and infinity."""
     finite = np.isfinite(values)

@@ -16,6 +16,7 @@ from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, portions
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
+from swsearch.shifted_alignment import SHIFT_MARKS
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.translation.frame import CODON
@@ -177,11 +178,12 @@ class _Side(NamedTuple):
 
     def ends(self, letters: str) -> tuple[int, int, _Side]:
         """Return the first and the last number of some letters, and where the next ones begin."""
-        n = len(letters) - letters.count("-")
-        following = self.at + n * self.step
+        late, early = letters.count(SHIFT_MARKS["F"]), letters.count(SHIFT_MARKS["R"])
+        n = len(letters) - letters.count("-") - late - early
+        following = self.at + n * self.step + (late - early) * (1 if self.step > 0 else -1)
         if self.step > 0:
-            return self.at + (n > 0), following, self._replace(at=following)
-        return self.at + (n == 0), following + 1, self._replace(at=following)
+            return self.at + (following > self.at), following, self._replace(at=following)
+        return self.at + (following == self.at), following + 1, self._replace(at=following)
 
 
 def _sides(spans: tuple[IntArray, IntArray], frames: IntArray) -> list[_Side]:

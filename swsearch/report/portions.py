@@ -20,7 +20,6 @@ from swsearch.report.alignment_rows import AlignmentLetters, Rows, letters_of
 from swsearch.report.numbers import printed_ends
 from swsearch.report.records import RecordHits
 from swsearch.results import HitTable, HspTable, Numbers, SearchResult
-from swsearch.translation import Frames
 
 PORTION_HITS = 1 << 14
 """Hits of a portion, at most."""
@@ -236,6 +235,11 @@ class AlignedPortion(Portion):
         return self._hsps.hits[self._lines] - self.first
 
     @property
+    def is_placed(self) -> bool:
+        """Whether what was aligned are frames of DNA, or parts, so that places in records are others."""
+        return self._hsps.query_frames is not None or self._hsps.subject_frames is not None
+
+    @property
     def query_spans(self) -> tuple[IntArray, IntArray]:
         """Begins and ends of the aligned parts of the query, 0-based and half-open, each of shape (n,), int64.
 
@@ -259,15 +263,15 @@ class AlignedPortion(Portion):
     @property
     def query_frames(self) -> IntArray:
         """The frame of the query that each line is about, shape (n,), int64; 0 where it is protein."""
-        return self._frames(self._hsps.query_frames)
+        return self._of_lines(self._hsps.query_frame_numbers)
 
     @property
     def subject_frames(self) -> IntArray:
         """Those of the subjects, shape (n,), int64."""
-        return self._frames(self._hsps.subject_frames)
+        return self._of_lines(self._hsps.subject_frame_numbers)
 
-    def _frames(self, frames: Frames | None) -> IntArray:
-        return np.zeros(len(self), dtype=np.int64) if frames is None else frames.numbers[self._lines]
+    def _of_lines(self, frames: IntArray | None) -> IntArray:
+        return np.zeros(len(self), dtype=np.int64) if frames is None else frames[self._lines]
 
     @property
     def query_ends(self) -> tuple[IntArray, IntArray]:

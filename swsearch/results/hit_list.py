@@ -15,6 +15,7 @@ from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes, frames_of
 from swsearch.scoring import QueryRows, Scoring
+from swsearch.shifted_alignment import ShiftedAlignment
 from swsearch.translation import Frames
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class HitList(Sequence[Hit]):
         table, subjects = self._aligned
         score, query_start, subject_start, *counts = self._ends[row]
         query = self.query_of(row)
-        return PairAlignment(
+        kind = ShiftedAlignment if query.frame is not None and query.frame.step == 1 else PairAlignment
+        return kind(
             query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
             table.cigar(row), query.letters, subjects.letters_of(row), Counts(*counts), self._query_rows,
         )  # fmt: skip

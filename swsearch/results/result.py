@@ -15,7 +15,6 @@ from swsearch.results.table import HitTable, HspTable, optional
 from swsearch.run_info import Asked, Program, RunInfo
 from swsearch.scoring import Mode, Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
-from swsearch.translation import Frames
 
 if TYPE_CHECKING:
     import pandas
@@ -226,8 +225,8 @@ class SearchResult:
             "query_end": query_end,
             "subject_start": subject_start,
             "subject_end": subject_end,
-            **({"query_frame": _numbers(hsps.query_frames)} if self.has_query_frames else {}),
-            **({"subject_frame": _numbers(hsps.subject_frames)} if self.has_subject_frames else {}),
+            **({"query_frame": _known(hsps.query_frame_numbers)} if self.has_query_frames else {}),
+            **({"subject_frame": _known(hsps.subject_frame_numbers)} if self.has_subject_frames else {}),
             "alignment_length": found.length,
             "identities": found.identities,
             "positives": found.positives,
@@ -257,6 +256,6 @@ class SearchResult:
         return pyarrow.table({name: array(name, values) for name, values in self._columns().items()})
 
 
-def _numbers(frames: Frames | None) -> IntArray:
-    """Return the frames' numbers, shape (m,); of no alignments there are no frames."""
-    return np.zeros(0, dtype=np.int64) if frames is None else frames.numbers
+def _known(numbers: IntArray | None) -> IntArray:
+    """Return numbers of frames, shape (m,); of no alignments there are none."""
+    return np.zeros(0, dtype=np.int64) if numbers is None else numbers

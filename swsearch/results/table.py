@@ -275,6 +275,18 @@ class HspTable:
         found = self.alignments
         return _spans(self.subject_frames, found.subject_start, found.subject_end)
 
+    @property
+    def query_frame_numbers(self) -> IntArray | None:
+        """Numbers of the frames that alignments begin in, shape (m,), int64; None where queries are protein."""
+        frames = self.query_frames
+        return None if frames is None else frames.numbers_at(self.alignments.query_start)
+
+    @property
+    def subject_frame_numbers(self) -> IntArray | None:
+        """Those of the subjects, shape (m,)."""
+        frames = self.subject_frames
+        return None if frames is None else frames.numbers_at(self.alignments.subject_start)
+
     @classmethod
     def of(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""

@@ -32,6 +32,9 @@ class Frame:
         Nucleotides of the whole record; residues of a protein.
     start : int
         Codons of the frame, or residues of the protein, before the first residue; 0 unless it begins further on.
+    step : int
+        Nucleotides from one residue to the next: 3, or 1 for a whole strand, of which a codon may begin at each
+        nucleotide since alignments may shift the frame. Places are nucleotides there, and the number is 1 or -1.
 
     Raises
     ------
@@ -42,12 +45,15 @@ class Frame:
     number: int
     dna_length: int
     start: int = 0
+    step: int = CODON
 
     def __post_init__(self) -> None:
         if self.number not in (0, *FRAME_NUMBERS):
             raise ValueError(f"frame {self.number!r}: expected one of {', '.join(map(str, FRAME_NUMBERS))}, or 0")
         if self.dna_length < 0 or self.start < 0:
             raise ValueError(f"{self}: got a negative number, expected a length and a start of 0 or more")
+        if self.step != CODON and (self.step, abs(self.number), self.start) != (1, 1, 0):
+            raise ValueError(f"{self}: expected a step of 3, or of 1 for a whole strand, 1 or -1")
 
     @property
     def is_reverse(self) -> bool:
@@ -60,7 +66,7 @@ class Frame:
         Parameters
         ----------
         begin, end : int
-            Residues of the piece, 0-based and half-open.
+            Residues of the piece, 0-based and half-open; of a whole strand its nucleotides.
 
         Returns
         -------
@@ -69,8 +75,12 @@ class Frame:
         """
         if not self.number:
             return self.start + begin, self.start + end
-        first, last = (abs(self.number) - 1 + CODON * (self.start + place) for place in (begin, end))
+        first, last = (abs(self.number) - 1 + self.step * (self.start + place) for place in (begin, end))
         return (self.dna_length - last, self.dna_length - first) if self.is_reverse else (first, last)
+
+    def number_at(self, begin: int) -> int:
+        """Return the number of the frame of the residue at a place: that of a whole strand differs along it."""
+        return self.number if self.step == CODON else self.number * (begin % CODON + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,17 +91,20 @@ class Frames:
     ----------
     numbers, starts, dna_lengths : ndarray, shape (n,), int64
         As ``number``, ``start`` and ``dna_length`` of a `Frame`.
+    step : int
+        As of a `Frame`, the same for all.
     """
 
     numbers: IntArray
     starts: IntArray
     dna_lengths: IntArray
+    step: int = CODON
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, row: int) -> Frame:
-        return Frame(int(self.numbers[row]), int(self.dna_lengths[row]), int(self.starts[row]))
+        return Frame(int(self.numbers[row]), int(self.dna_lengths[row]), int(self.starts[row]), self.step)
 
     def __iter__(self) -> Iterator[Frame]:
         return (self[row] for row in range(len(self)))
@@ -103,21 +116,21 @@ class Frames:
             np.array([frame.number for frame in frames], dtype=np.int64),
             np.array([frame.start for frame in frames], dtype=np.int64),
             np.array([frame.dna_length for frame in frames], dtype=np.int64),
+            frames[0].step if frames else CODON,
         )
 
     @classmethod
     def concatenate(cls, parts: Sequence[Frames]) -> Frames:
         """Return the rows of several, one after the other; of none an empty table."""
-        return cls(
-            *(
-                np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
-                for name in ("numbers", "starts", "dna_lengths")
-            )
+        numbers, starts, dna_lengths = (
+            np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(part, name) for part in parts)])
+            for name in ("numbers", "starts", "dna_lengths")
         )
+        return cls(numbers, starts, dna_lengths, parts[0].step if parts else CODON)
 
     def take(self, rows: slice | npt.NDArray[np.integer]) -> Frames:
         """Return some rows, shape (m,), in their order."""
-        return Frames(self.numbers[rows], self.starts[rows], self.dna_lengths[rows])
+        return Frames(self.numbers[rows], self.starts[rows], self.dna_lengths[rows], self.step)
 
     def dna_spans(self, begins: npt.NDArray[Any], ends: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
         """Return the nucleotides that residues of each row are read from; see `Frame.dna_span`.
@@ -133,9 +146,13 @@ class Frames:
             Nucleotides, 0-based and half-open.
         """
         offsets, reverse = np.abs(self.numbers) - 1, self.numbers < 0
-        first, last = (offsets + CODON * (self.starts + places) for places in (begins, ends))
+        first, last = (offsets + self.step * (self.starts + places) for places in (begins, ends))
         dna, protein = self.dna_lengths, self.numbers == 0
         return (
             np.where(protein, self.starts + begins, np.where(reverse, dna - last, first)),
             np.where(protein, self.starts + ends, np.where(reverse, dna - first, last)),
         )
+
+    def numbers_at(self, begins: npt.NDArray[Any]) -> IntArray:
+        """Return the number of the frame of a residue of each row, shape (n,); see `Frame.number_at`."""
+        return self.numbers if self.step == CODON else self.numbers * (begins % CODON + 1)

@@ -9,7 +9,7 @@ import pytest
 
 from support.browser import MARKS, all_of, button, downloaded, drawn, one, resize
 from support.samples import sample
-from support.translated_cases import align_records, result_of, write_translated
+from support.translated_cases import align_records, result_of, shifted_result, write_translated
 from swsearch.run_info import Program
 
 pytestmark = MARKS
@@ -22,25 +22,26 @@ def blocks(text: str) -> list[list[str]]:
     return [line.split() for line in re.findall(r"^(?:Query|Sbjct) +\d+ .*$", text, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("program", sample(PROGRAMS, lambda program: program == "tblastx"))
-def test_numbers_frames_and_units(opened: Any, chromium: Any, program: Program) -> None:
+@pytest.mark.parametrize("case", sample([*PROGRAMS, "shifted"], lambda case: case == "tblastx"))
+def test_numbers_frames_and_units(opened: Any, chromium: Any, case: str) -> None:
     resize(chromium, 800)  # where an alignment has 60 columns, as in the pairwise report
-    result = result_of(program, 0, align_records(program)[0])
+    program: Any = "blastx" if case == "shifted" else case
+    result = shifted_result(together=True) if case == "shifted" else result_of(program, 0, align_records(program)[0])
     driver = opened(write_translated("html", [result]))
     button(driver, "Open all alignments").click()
     shown = "\n".join(pre.get_attribute("textContent") for pre in all_of(driver, "tr.detail pre"))
     assert blocks(shown) == blocks(write_translated("0", [result]))
     assert len(blocks(shown)) >= 4
     words = one(driver, "tr.detail").text
-    first = result[0].hsps[0]
-    frames = [f"{frame.number:+d}" for frame in (first.query_frame, first.subject_frame) if frame]
+    columns = result.to_columns()
+    frames = [f"{columns[name][0]:+d}" for name in ("query_frame", "subject_frame") if name in columns]
     assert f"frame {'/'.join(frames)}\n" in words
     unit = "residues" if program == "blastx" else "nucleotides"
     assert f"{result[0].subject_length} {unit}" in words
-    assert f"({unit.removesuffix('s')})" in drawn(driver)  # of the plot of query against subject
+    if len(result[0].hsps) > 1:
+        assert f"({unit.removesuffix('s')})" in drawn(driver)  # of the plot of query against subject
     button(driver, "Download TSV").click()
-    columns = "std score qcovs stitle frames"
-    rows = write_translated(f"6 {columns}", [result]).splitlines()
+    rows = write_translated("6 std score qcovs stitle frames", [result]).splitlines()
     assert downloaded(driver, f"{result.query_id}.tsv").splitlines()[1:] == rows
 
 

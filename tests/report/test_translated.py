@@ -26,6 +26,7 @@ from support.translated_cases import (
     records_of,
     result_of,
     run_blast,
+    shifted_result,
     write_translated,
 )
 from swsearch.errors import InputError
@@ -189,6 +190,39 @@ def test_paf_has_strands_and_nucleotides() -> None:
         strand = "-" if int(qstart) > int(qend) else "+"
         assert row[:6] == [query, qlen, str(low - 1), str(high), strand, subject]
         assert row[6:11] == [slen, str(int(sstart) - 1), send, str(3 * int(nident)), str(3 * int(length))]
+
+
+def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
+    result = shifted_result(together=False)
+    dna = Seq(records_of("blastx")[0][0][2])
+    outfmt = "6 sseqid qstart qend sstart send qframe qseq sseq length gaps cigar score qcovhsp"
+    rows = {row[0]: row[1:] for row in lines(outfmt, [result])}
+    qstart, qend, sstart, send, qframe, qseq, sseq, length, gaps, cigar, _, covered = rows["A"]
+    # the protein is read from one frame, and after a nucleotide too many from the next
+    assert (qstart, qend, sstart, send, qframe) == ("51", "321", "1", "90", "3")
+    front, back = qseq.split("\\")
+    assert front == str(dna[50 : 50 + 3 * len(front)].translate())
+    assert back == str(dna[51 + 3 * len(front) : 321].translate())
+    assert (sseq[len(front)], length, gaps) == ("-", str(len(qseq)), "1")
+    assert (cigar, covered) == (f"{len(front)}M1F{len(back)}M", str(round(100 * 90 / 582)))
+    assert rows["B"][:5] == ["562", "353", "1", "70", "-3"]
+    for hit in result:
+        (pair,) = [hsp.pair for hsp in hit.hsps]
+        assert pair.rescored() == pair.score
+        alignment = hit.alignment
+        assert alignment[1].replace("-", "") == pair.query_row().replace("-", "").replace("\\", "")
+        first, last = sorted(map(int, rows[hit.subject_id][:2]))
+        assert hit.query_range == (first - 1, last)
+    assert result.to_columns()["query_frame"] == [3, -3]
+    for each in ("0", "5", "7", "10", "15", "jsonl", "html", "paf", "arrow"):
+        together = write_translated(each, [shifted_result(together=True)])
+        assert together == write_translated(each, [result]), each
+    (report,) = json.loads(write_translated("15", [result]))["BlastOutput2"]
+    assert report["report"]["results"]["search"]["hits"][0]["hsps"][0]["qseq"] in (qseq, rows["B"][5])
+    numbers = re.findall(r"^Query +(\d+) +(\S+) +(\d+)$", write_translated("0", [result]), re.MULTILINE)
+    for first, letters, last in numbers:
+        if "\\" in letters:
+            assert int(last) - int(first) + 1 == 3 * (len(letters) - 1) + 1
 
 
 BLAST_COLUMNS = (

@@ -27,9 +27,11 @@ from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import Numbers, SubjectCodes, known
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
+from swsearch.shifted_alignment import ShiftedAlignment
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.translation import FRAME_NUMBERS, Frame, Frames
 from swsearch.translation.codes import translated_frames
+from swsearch.translation.shift_reference import shifted_align
 
 QUERY_IS_DNA: tuple[Program, ...] = ("blastx", "tblastx")
 SUBJECT_IS_DNA: tuple[Program, ...] = ("tblastn", "tblastx")
@@ -296,6 +298,47 @@ def as_found_together(result: SearchResult) -> SearchResult:
     offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
     hits.give(AlignmentTable.of(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets))
     return dataclasses.replace(result, hits=hits)
+
+
+SHIFT = 15
+"""What a frame shift costs in `shifted_result`."""
+
+
+def shifted_result(*, together: bool) -> SearchResult:
+    """The first DNA record against all proteins, with frame shifts; its hits aligned together, or each alone."""
+    proteins, dna = records()
+    name, text, letters = dna[0]
+    strands = []
+    for sign in (1, -1):
+        frames = [codes for number, codes in _frames(dna[0]).items() if number * sign > 0]
+        codons = np.zeros(len(letters) - 2, dtype=np.uint8)
+        for offset, codes in enumerate(frames):
+            codons[offset::3] = codes
+        strands.append(Query(name, text, codons, frame=Frame(sign, len(letters), step=1)))
+    found = []
+    for place, (_, _, protein) in enumerate(proteins):
+        subject = PROTEIN.encode(protein)
+        aligned = [shifted_align(strand.codes, subject, Scoring(), SHIFT) for strand in strands]
+        strand = max(range(2), key=lambda k: aligned[k][0])
+        score, query_start, subject_start, cigar = aligned[strand]
+        if score >= 60:
+            codes = strands[strand].codes, subject
+            pair = ShiftedAlignment(*codes, Scoring(), score, query_start, subject_start, cigar, frame_shift=SHIFT)
+            found.append((place, strand, pair))
+    found.sort(key=lambda each: -each[2].score)
+    pairs = [pair for _, _, pair in found]
+    scores = np.array([pair.score for pair in pairs])
+    no_numbers = known([None] * len(pairs))
+    table = HitTable(
+        np.array([place for place, _, _ in found]), np.array([len(pair.subject) for pair in pairs]), scores,
+        Numbers(scores / 3.0, np.exp(-scores), no_numbers, no_numbers),
+        Headers.known([proteins[place][:2] for place, _, _ in found]), np.array([strand for _, strand, _ in found]),
+    )  # fmt: skip
+    hits = HitList(strands[0], Scoring(), table, lambda row: pairs[row], queries=strands)
+    if together:
+        offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
+        hits.give(AlignmentTable.of(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets))
+    return dataclasses.replace(result_of("blastx", 0, []), hits=hits)
 
 
 def translated_run(first: SearchResult) -> RunInfo:

@@ -36,9 +36,9 @@ function bitsText(value) {
   return value > 99.9 ? String(Math.trunc(value)) : value.toFixed(1);
 }
 
-/** Runs of a CIGAR: [[12, "M"], [1, "D"], ...]. */
+/** Runs of a CIGAR: [[12, "M"], [1, "D"], ...]; F and R shift the frame by a nucleotide, forward and back. */
 function runsOf(cigar) {
-  return Array.from(cigar.matchAll(/(\d+)([MID])/g), (run) => [Number(run[1]), run[2]]);
+  return Array.from(cigar.matchAll(/(\d+)([MIDFR])/g), (run) => [Number(run[1]), run[2]]);
 }
 
 /**
@@ -51,7 +51,7 @@ function rowsOf(hsp, sequence, positive) {
   let q = hsp.q, s = 0, top = "", middle = "", bottom = "", kinds = "";
   for (const [n, operation] of runsOf(hsp.cigar)) {
     const a = operation === "D" ? "-".repeat(n) : query.slice(q, q + n);
-    const b = operation === "I" ? "-".repeat(n) : hsp.subject.slice(s, s + n);
+    const b = "IFR".includes(operation) ? "-".repeat(n) : hsp.subject.slice(s, s + n);
     if (operation === "M") {
       for (let k = 0; k < n; k++) {
         const same = a[k].toUpperCase() === b[k].toUpperCase();
@@ -66,7 +66,7 @@ function rowsOf(hsp, sequence, positive) {
     top += a;
     bottom += b;
     if (operation !== "D") q += n;
-    if (operation !== "I") s += n;
+    if ("MD".includes(operation)) s += n;
   }
   return { top, middle, bottom, kinds };
 }
@@ -94,8 +94,8 @@ function measure(hsp) {
   for (const [n, operation] of runsOf(hsp.cigar)) {
     length += n;
     if (operation !== "M") { gaps += n; openings += 1; }
-    if (operation !== "D") ofQuery += n;
-    if (operation !== "I") ofSubject += n;
+    if ("MI".includes(operation)) ofQuery += n;
+    if ("MD".includes(operation)) ofSubject += n;
   }
   const span = (start, n) => (n ? [start + 1, start + n] : [0, 0]);
   return {
@@ -129,8 +129,9 @@ function alignmentBlocks(hsp, sequence, positive, columns) {
   const pre = make("pre", { role: "group", tabindex: 0, "aria-label": "Alignment, query above subject" });
   let q = beginOf(hsp.q, hsp.queryEnds), s = beginOf(hsp.s, hsp.subjectEnds);
   const side = (block, name, letters, kindsHere, at, step) => {
-    const n = letters.length - letters.split("-").length + 1, next = at + n * step;
-    const first = at + ((n > 0) === (step > 0) ? 1 : 0), end = step > 0 ? next : next + 1;
+    const count = (letter) => letters.split(letter).length - 1, late = count("\\"), early = count("/");
+    const n = letters.length - count("-") - late - early, next = at + n * step + Math.sign(step) * (late - early);
+    const first = at + ((next !== at) === (step > 0) ? 1 : 0), end = step > 0 ? next : next + 1;
     block.append(make("span", { class: "at", text: `${name} ${String(first).padStart(digits)} ` }));
     marked(block, letters, kindsHere);
     block.append(make("span", { class: "at", text: ` ${end}` }), "\n");
@@ -165,7 +166,7 @@ function columnsFor(width, digits) {
 /** Frames in words: that of the query, that of the subject, or both. */
 function framesText(frames) {
   const said = frames.filter((frame) => frame).map((frame) => (frame > 0 ? `+${frame}` : `${frame}`));
-  return `frame ${said.join("/")}`;
+  return said.length ? `frame ${said.join("/")}` : null;
 }
 
 /** All that a hit's open row shows. */
@@ -199,6 +200,10 @@ function hitDetail(hit, data, positive, classes, width) {
   const key = make("ul", { class: "legend key", "aria-label": "Marks" });
   for (const [kind, text] of [["m", "identical"], ["p", "scores above 0"], ["g", "gap"]]) {
     key.append(make("li", {}, make("i", { class: kind, text: kind === "g" ? "-" : "A" }), text));
+  }
+  if (hit.hsps.some((hsp) => /[FR]/.test(hsp.cigar))) {
+    const shifts = [["\\", "a nucleotide skipped"], ["/", "a nucleotide read twice"]];
+    for (const [mark, text] of shifts) key.append(make("li", {}, make("i", { class: "g", text: mark }), text));
   }
   box.append(key);
   return box;

@@ -5,8 +5,9 @@ function dotsPath(hsp, x, y) {
   const [queryStep, subjectStep] = (hsp.frames || [0, 0]).map(stepOf);
   let q = beginOf(hsp.q, hsp.queryEnds), s = beginOf(hsp.s, hsp.subjectEnds), path = `M${x(q)} ${y(s)}`;
   for (const [n, operation] of runsOf(hsp.cigar)) {
-    if (operation !== "D") q += n * queryStep;
-    if (operation !== "I") s += n * subjectStep;
+    if ("MI".includes(operation)) q += n * queryStep;
+    else if (operation !== "D") q += (operation === "F" ? n : -n) * Math.sign(queryStep);
+    if ("MD".includes(operation)) s += n * subjectStep;
     path += `L${x(q)} ${y(s)}`;
   }
   return path;

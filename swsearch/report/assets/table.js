@@ -95,7 +95,7 @@ function tsvOf(data, hits) {
       const m = measure(hsp);
       lines.push([data.id, hit.id, m.identity.toFixed(3), m.length, m.length - hsp.identities - m.gaps, m.openings,
         ...m.query, ...m.subject, evalueText(hsp.evalue), hsp.bits === null ? "nan" : hsp.bits > 99.9 ? bitsText(hsp.bits) : bitsText(hsp.bits).padStart(4),
-        hsp.score, hit.coverage, hit.titles[0], ...(hsp.frames ? [hsp.frames.join("/")] : [])].join("\t"));
+        hsp.score, hit.coverage, hit.titles[0], ...(data.program ? [hsp.frames.join("/")] : [])].join("\t"));
     }
   }
   return lines.join("\n") + "\n";
