@@ -52,13 +52,7 @@ def commands() -> str:
     UndocumentedError
         If a command, an argument or an option has no help.
     """
-    made = subprocess.run(
-        [sys.executable, "-m", "typer", "swsearch.cli.whole", "utils", "docs", "--name", "swsearch"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    check_commands(made)
+    made = typer_markdown()
     # lists of subcommands, whose help typer cuts short, and which follow in full
     made = re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+\n?", "", made)
     made = re.sub(r"\[default: \((.*)\)\]", r"[default: \1]", made)
@@ -66,6 +60,24 @@ def commands() -> str:
         r"(`[^`]*`)|(?<![\w-])(--[a-z][a-z-]*)", lambda m: m[1] or f"`{m[2]}`", made
     )  # options in help texts
     return made.removeprefix("# `swsearch`\n").strip()
+
+
+def typer_markdown() -> str:
+    """Return what ``typer utils docs`` prints of all commands.
+
+    Raises
+    ------
+    UndocumentedError
+        If a command, an argument or an option has no help.
+    """
+    made = subprocess.run(
+        [sys.executable, "-m", "typer", "swsearch.cli.whole", "utils", "docs", "--name", "swsearch"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    check_commands(made)
+    return made
 
 
 def check_commands(markdown: str) -> None:

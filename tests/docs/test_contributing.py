@@ -11,7 +11,7 @@ from configparser import ConfigParser
 import pytest
 from conftest import ROOT
 
-PAGES = ("CONTRIBUTING.md", "cpu/README.md", "cuda/README.md", "benchmarks/README.md")
+PAGES = ("CONTRIBUTING.md", "cpu/README.md", "cuda/README.md", "benchmarks/README.md", "packaging/README.md")
 
 SUFFIXES = r"py|pyi|cfg|toml|md|cpp|hpp|cu|cuh|sh|txt|json|js|css|png|c(?=$)"
 
