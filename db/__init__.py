@@ -2,6 +2,7 @@
 
 from swsearch.db.append import append_database
 from swsearch.db.build import build_database
+from swsearch.db.collection import Entry
 from swsearch.db.database import Database
 from swsearch.db.fasta import Record, read_fasta
 from swsearch.db.format import is_database
@@ -11,6 +12,7 @@ from swsearch.db.volumes import Volume, write_manifest
 
 __all__ = [
     "Database",
+    "Entry",
     "Record",
     "Volume",
     "append_database",

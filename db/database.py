@@ -17,6 +17,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
 from swsearch.db import bulk
 from swsearch.db.build import BUILD_MEMORY, Inputs, build_database, checked_inputs, checked_memory, read_inputs
+from swsearch.db.collection import Collection
 from swsearch.db.contents import Contents, planned
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
@@ -61,12 +62,13 @@ class _Opened(NamedTuple):
     runs: tuple[Run, ...]
 
 
-class Database(TaxaOfSubjects):
+class Database(Collection, TaxaOfSubjects):
     """A protein database, of one file or of several, whose subjects follow each other.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
     place in the input, counted from 0 over all inputs and appends. After `close` it knows its name and its counts;
-    all else raises `DatabaseError`.
+    all else raises `DatabaseError`. ``database[i]``, a slice and iteration give an `Entry` for each subject,
+    ``name in database`` looks for what `find` finds, and a pickled one opens its files again, wherever it is loaded.
 
     It keeps 4 bytes for each subject in memory, from when residues are first read; all else is read when it is asked
     for.
@@ -326,6 +328,7 @@ class Database(TaxaOfSubjects):
         twin = self.shared()
         held = self._held
         twin._take(held._replace(runs=share_of(held.runs, place, of)))
+        twin._shares = (*self._shares, (place, of))
         return twin
 
     def subset(self, taken: npt.NDArray[np.bool_]) -> Subset:
@@ -567,15 +570,6 @@ class Database(TaxaOfSubjects):
         the `SearchResults` that they came from.
         """
         self._opened = None  # a source closes its file when the last object that reads from it is gone
-
-    def __len__(self) -> int:
-        return self.n_subjects
-
-    def __repr__(self) -> str:
-        return f"<Database {self.name!r}: {self.n_subjects:,} subjects, {self.n_residues:,} residues>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError(f"{self.name}: a Database cannot be pickled or copied; open its file in each process")
 
     def __enter__(self) -> Database:
         self.check_open()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import LANES, Chunk, IntArray
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
-from swsearch.db.database import Database
 from swsearch.db.fasta import split_header
 from swsearch.db.numbers import MIB, NumberFile, temporary_on_disk
 from swsearch.db.regroup import rows_at
@@ -115,13 +114,13 @@ def rows_of(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], In
         yield rows, lengths[lanes], chunk.subjects[lanes].astype(np.int64)
 
 
-def in_order(database: Database, subjects: IntArray, folder: Path | None = None) -> Iterator[Batch]:
+def in_order(database: Any, subjects: IntArray, folder: Path | None = None) -> Iterator[Batch]:
     """Yield subjects with their residues in an order that is asked for.
 
     Parameters
     ----------
     database : Database
-        Of which.
+        Of which; its own module imports this one, so that it is not named in types.
     subjects : ndarray, shape (n,), int64
         Ordinals, each once.
     folder : path, optional
@@ -150,7 +149,7 @@ class _Windows:
         As for `in_order`.
     """
 
-    def __init__(self, database: Database, subjects: IntArray, folder: Path | None) -> None:
+    def __init__(self, database: Any, subjects: IntArray, folder: Path | None) -> None:
         self._subjects = subjects
         lengths = database.lengths
         self._offsets = offsets_of(lengths[subjects])
@@ -229,7 +228,7 @@ class _Windows:
 
 
 def fasta_of(
-    database: Database, subjects: IntArray, part: ResidueRange | None = None, folder: Path | None = None
+    database: Any, subjects: IntArray, part: ResidueRange | None = None, folder: Path | None = None
 ) -> Iterator[bytes]:
     """Yield subjects as FASTA, as they came in: 60 residues a line, masked ones in lower case.
 
@@ -271,7 +270,7 @@ def _with_range(header: bytes, first: int, last: int) -> bytes:
     return b"%s:%d-%d%s" % (header[:at], first, last, header[at:])
 
 
-def _lower(database: Database, batch: Batch, letters: ByteArray) -> None:
+def _lower(database: Any, batch: Batch, letters: ByteArray) -> None:
     """Write what is soft-masked in lower case."""
     offsets, starts, ends = database.masked_of(batch.subjects, "lower")
     if len(starts):

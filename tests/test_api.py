@@ -174,8 +174,8 @@ def test_a_database_that_was_closed_says_so(name):
     assert repr(database) == "<Database 'mine': 1 subjects, 10 residues>"
 
 
-def test_a_database_is_not_pickled(made):
-    with pytest.raises(TypeError, match="cannot be pickled or copied; open its file in each process"):
+def test_a_database_in_memory_is_not_pickled(made):
+    with pytest.raises(TypeError, match="made in memory cannot be pickled or copied, as no file holds it"):
         pickle.dumps(made["self"])
 
 
