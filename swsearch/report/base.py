@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import IO, Any, ClassVar, get_args
 
-from swsearch.errors import OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -62,6 +62,12 @@ class Writer(ABC):
             remedy = "only tables (6, 7, 10, parquet, arrow) take columns"
             raise OptionError("outfmt", outfmt, f"{outfmt.split(maxsplit=1)[0]} alone", remedy)
         return cls(stream)
+
+    @classmethod
+    def check_program(cls, program: Program, what: str) -> None:
+        """Raise `InputError` if this cannot hold what such a search finds; ``what`` names the format in messages."""
+        if program not in cls.programs:
+            raise InputError(f"{what}: got results of translated DNA ({program}): {cls.why_not}")
 
     @abstractmethod
     def begin(self, run: RunInfo) -> None:

@@ -299,8 +299,8 @@ def write_reports(
     with open_reports(outputs) as reports:
         if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
-            check_queries(len(results.job.queries), outputs)
             check_program(results.run.program, outputs)
+            check_queries(len(results.job.queries), outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)
@@ -332,8 +332,7 @@ def check_program(program: Program, outputs: Sequence[Output]) -> None:
     """
     for output in outputs:
         kind = report.kind_of(output.outfmt)
-        if program not in kind.writer.programs:
-            raise InputError(f"--outfmt {kind.key}: got results of translated DNA ({program}): {kind.writer.why_not}")
+        kind.writer.check_program(program, f"--outfmt {kind.key}")
 
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:

@@ -361,7 +361,7 @@ class House:
             self._runner.watch(running)
             closing.callback(self._runner.unwatch, running)
             found = taken(request, self.places, self.settings.limits)
-            wanted.check(len(found.queries))
+            wanted.check(len(found.queries), "blastp" if found.options.translation is None else "blastx")
             place = self.places[found.request.database]
             options = replace(found.options, distribution=found.options.distribution or wanted.needs_distribution)
 

@@ -6,6 +6,8 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from swsearch.run_info import Program
+
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 """queued, running, then one of the others, which is the last."""
 
@@ -93,6 +95,11 @@ class Job:
     problem: dict[str, Any] | None = None
     n_hits: int | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> Program:
+        """BLAST's name for what is searched with what."""
+        return "blastx" if self.options.get("translate") else "blastp"
 
     @property
     def is_ended(self) -> bool:

@@ -250,10 +250,12 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
 
 
 def downloads_of(job: Job) -> Iterator[dict[str, str]]:
-    """Yield the formats that a job's results can be had in: those of one query only where there is one."""
+    """Yield the formats that a job's results can be had in: of one query, of translated DNA, only where they can."""
     has_arrow = importlib.util.find_spec("pyarrow") is not None
     for kind in KINDS:
         if (kind.writer.one_query and job.n_queries != 1) or (kind.key in NEEDS_ARROW and not has_arrow):
+            continue
+        if job.program not in kind.writer.programs:
             continue
         name, words = FORMAT_NAMES.get(kind.key, (kind.key, ""))
         yield {"key": kind.key, "name": name, "words": words}

@@ -81,7 +81,7 @@ class ResultReader:
             raise ServerProblem(
                 "wrong", f"queries: got {first}-{last}, expected {expected}", option="queries", expected=expected
             )
-        wanted.check(last - first + 1)
+        wanted.check(last - first + 1, job.program)
         with ExitStack() as closing:
             found = self._opened(closing, job, place, wanted.needs_distribution)
             if wanted.is_transfer:

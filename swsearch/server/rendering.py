@@ -16,7 +16,7 @@ from swsearch.report.a3m import ONE_QUERY
 from swsearch.report.base import Writer
 from swsearch.report.html import HtmlWriter, Link
 from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
+from swsearch.run_info import Program, RunInfo
 from swsearch.server.problems import ServerProblem
 
 PIECE_BYTES = 1 << 16
@@ -180,9 +180,12 @@ class Format:
             return HtmlWriter(stream, bar=self.bar, subjects_url=self.subjects_url)
         return report.create_writer(self.outfmt, stream)
 
-    def check(self, n_queries: int) -> None:
-        """Raise `InputError` if a file of this format cannot hold so many queries."""
-        if not self.is_transfer and self.kind.writer.one_query and n_queries != 1:
+    def check(self, n_queries: int, program: Program) -> None:
+        """Raise `InputError` if a file of this format cannot hold so many queries, or results of such a search."""
+        if self.is_transfer:
+            return
+        self.kind.writer.check_program(program, f"format {self.kind.key}")
+        if self.kind.writer.one_query and n_queries != 1:
             raise InputError(f"format {self.kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
 
     def rendered(self, name: str, pieces: Pieces) -> Rendered:

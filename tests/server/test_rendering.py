@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from Bio.Data import CodonTable
+from Bio.Seq import Seq
 
 import swsearch
 from support.command_line import run
@@ -57,7 +59,8 @@ def house(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ho
 
 
 def arguments_of(options: dict[str, Any]) -> list[str]:
-    return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    words = ((f"--{name.replace('_', '-')}", value) for name, value in options.items())
+    return [text for name, value in words for text in ((name,) if value is True else (name, str(value)))]
 
 
 def expected(
@@ -96,6 +99,33 @@ def test_every_format_has_the_bytes_of_the_command_line(
             same = without_circumstances if key == "html" else bytes
             assert same(rendered.whole()) == same(wanted[key]), key
             assert rendered.is_binary == report.kind_of(key).writer.binary
+
+
+@pytest.mark.exhaustive
+def test_translated_dna_has_the_bytes_of_the_command_line_or_is_refused(folder: Path, house: House) -> None:
+    options = {"translate": True, "max_alignments": 2, "max_hits": 5}
+    codons = {letter: codon for codon, letter in CodonTable.unambiguous_dna_by_id[1].forward_table.items()} | {
+        "X": "N"
+    }
+    with Database.open(folder / "small.h5") as database:
+        genes = ["".join(codons.get(letter, "NNN") for letter in database.sequence(place)) for place in (3, 40)]
+    dna = genes[0] + "AC" + str(Seq(genes[1]).reverse_complement())
+    queries = f">both two genes\n{dna}\n>none\n{'AT' * 30}\n".encode()
+    request = replace(asked(1, **options), origin={"queries": "q.fa"}, queries=queries)
+    refused = [kind.key for kind in report.KINDS if "blastx" not in kind.writer.programs]
+    keys = [kind.key for kind in report.KINDS if kind.key not in refused]
+    wanted = expected(folder, queries, keys, options)
+    assert b"-1\t" in wanted["6"] or wanted["6"].count(b"both\t") >= 2
+    job = done(house, request)
+    for key in keys:
+        same = without_circumstances if key == "html" else bytes
+        assert same(house.rendered(job.identifier, key).whole()) == same(wanted[key]), key
+    for key in refused:
+        with pytest.raises(ServerProblem, match=f"format {key}: got results of translated DNA"):
+            house.rendered(job.identifier, key)
+        with pytest.raises(ServerProblem, match=f"format {key}: got results of translated DNA"):
+            house.search_now(request, key, CLIENT)
+    assert len(b"".join(house.subjects(job.identifier, 1, [1, 2])).split(b">")) == 3
 
 
 def test_a_database_in_volumes_goes_by_the_name_of_its_manifest(folder: Path, tmp_path: Path) -> None:
