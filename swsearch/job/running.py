@@ -16,10 +16,14 @@ from swsearch.job.hit_alignments import align_hits
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.processors import threads_that_help
-from swsearch.results import HitList
+from swsearch.results import HitList, together
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
     from swsearch.results import SearchResult
 
 
@@ -247,6 +251,26 @@ class SearchResults:
         if not self._waiting:
             raise StopIteration
         return self._waiting.popleft()
+
+    def _taken(self) -> Iterator[SearchResult]:
+        for batch in self.batches(aligned=True):
+            yield from batch
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Take the results that are left, and return all their hits as one DataFrame of pandas.
+
+        One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
+        `swsearch.results.together`, whose functions take lists of results too.
+        """
+        return together.to_pandas(self._taken())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return what `to_pandas` does as one DataFrame of polars."""
+        return together.to_polars(self._taken())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return what `to_pandas` does as one Table of pyarrow."""
+        return together.to_arrow(self._taken())
 
     def stop(self) -> None:
         """End the search from another thread than the one that takes results, which raises `Stopped` there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
     from matplotlib.axes import Axes
 
@@ -25,6 +27,18 @@ if TYPE_CHECKING:
     from swsearch.statistics.observed import ScoreDistribution
 
 
+ColumnValues = list[str] | IntArray | FloatArray
+"""A column of a table of hits."""
+
+SHOWN_HITS = 10
+"""Hits that a notebook shows."""
+
+_PROTEIN_COLUMNS = (
+    "query_id", "subject_id", "subject_description", "subject_index", "query_length", "subject_length", "score",
+    "bit_score", "evalue", "z_score", "evalue_published", "query_start", "query_end", "subject_start", "subject_end",
+    "alignment_length", "identities", "positives", "gaps", "gap_openings", "cigar",
+)  # fmt: skip
+_TEXTS = ("query_id", "subject_id", "subject_description", "cigar")
 _FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
 """Columns that have no number where there are no such statistics."""
 
@@ -157,6 +171,23 @@ class SearchResult:
         best = f", best {self.hits[0].subject_id} {self.hits[0].score}" if self.hits else ""
         return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the best hits, without what takes their alignments."""
+        hits = self.table
+        names = hits.headers.texts[:SHOWN_HITS]
+        bits, evalues = (found.tolist() for found in (hits.numbers.bit_scores, hits.numbers.evalues))
+        rows = "".join(
+            f"<tr><td>{escape(identifier)}</td><td>{escape(description[:80])}</td><td>{score}</td><td>{bit:.4g}</td>"
+            f"<td>{evalue:.2e}</td></tr>"
+            for (identifier, description), score, bit, evalue in zip(
+                names, hits.scores.tolist()[:SHOWN_HITS], bits[:SHOWN_HITS], evalues[:SHOWN_HITS], strict=True
+            )
+        ).replace("<td>nan</td>", "<td></td>")
+        heads = "".join(f"<th>{name}</th>" for name in ("subject", "description", "score", "bits", "E-value"))
+        more = f", the first {SHOWN_HITS} shown" if len(hits) > SHOWN_HITS else ""
+        title = f"{escape(self.query_id)}: {len(hits):,} {'hit' if len(hits) == 1 else 'hits'}{more}"
+        return f"<table><caption>{title}</caption><tr>{heads}</tr>{rows}</table>"
+
     def plot_scores(self, ax: Axes | None = None) -> Axes:
         """Draw how the whole database scores; see `swsearch.plots.plot_scores`."""
         from swsearch.plots import plot_scores
@@ -192,7 +223,7 @@ class SearchResult:
         Where the query or the subjects are DNA, coordinates and lengths are in nucleotides of the given strand,
         and the columns ``query_frame`` and ``subject_frame`` say how each alignment was read from it.
         """
-        columns = self._columns()
+        columns = self.columns()
         return {
             name: values
             if isinstance(values, list)
@@ -202,7 +233,7 @@ class SearchResult:
             for name, values in columns.items()
         }
 
-    def _columns(self) -> dict[str, list[str] | IntArray | FloatArray]:
+    def columns(self) -> dict[str, ColumnValues]:
         """Return what `to_columns` does, numbers as arrays: int64, or float64 that is NaN where there is none."""
         hits, hsps = self.table, self.hsps
         found, rows, numbers = hsps.alignments, hsps.hits, hsps.numbers
@@ -238,22 +269,51 @@ class SearchResult:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
-        import pandas
-
-        return pandas.DataFrame(self._columns())
+        return pandas_frame(self.columns())
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the hits as a pyarrow Table, one row per alignment; see `to_columns`."""
         import pyarrow
 
-        def array(name: str, values: list[str] | IntArray | FloatArray) -> pyarrow.Array:
-            if isinstance(values, list):
-                return pyarrow.array(values, pyarrow.string())
-            if name in _FLOATS:
-                return pyarrow.array(values, pyarrow.float64(), mask=np.isnan(values))
-            return pyarrow.array(values, pyarrow.int64())
+        return pyarrow.table({name: arrow_array(name, values) for name, values in self.columns().items()})
 
-        return pyarrow.table({name: array(name, values) for name, values in self._columns().items()})
+    def to_polars(self) -> polars.DataFrame:
+        """Return the hits as a polars DataFrame, one row per alignment; see `to_columns`."""
+        import polars
+
+        found = polars.from_arrow(self.to_arrow())
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    @staticmethod
+    def no_columns() -> dict[str, ColumnValues]:
+        """Return the columns of a query of protein without hits."""
+        found: dict[str, ColumnValues] = {}
+        for name in _PROTEIN_COLUMNS:
+            numbers = np.zeros(0, dtype=np.float64) if name in _FLOATS else np.zeros(0, dtype=np.int64)
+            found[name] = [] if name in _TEXTS else numbers
+        return found
+
+
+def pandas_frame(columns: dict[str, ColumnValues]) -> pandas.DataFrame:
+    """Return columns of `SearchResult.columns` as pandas has them, of the same types where there are no rows."""
+    import pandas
+
+    no_texts = pandas.Series([""]).iloc[:0]  # of whatever type this version has for texts
+    return pandas.DataFrame({
+        name: no_texts if isinstance(values, list) and not values else values for name, values in columns.items()
+    })  # fmt: skip
+
+
+def arrow_array(name: str, values: ColumnValues) -> pyarrow.Array:
+    """Return a column of `SearchResult.columns`, shape (n,), as Arrow has it, null where there is no number."""
+    import pyarrow
+
+    if isinstance(values, list):
+        return pyarrow.array(values, pyarrow.string())
+    if name in _FLOATS:
+        return pyarrow.array(values, pyarrow.float64(), mask=np.isnan(values))
+    return pyarrow.array(values, pyarrow.int64())
 
 
 def _known(numbers: IntArray | None) -> IntArray:
