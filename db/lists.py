@@ -16,7 +16,7 @@ SHOWN_NAME = 255
 """Characters of a file's name that a message repeats; file systems take no longer ones, folders not counted."""
 
 
-def read_list(path: str | Path, option: str) -> list[str]:
+def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[str]:
     """Return what stands in a list, each once, in its order.
 
     Parameters
@@ -25,8 +25,8 @@ def read_list(path: str | Path, option: str) -> list[str]:
         A file in UTF-8, or else in Latin-1 as FASTA headers are; plain or compressed with gzip, bzip2, xz or zstd;
         ``-`` is standard input. Lines end in LF, CRLF or CR. Blank lines, blanks around an identifier and lines that
         begin with ``#`` are skipped.
-    option : str
-        Named in messages.
+    option, what : str
+        Named in messages: the option, and what is to stand there.
 
     Raises
     ------
@@ -36,9 +36,9 @@ def read_list(path: str | Path, option: str) -> list[str]:
     name = os.fspath(path)
     shown = name if len(name) <= SHOWN_NAME else f"{name[:60]}..."
     source = f"{option}: {'<stdin>' if name == '-' else shown}"
-    raw = _read(name, source)
+    raw = _read(name, source, what)
     if b"\0" in raw:
-        raise InputError(f"{source}: holds NUL bytes and is no text, expected identifiers, one a line")
+        raise InputError(f"{source}: holds NUL bytes and is no text, expected {what}, one a line")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ def read_list(path: str | Path, option: str) -> list[str]:
     found.pop("", None)
     names = [each for each in found if each[0] != "#"] if "#" in text else list(found)
     if not names:
-        raise InputError(f"{source}: holds no identifiers, expected one a line")
+        raise InputError(f"{source}: holds no {what}, expected one a line")
     return names
 
 
@@ -60,7 +60,7 @@ class _List(Input):
         return "is no text" if foreign_bytes(head, is_file=False) else ""
 
 
-def _read(name: str, source: str) -> bytes:
+def _read(name: str, source: str, what: str) -> bytes:
     """Return all bytes of a list, unpacked."""
     parts: list[bytes] = []
     total = 0
@@ -76,6 +76,6 @@ def _read(name: str, source: str) -> bytes:
         system = error.__cause__
         reason = system.strerror if isinstance(system, OSError) else ""
         raise InputError(
-            f"{source}: cannot be read: {reason or error.problem}; expected identifiers, one a line"
+            f"{source}: cannot be read: {reason or error.problem}; expected {what}, one a line"
         ) from error
     return b"".join(parts)

@@ -156,7 +156,9 @@ def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
         names = _read_names(files, tree, places)
         kept = tree.taxa[places]
         old = sorted(old for old, now in merged.items() if _is_in(kept, now))
-        known = packed_taxids(tree.taxa, np.array(deleted, dtype=np.int64))
+        known = packed_taxids(
+            np.array([*tree.taxa.tolist(), *merged], dtype=np.int64), np.array(deleted, dtype=np.int64)
+        )
         if len(tree.taxa) + len(deleted) > MOST_KNOWN:
             known = b""
         return Taxonomy(

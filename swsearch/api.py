@@ -33,6 +33,7 @@ from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
 from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
 from swsearch.job.search_queries import search_queries
+from swsearch.job.taxa import Taxids
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
 from swsearch.profiles.alignment import QueryAlignment
@@ -105,6 +106,8 @@ def search(
     include_ids: Iterable[str] | str | Path | None = None,
     exclude_ids: Iterable[str] | str | Path | None = None,
     ignore_missing_ids: bool = False,
+    taxids: Taxids | None = None,
+    exclude_taxids: Taxids | None = None,
     max_alignments: int = 1,
     query_mask: Mask = "none",
     subject_mask: Mask | Literal["database"] = "database",
@@ -169,7 +172,10 @@ def search(
         as ``Q28933`` for ``sp|Q28933|IGF1_SUNMU``; a string is the name of a file with one identifier per line, plain
         or compressed. E-values refer to the whole database all the same.
     ignore_missing_ids : bool, optional
-        Whether to leave out identifiers that are not in the database; they are an error if not.
+        Whether to leave out identifiers that are not there, and taxids that the taxonomy does not have.
+    taxids, exclude_taxids : int, str, path or iterable of int, optional
+        NCBI's numbers of taxa, of a database that was built with ``taxids``, whose subjects alone may be hits or may
+        not, with all below them; a string is a list such as ``9606,10090``, or a file with one a line.
     max_alignments : int, optional
         Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
         before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
@@ -266,6 +272,8 @@ def search(
         include_ids=include_ids,
         exclude_ids=exclude_ids,
         ignore_missing_ids=ignore_missing_ids,
+        taxids=taxids,
+        exclude_taxids=exclude_taxids,
         max_alignments=max_alignments,
         query_mask=query_mask,
         subject_mask=subject_mask,

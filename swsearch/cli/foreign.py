@@ -11,7 +11,9 @@ from functools import cache
 SEARCH, ALIGN, BENCH = "swsearch search", "swsearch align", "swsearch bench search"
 BUILD, APPEND, FETCH, INFO = "swsearch db build", "swsearch db append", "swsearch db fetch", "swsearch db info"
 
-_TAXONOMY = "a database knows no taxonomy; list identifiers in a file for --include-ids or --exclude-ids"
+_ENTREZ = "there is no Entrez; --taxids takes taxids, --include-ids a file of identifiers"
+_TAXA = "--taxids or --exclude-taxids, of a database that was built with taxa"
+_BUILD_TAXA = "swsearch db build reads the taxonomy, and the database keeps it"
 _HEURISTIC = "it is not needed, because every subject is scored exactly and no words are looked for"
 _QUERIES = "the queries are the first argument: swsearch search QUERIES SUBJECTS"
 _SUBJECTS = "the database is the second argument: swsearch search QUERIES SUBJECTS"
@@ -50,9 +52,9 @@ _TABLES: dict[str, dict[str, str]] = {
         "--include-ids": "seqid-list ids",
         "--dbsize": "db-size searchsp Z z",
         "--outfmt html": "html",
-        _TAXONOMY: "taxids taxidlist negative-taxids negative-taxidlist taxonlist taxon-list taxon-exclude taxon-k "
-        "taxonmap taxonnodes taxonnames organism entrez-query gilist negative-gilist ipglist "
-        "negative-ipglist",
+        _TAXA: "taxonlist taxon-list taxon-exclude organism",
+        _BUILD_TAXA: "taxonmap taxonnodes taxonnames",
+        _ENTREZ: "entrez-query gilist negative-gilist ipglist negative-ipglist taxon-k",
         _COMPOSITION: "comp-based-stats comp-bias-corr composition",
         _MASK: "seg masking mask soft-masking lcase-masking mask-lower-case mask-prob db-soft-mask db-hard-mask "
         "hardmask",
@@ -98,7 +100,8 @@ _TABLES: dict[str, dict[str, str]] = {
         "masking seg",
         "--volume-size": "max-file-sz",
         "a database has one format, and a file of a later one is refused": "blastdb-version",
-        "a database knows no taxonomy": "taxid taxid-map taxonmap taxonnodes taxonnames",
+        "--taxids FILE, with accession and taxid on each line": "taxid taxid-map taxonmap",
+        "--taxonomy FOLDER, with nodes.dmp and names.dmp": "taxonnodes taxonnames",
     },
     APPEND: {"FASTA files are arguments: swsearch db append DB.h5 INPUT...": "in input i"},
     FETCH: {
@@ -112,7 +115,9 @@ _TABLES: dict[str, dict[str, str]] = {
         "messages go to stderr": "logfile",
         "swsearch db info DB.h5 shows what a database holds": "info exact-length list list-outfmt recursive "
         "remove-redundant-dbs show-blastdb-search-path",
-        "a database knows no taxonomy": "ipg ipg-batch taxids taxidlist tax-info",
+        "swsearch search finds entries of taxa; here they are fetched by their names": "taxids taxidlist",
+        "there are no identical protein groups": "ipg ipg-batch",
+        "swsearch db info counts taxa": "tax-info",
     },
     INFO: {"the database is the argument: swsearch db info DB.h5": "db d database"},
     BENCH: {"--threads": _SHARED["--threads"], "--top": "max-hits max-target-seqs k"},

@@ -241,11 +241,30 @@ AllowDnaOption = Annotated[
         "--allow-dna", help="Take sequences for protein that hold only letters of DNA.", rich_help_panel=SCORING
     ),
 ]
+TaxidsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST|FILE",
+        help="Report only subjects of these taxa and of all below: NCBI's numbers, such as 9606,10090, or a file "
+        "with one a line. The database must know taxa (db build --taxids).",
+        show_default="all",
+        rich_help_panel=FILTERS,
+    ),
+]
+ExcludeTaxidsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST|FILE",
+        help="Leave out subjects of these taxa and of all below them.",
+        show_default="none",
+        rich_help_panel=FILTERS,
+    ),
+]
 IgnoreMissingIdsOption = Annotated[
     bool,
     typer.Option(
         "--ignore-missing-ids",
-        help="Leave out identifiers of these files that the database does not have; they are an error otherwise.",
+        help="Leave out identifiers and taxids that the database does not have; they are an error otherwise.",
         rich_help_panel=FILTERS,
     ),
 ]

@@ -25,6 +25,7 @@ from swsearch.cli.options import (
     DeviceOption,
     EngineName,
     EngineOption,
+    ExcludeTaxidsOption,
     GapExtendOption,
     GapOpenOption,
     GeneticCodeOption,
@@ -63,6 +64,7 @@ from swsearch.cli.options import (
     TaskName,
     TaskOption,
     TaskTimeoutOption,
+    TaxidsOption,
     ThreadsOption,
     TranslateOption,
     VerboseOption,
@@ -172,6 +174,8 @@ def search_command(
         ),
     ] = None,
     ignore_missing_ids: IgnoreMissingIdsOption = False,
+    taxids: TaxidsOption = None,
+    exclude_taxids: ExcludeTaxidsOption = None,
     max_alignments: Annotated[
         int,
         typer.Option(
@@ -232,6 +236,7 @@ def search_command(
     from swsearch.job.inclusion import Inclusion
     from swsearch.job.options import SearchOptions
     from swsearch.job.parts import checked_query_loc
+    from swsearch.job.taxa import named_taxids
     from swsearch.output_files import check_spared
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, saved, saved_files
@@ -246,7 +251,8 @@ def search_command(
     outputs = with_config(pair_outputs(output or [], outfmt or [], header), save_config)
     included, excluded = named_ids(include_ids, "include_ids"), named_ids(exclude_ids, "exclude_ids")
     coverages = min_query_coverage, min_subject_coverage
-    filters = HitFilters(min_score, min_identity, *coverages, included, excluded, ignore_missing_ids)
+    taxa = named_taxids(taxids, "taxids"), named_taxids(exclude_taxids, "exclude_taxids")
+    filters = HitFilters(min_score, min_identity, *coverages, included, excluded, ignore_missing_ids, *taxa)
     for doubt in filters.doubts():
         name, _, rest = doubt.partition(" ")
         say(f"swsearch: warning: --{name.replace('_', '-')} {rest}")

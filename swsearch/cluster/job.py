@@ -309,7 +309,7 @@ class ClusterJob(SearchJob):
     def _work_of(self, number: int) -> VolumeWork:
         """Return what all tasks on a volume have in common."""
         volume, options = self.database.volumes[number], self.options
-        filters = replace(options.filters, include_ids=None, exclude_ids=None)
+        filters = options.filters.of_alignments
         has_statistics = options.statistics is not None or options.is_fitted
         # one without residues is no number to be asked for, and its volumes have none either
         dbsize = (self.least.effective_residues or None) if has_statistics else None

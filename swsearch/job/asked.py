@@ -13,6 +13,7 @@ from swsearch.errors import InputError, OptionError, SwsearchWarning, check_flag
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions, SortKey
+from swsearch.job.taxa import TAXON_OPTIONS, Taxids, named_taxids
 from swsearch.masking import Mask
 from swsearch.matrices import Preset
 from swsearch.scoring import Mode, Scoring
@@ -59,6 +60,8 @@ class SearchKeywords(TypedDict, total=False):
     include_ids: Iterable[str] | str | Path | None
     exclude_ids: Iterable[str] | str | Path | None
     ignore_missing_ids: bool
+    taxids: Taxids | None
+    exclude_taxids: Taxids | None
     max_alignments: int
     query_mask: Mask
     subject_mask: Mask | Literal["database"]
@@ -82,6 +85,7 @@ def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     given: dict[str, Any] = dict(asked)
     named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
     named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
+    named |= {name: named_taxids(given.pop(name, None), name) for name in TAXON_OPTIONS}
     filters = HitFilters(**named, ignore_missing_ids=given.pop("ignore_missing_ids", False))
     for doubt in filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.lists import read_list
 from swsearch.errors import InputError, OptionError, check_flag, real_number, shown, whole_number
 from swsearch.inputs import Query
+from swsearch.job.taxa import TAXON_OPTIONS, described_taxids, subjects_of_taxa
 from swsearch.translation import CODON
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ NAMED = 3
 
 PERCENTAGES = ("min_identity", "min_query_coverage", "min_subject_coverage")
 """Filters that take a percentage."""
+
+SUBJECT_FILTERS = (("include_ids", True), ("taxids", True), ("exclude_ids", False), ("exclude_taxids", False))
+"""Filters that name subjects, and whether these may be hits or may not; all of them hold together."""
 
 MOST_SCORE = 2**31 - 1
 """Largest magnitude of a score: engines hold 32 bits."""
@@ -55,7 +59,11 @@ class HitFilters:
     include_ids, exclude_ids : tuple of str or None
         Identifiers of the subjects that alone may be hits, and of those that may not.
     ignore_missing_ids : bool
-        Whether identifiers that are not in the database are left out; they are an error if not.
+        Whether identifiers that are not in the database are left out, and taxids that its taxonomy does not have;
+        they are an error if not.
+    taxids, exclude_taxids : tuple of int or None
+        NCBI's numbers of the taxa whose subjects alone may be hits, and of those whose subjects may not, with all
+        taxa below them.
     """
 
     min_score: int | None = None
@@ -65,6 +73,8 @@ class HitFilters:
     include_ids: tuple[str, ...] | None = None
     exclude_ids: tuple[str, ...] | None = None
     ignore_missing_ids: bool = False
+    taxids: tuple[int, ...] | None = None
+    exclude_taxids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_flag("ignore_missing_ids", self.ignore_missing_ids)
@@ -80,6 +90,11 @@ class HitFilters:
             expected = f"an integer in matrix units, of magnitude up to {MOST_SCORE:,}"
             score = whole_number("min_score", self.min_score, -MOST_SCORE, MOST_SCORE, expected)
             object.__setattr__(self, "min_score", score)
+
+    @property
+    def of_alignments(self) -> HitFilters:
+        """What is asked of scores and alignments, whatever the subject is."""
+        return replace(self, include_ids=None, exclude_ids=None, taxids=None, exclude_taxids=None)
 
     @property
     def needs_alignments(self) -> bool:
@@ -134,11 +149,13 @@ class HitFilters:
     def described(self) -> dict[str, int | float | str]:
         """Return what is asked for, by name, as reports show it."""
         asked = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: f"{len(value):,} identifiers" if isinstance(value, tuple) else value
-            for name, value in asked.items()
-            if value is not None and value is not False
-        }
+        found: dict[str, int | float | str] = {}
+        for name, value in asked.items():
+            if name in TAXON_OPTIONS and value is not None:
+                found[name] = described_taxids(value)
+            elif value is not None and value is not False:
+                found[name] = f"{len(value):,} identifiers" if isinstance(value, tuple) else value
+        return found
 
 
 def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[str, ...] | None:
@@ -178,18 +195,20 @@ def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
     Raises
     ------
     InputError
-        If an identifier is not in the database, or no subject is left.
+        If an identifier or a taxid is not in the database, or no subject is left.
     """
-    if filters.include_ids is None and filters.exclude_ids is None:
+    asked = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
+    if not asked:
         return None
     allowed: Allowed = np.ones(database.n_subjects, dtype=np.bool_)
-    if filters.include_ids is not None:
-        allowed[:] = False
-        allowed[_places(database, filters.include_ids, "include_ids", filters.ignore_missing_ids)] = True
-    if filters.exclude_ids is not None:
-        allowed[_places(database, filters.exclude_ids, "exclude_ids", filters.ignore_missing_ids)] = False
+    for name, is_wanted in asked:
+        find = subjects_of_taxa if name in TAXON_OPTIONS else _places
+        named: Allowed = np.zeros(database.n_subjects, dtype=np.bool_)
+        named[find(database, getattr(filters, name), name, filters.ignore_missing_ids)] = True
+        allowed &= named if is_wanted else ~named
     if not allowed.any():
-        raise InputError(f"include_ids, exclude_ids: leave no subject of {database.name}; expected at least one")
+        names = ", ".join(name for name, _ in asked)
+        raise InputError(f"{names}: leave no subject of {database.name}; expected at least one")
     return allowed
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from swsearch.inputs import Query
 from swsearch.job.filters import HitFilters
 from swsearch.job.options import SearchOptions
+from swsearch.job.taxa import TAXON_OPTIONS
 from swsearch.masking import Mask
 from swsearch.scoring import GAP_COLUMNS, Matrix
 from swsearch.statistics.choice import statistics_in_force
@@ -145,6 +146,10 @@ def _filters(filters: HitFilters) -> Stated:
     for name in ("include_ids", "exclude_ids"):
         if found[name] is not None:
             found[name] = _ids(found[name])
+    for name in TAXON_OPTIONS:
+        taxids = found.pop(name)
+        if taxids is not None:
+            found[name] = _ids(map(str, taxids)).replace("identifiers", "taxids")
     if not found["ignore_missing_ids"]:
         del found["ignore_missing_ids"]  # checkpoints of before know nothing of it
     return found

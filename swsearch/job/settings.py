@@ -10,6 +10,7 @@ import numpy as np
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
+from swsearch.job.taxa import TAXON_OPTIONS
 from swsearch.matrices import GAP_COSTS
 from swsearch.run_info import MISSING_SETTINGS, OptionValues
 from swsearch.scoring import Matrix, load_matrix, usable_matrices
@@ -54,6 +55,8 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
             if name not in files:
                 missing.append(name)
             value = files.get(name)
+        if name in TAXON_OPTIONS and value is not None:
+            value = ",".join(map(str, value))
         found[name] = value
     if options.query_loc is not None:
         found["query_loc"] = "{}-{}".format(*options.query_loc)

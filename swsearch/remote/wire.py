@@ -26,6 +26,7 @@ from swsearch.job.filters import PERCENTAGES, HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
+from swsearch.job.taxa import TAXON_OPTIONS, named_taxids
 from swsearch.matrices import PRESET_MATRICES, Preset
 from swsearch.profiles.formats import QUERY_FORMATS
 from swsearch.profiles.profile import Profile
@@ -39,7 +40,7 @@ FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 """What a request may hold."""
 
 SCORING_OPTIONS = ("preset", "matrix", "gap_open", "gap_extend")
-FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids", "ignore_missing_ids")
+FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids", "ignore_missing_ids", *TAXON_OPTIONS)
 INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
 """What ``inclusion`` may hold: fields of `Inclusion` that the command line has no options for."""
 
@@ -285,6 +286,9 @@ def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
     for name in ("include_ids", "exclude_ids"):
         if name in given:
             given[name] = _identifiers(name, given[name])
+    for name in TAXON_OPTIONS:
+        if name in given:
+            given[name] = _taxids(name, given[name])
     filters = HitFilters(**{name: given[name] for name in FILTER_OPTIONS if name in given})
     rules = {known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given}
     inclusion = Inclusion(**rules, **_rules(given.get("inclusion")))
@@ -336,6 +340,12 @@ def _identifiers(name: str, given: Any) -> tuple[str, ...]:
     if not given:
         raise OptionError(name, given, "a list of at least one identifier")
     return tuple(given)
+
+
+def _taxids(name: str, given: Any) -> tuple[int, ...] | None:
+    if not isinstance(given, (list, tuple)):
+        raise OptionError(name, given, "a list of taxids")
+    return named_taxids(given, name)
 
 
 def _content(given: Any) -> bytes:

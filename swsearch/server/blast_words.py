@@ -124,7 +124,7 @@ _NO_EFFECT_ON_REPORTS = {
     "ENTREZ_LINKS_NEW_WINDOW RESULTS_FILE SHOW_OVERVIEW": _PAGES,
 }
 
-_LIST_IDENTIFIERS = "a database knows no taxonomy and no Entrez; the HTTP API's include_ids lists identifiers"
+_LIST_IDENTIFIERS = "there is no Entrez; the HTTP API's include_ids lists identifiers, and its taxids taxa"
 
 _REFUSED_BY_PUT = {
     "MEGABLAST": "this is a program for nucleotides",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsearch.errors import OptionError, shown
+from swsearch.job.taxa import TAXON_OPTIONS
 from swsearch.remote.wire import FLAGS, OPTION_NAMES, SearchRequest
 from swsearch.server.problems import ServerProblem
 
@@ -30,7 +31,7 @@ REAL_OPTIONS = (
     "inclusion_evalue",
     "inclusion_coverage",
 )
-LIST_OPTIONS = ("include_ids", "exclude_ids")
+LIST_OPTIONS = ("include_ids", "exclude_ids", *TAXON_OPTIONS)
 """Options that are no words; `FLAGS` are the others."""
 
 JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
@@ -172,7 +173,7 @@ def option_of_text(name: str, text: str) -> Any:
     name : str
         One of `OPTION_NAMES`.
     text : str
-        Its value; identifiers stand between commas, blanks or line ends. An empty one is none.
+        Its value; identifiers and taxids stand between commas, blanks or line ends. An empty one is none.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import Any
 
 from swsearch.errors import InputError
 from swsearch.inputs import Query
+from swsearch.job.filters import SUBJECT_FILTERS
 from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, check_scales
 from swsearch.remote.wire import LINES, SearchRequest
 from swsearch.server.places import ServedPlace
@@ -126,7 +127,7 @@ def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
     _check_most("max_hits", options.max_hits, limits.hits)
     _check_most("max_alignments", options.max_alignments, limits.hits)
     _check_most("max_included", options.inclusion.most, MOST_IN_PROFILES)
-    for name in ("include_ids", "exclude_ids"):
+    for name, _ in SUBJECT_FILTERS:
         named = getattr(options.filters, name)
         if named is not None and len(named) > MOST_IDENTIFIERS:
             expected = f"at most {MOST_IDENTIFIERS:,} identifiers"

@@ -270,9 +270,17 @@ GROUPS = (
             ),
             FormField("exclude_ids", "Without these subjects", "Identifiers, one a line.", "lines", "none"),
             FormField(
+                "taxids",
+                "Only these taxa",
+                "NCBI's taxids, such as 9606, with all below them; for databases that know taxa.",
+                "lines",
+                "all",
+            ),
+            FormField("exclude_taxids", "Without these taxa", "Taxids, with all below them.", "lines", "none"),
+            FormField(
                 "ignore_missing_ids",
                 "Some of these may be missing",
-                "Leave out identifiers that the database does not have.",
+                "Leave out identifiers and taxids that the database does not have.",
                 "flag",
             ),
         ),

@@ -107,7 +107,7 @@ def refusal(ended):
         ("-k10", "did you mean --max-hits 10?"),
         ("--max 4", "did you mean --max-hits or --max-alignments?"),
         ("--top 4", "the N best hits are --max-hits N"),
-        ("--taxids 9606", "a database knows no taxonomy"),
+        ("--taxonlist 9606", "--taxids or --exclude-taxids"),
         ("--id 30", "did you mean --min-identity 30?"),
         ("--min-seq-id 0.3", "--min-identity takes a percentage, 30 for 0.3"),
         ("--query-cover 30", "did you mean --min-query-coverage 30?"),

@@ -57,7 +57,7 @@ def test_what_a_database_knows_of_its_taxa(places: Path) -> None:
             666: "merged",
             9605777: "merged",
             1423: "elsewhere",
-            777: "unknown",
+            777: "elsewhere",
             12345: "deleted",
             4242: "unknown",
         }

@@ -48,6 +48,8 @@ FILTERS = {
     "include_ids": ("subject_1",),
     "exclude_ids": ("subject_1",),
     "ignore_missing_ids": True,
+    "taxids": (9606,),
+    "exclude_taxids": (9606,),
 }
 
 

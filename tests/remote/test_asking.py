@@ -36,6 +36,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"statistics": "published", "max_hits": 3, "dbsize": 10**15, "distribution": True, "keep_next": True},
     {"min_score": -4, "min_identity": 0.5, "min_query_coverage": 1, "include_ids": ["a", "b"], "exclude_ids": ["ü"]},
     {"max_alignments": 9, "query_mask": "lower", "subject_mask": "none", "allow_dna": True},
+    {"taxids": [10090, 9606], "exclude_taxids": "63221"},
     {"iterations": 4, "inclusion_evalue": 1e-5, "inclusion_coverage": 33.3, "max_included": 7},
     {"iterations": 2, "inclusion": Inclusion(0.1, 5, 1.5, 3, None, 12.5, None, False)},
 ]

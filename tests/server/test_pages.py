@@ -63,6 +63,8 @@ OPTIONS_TYPED = {
     "min_subject_coverage": ("12.5", 12.5),
     "include_ids": ("P01308,\nP69905\n", ["P01308", "P69905"]),
     "exclude_ids": ("P00698", ["P00698"]),
+    "taxids": ("9606, 10090", ["9606", "10090"]),
+    "exclude_taxids": ("63221", ["63221"]),
     "iterations": ("3", 3),
     "inclusion_evalue": (".001", 0.001),
     "inclusion_coverage": ("50", 50.0),

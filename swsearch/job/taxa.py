@@ -1,0 +1,149 @@
+"""Filters by taxon: which subjects are of some taxa or below them, and what is wrong with a taxid."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swsearch.blocks import IntArray
+from swsearch.db.lists import read_list
+from swsearch.db.taxonomy import MOST_TAXID, Taxonomy
+from swsearch.errors import InputError, OptionError, SwsearchWarning, whole_number
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+TAXON_OPTIONS = ("taxids", "exclude_taxids")
+"""Filters that take taxids."""
+
+SHOWN_TAXIDS = 5
+"""Most taxids that a message or a report names."""
+
+EXPECTED_TAXID = f"a taxid, a number from 1 to {MOST_TAXID:,}"
+
+Taxids = Iterable[int | str] | int | str | Path
+"""Taxids: one, several, a text such as ``9606,10090``, or the name of a file with one per line."""
+
+
+def named_taxids(given: Taxids | None, option: str) -> tuple[int, ...] | None:
+    """Return taxids, ascending, each once.
+
+    Parameters
+    ----------
+    given : int, str, path, iterable of int or str, or None
+        A text of numbers with commas or blanks between them, or else the name of a file with one taxid a line, as
+        `swsearch.db.lists.read_list` reads it.
+    option : str
+        Named in messages.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or one is no taxid.
+    """
+    if given is None:
+        return None
+    each: Any = [given] if isinstance(given, int) else given
+    if isinstance(given, (str, os.PathLike)):
+        is_list = isinstance(given, str) and re.fullmatch(r"[-+0-9,\s]*[0-9][-+0-9,\s]*", given) is not None
+        each = re.split(r"[,\s]+", str(given).strip(", \n")) if is_list else read_list(given, option, "taxids")
+    if isinstance(each, bytes) or not isinstance(each, Iterable):
+        raise OptionError(option, given, "taxids, or the name of a file with one per line")
+    found = sorted({_checked(option, taxid) for taxid in each})
+    if not found:
+        raise InputError(f"{option}: got no taxid, expected at least one")
+    return tuple(found)
+
+
+def _checked(option: str, taxid: Any) -> int:
+    if isinstance(taxid, str):
+        text = taxid.strip()
+        if not re.fullmatch(r"[0-9]{1,10}", text):
+            raise OptionError(option, text, EXPECTED_TAXID)
+        taxid = int(text)
+    return whole_number(option, taxid, 1, MOST_TAXID, EXPECTED_TAXID)
+
+
+def described_taxids(taxids: tuple[int, ...]) -> str:
+    """Return taxids as reports show them: all of a few, or how many there are."""
+    few = len(taxids) <= SHOWN_TAXIDS
+    return ", ".join(map(str, taxids)) if few else f"{len(taxids):,} taxids"
+
+
+def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, ignore_missing: bool) -> IntArray:
+    """Return the ordinals of the subjects that are of some taxa, or below them, shape (n,).
+
+    Parameters
+    ----------
+    database : Database
+        Open.
+    taxids : tuple of int
+        Merged ones are followed.
+    option : str
+        Named in messages.
+    ignore_missing : bool
+        Whether taxids that the taxonomy does not have, or that were deleted from it, are left out.
+
+    Raises
+    ------
+    InputError
+        If the database knows no taxa, or not all of these.
+
+    Warns
+    -----
+    SwsearchWarning
+        If a taxid was merged, or no subject is of it or below it; if only subjects of the taxids themselves are
+        found, because the database has no taxonomy.
+    """
+    if not database.has_taxa:
+        raise InputError(
+            f"{option}: {database.name} does not know the taxa of its subjects; build it with: swsearch db build "
+            "--taxids FILE|header --taxonomy FOLDER"
+        )
+    tree, there = database.taxonomy, {*database.taxids.tolist()}
+    if not ignore_missing:
+        _check_known(database, taxids, option, tree, there)
+    for note in _notes(database, taxids, option, tree, there):
+        warnings.warn(note, SwsearchWarning, stacklevel=4)
+    current = [tree.current(taxid) if taxid not in there else taxid for taxid in taxids]
+    below = {*tree.below(current).tolist()}
+    # subjects may have a number that was merged since
+    former = {int(old) for old, now in zip(tree.merged, tree.merged_into, strict=True) if int(now) in below}
+    return database.subjects_of(below | former)
+
+
+def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]) -> None:
+    """Raise `InputError` if the taxonomy does not have a taxid, or no subject where there is no taxonomy."""
+    unknown = "not in the taxonomy" if len(tree) else "of no subject, and there is no taxonomy"
+    for state, problem in (("deleted", "deleted from the taxonomy"), ("unknown", unknown)):
+        lost = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == state]
+        if lost:
+            verb = "is" if len(lost) == 1 else "are"
+            raise InputError(
+                f"{option}: {_named(lost)} {verb} {problem} of {database.name}; expected NCBI's taxids; "
+                "--ignore-missing-ids leaves out those that are not there"
+            )
+
+
+def _notes(
+    database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]
+) -> Iterable[str]:
+    """Say what is odd of taxids that are asked for."""
+    if not len(tree):
+        yield f"{option}: {database.name} has no taxonomy: subjects of taxa below these are not among them"
+        return
+    for taxid in taxids:
+        if taxid not in there and tree.state(taxid) == "merged":
+            yield f"{option}: {taxid} was merged into {tree.current(taxid)}, which is taken for it"
+    none = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == "elsewhere"]
+    if none:
+        yield f"{option}: no subject of {database.name} is of {_named(none)}, or below"
+
+
+def _named(taxids: list[int]) -> str:
+    shown = ", ".join(map(str, taxids[:SHOWN_TAXIDS])) + (", ..." if len(taxids) > SHOWN_TAXIDS else "")
+    return f"taxid {shown}" if len(taxids) == 1 else f"taxids {shown}"
