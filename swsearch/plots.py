@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.alignment import PairAlignment
 from swsearch.errors import InputError, OptionError
+from swsearch.shifted_alignment import NUCLEOTIDES_OF, SHIFT_MARKS
+from swsearch.translation.frame import CODON, Frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from swsearch.alignment import PairAlignment
     from swsearch.statistics.observed import ScoreDistribution
 
 CLASS_LIMITS = (40, 50, 80, 200)
@@ -49,6 +51,18 @@ class DrawnAlignment(Protocol):
     def bit_score(self) -> float | None:
         """In bits, where there are any."""
 
+    @property
+    def query_range(self) -> tuple[int, int]:
+        """Aligned part of the query, 0-based half-open, in nucleotides where it is DNA."""
+
+    @property
+    def query_frame(self) -> Frame | None:
+        """Which frame, or part, of the query was aligned."""
+
+    @property
+    def subject_frame(self) -> Frame | None:
+        """Which one of the subject."""
+
 
 class DrawnHit(Protocol):
     """What is drawn of a `swsearch.results.Hit`."""
@@ -63,11 +77,11 @@ class DrawnHit(Protocol):
 
     @property
     def query_length(self) -> int:
-        """Residues."""
+        """Residues, or nucleotides of DNA."""
 
     @property
     def subject_length(self) -> int:
-        """Residues."""
+        """The same of the subject."""
 
     @property
     def score(self) -> int:
@@ -91,7 +105,11 @@ class DrawnResult(Protocol):
 
     @property
     def query_length(self) -> int:
-        """Residues."""
+        """Residues, or nucleotides of DNA."""
+
+    @property
+    def has_query_frames(self) -> bool:
+        """Whether it is DNA."""
 
     @property
     def hits(self) -> Sequence[DrawnHit]:
@@ -209,7 +227,7 @@ def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int 
     Returns
     -------
     matplotlib.axes.Axes
-        With the query's residues, counted from 1, along x.
+        With the query's residues, or its nucleotides where it is DNA, counted from 1, along x.
 
     Raises
     ------
@@ -227,13 +245,13 @@ def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int 
     values = np.array([hsp.bit_score if in_bits else hsp.score for _, hsp in hsps], dtype=np.float64)
     limits = _limits(values, in_bits)
     classes = np.searchsorted(limits, values, side="right")
-    starts = [hsp.pair.query_start + 0.5 for _, hsp in hsps]
-    widths = [hsp.pair.query_end - hsp.pair.query_start for _, hsp in hsps]
+    starts = [hsp.query_range[0] + 0.5 for _, hsp in hsps]
+    widths = [hsp.query_range[1] - hsp.query_range[0] for _, hsp in hsps]
     colours = [CLASS_COLOURS[k] for k in classes]
     axes.barh([place + 1 for place, _ in hsps], widths, left=starts, height=0.8, color=colours)
     axes.set_xlim(0.5, result.query_length + 0.5)
     axes.set_ylim(max(len(shown), 1) + 0.5, 0.5)
-    axes.set_xlabel(f"{_plain(result.query_id)} (residue)")
+    axes.set_xlabel(f"{_plain(result.query_id)} ({'nucleotide' if result.has_query_frames else 'residue'})")
     axes.set_ylabel("hit, best on top")
     axes.set_title(f"Coverage of the query by {len(shown):,} of {len(result.hits):,} hits")
     unit = "bits" if in_bits else "score"
@@ -260,6 +278,8 @@ def _limits(values: npt.NDArray[np.float64], in_bits: bool) -> npt.NDArray[np.fl
 def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, threshold: int | None = None) -> Axes:
     """Draw a dot plot of a hit's two whole sequences, and the reported alignments over it.
 
+    Of DNA, dots are those of the frame that the best alignment is in, at their places on the DNA.
+
     Parameters
     ----------
     hit : Hit
@@ -274,7 +294,7 @@ def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, thresh
     Returns
     -------
     matplotlib.axes.Axes
-        Query along x, subject along y, residues counted from 1.
+        Query along x, subject along y, residues counted from 1, or nucleotides of DNA.
 
     Raises
     ------
@@ -284,19 +304,21 @@ def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, thresh
     if window < 1:
         raise OptionError("window", window, "an integer >= 1")
     axes = _axes(ax)
-    dots = _dots(hit.pair, window, 2 * window if threshold is None else threshold)
     n, m = hit.query_length, hit.subject_length
-    place = (0.5, n + 0.5, 0.5, m + 0.5)
+    pair, frames = _frames_of(hit.hsps[0])
+    dots = _dots(pair, window, 2 * window if threshold is None else threshold)
+    edges = [_edges(*side) for side in zip(frames, (len(pair.query), len(pair.subject)), strict=True)]
+    place = (*edges[0], *edges[1])
     axes.imshow(
         dots, cmap="Greys", vmin=0, vmax=1.4, origin="lower", extent=place, aspect="auto", interpolation="none"
     )
     for number, hsp in enumerate(hit.hsps):
-        x, y = _path(hsp.pair)
+        x, y = _path(hsp)
         axes.plot(x, y, color=HITS, lw=1.2, label=None if number else "alignment")
     axes.set_xlim(0.5, n + 0.5)
     axes.set_ylim(0.5, m + 0.5)
-    axes.set_xlabel(f"{_plain(hit.query_id)} (residue)")
-    axes.set_ylabel(f"{_plain(hit.subject_id)} (residue)")
+    axes.set_xlabel(f"{_plain(hit.query_id)} ({_unit(frames[0])})")
+    axes.set_ylabel(f"{_plain(hit.subject_id)} ({_unit(frames[1])})")
     axes.set_title(f"Windows of {window} pairs")
     if hit.hsps:
         axes.legend(frameon=False, loc="upper left")
@@ -325,16 +347,49 @@ def _dots(pair: PairAlignment, window: int, threshold: int) -> npt.NDArray[np.bo
     return dots
 
 
-def _path(pair: PairAlignment) -> tuple[list[int], list[int]]:
-    """Return the corners of an alignment's path, residues counted from 1."""
-    x, y = pair.query_start + 1, pair.subject_start + 1
+def _frames_of(hsp: DrawnAlignment) -> tuple[PairAlignment, tuple[Frame | None, Frame | None]]:
+    """Return an alignment and its frames; of a whole strand the one of its frames that the alignment begins in."""
+    pair, frame = hsp.pair, hsp.query_frame
+    if frame is None or frame.step == CODON:
+        return pair, (frame, hsp.subject_frame)
+    one = Frame(frame.number_at(pair.query_start), frame.dna_length)
+    codes = pair.query[pair.query_start % CODON :: CODON]
+    return PairAlignment(codes, pair.subject, pair.scoring, 0, 0, 0, ()), (one, hsp.subject_frame)
+
+
+def _edges(frame: Frame | None, n: int) -> tuple[float, float]:
+    """Return where the first of n residues begins on an axis, and where the last ends."""
+    begin, end = (0, n) if frame is None else frame.dna_span(0, n)
+    return (end + 0.5, begin + 0.5) if frame is not None and frame.is_reverse else (begin + 0.5, end + 0.5)
+
+
+def _unit(frame: Frame | None) -> str:
+    return "nucleotide" if frame is not None and frame.number else "residue"
+
+
+def _path(hsp: DrawnAlignment) -> tuple[list[int], list[int]]:
+    """Return the corners of an alignment's path, residues counted from 1, or nucleotides of DNA."""
+    pair = hsp.pair
+    x, x_step = _begin(hsp.query_frame, pair.query_start, pair.query_end)
+    y, y_step = _begin(hsp.subject_frame, pair.subject_start, pair.subject_end)
     xs, ys = [x], [y]
     for n, operation in pair.cigar:
-        x += 0 if operation == "D" else n
-        y += 0 if operation == "I" else n
+        if operation in SHIFT_MARKS:
+            x += n * NUCLEOTIDES_OF[operation] * (1 if x_step > 0 else -1)
+        else:
+            x += 0 if operation == "D" else n * x_step
+            y += 0 if operation == "I" else n * y_step
         xs.append(x)
         ys.append(y)
     return xs, ys
+
+
+def _begin(frame: Frame | None, start: int, end: int) -> tuple[int, int]:
+    """Return the first place of an alignment on an axis, and how far it is from a residue to the next."""
+    if frame is None or not frame.number:
+        return (start if frame is None else frame.dna_span(start, end)[0]) + 1, 1
+    first, last = frame.dna_span(start, end)
+    return (last, -CODON) if frame.is_reverse else (first + 1, CODON)
 
 
 def _plain(text: str) -> str:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import swsearch
+from support.samples import sample
+from support.translated_cases import align_records, result_of, shifted_result
 from swsearch import plots
 from swsearch.errors import InputError
 from swsearch.scoring import Scoring
@@ -96,6 +98,37 @@ def test_dots(pyplot, results):
     assert dots[middles, middles].mean() > 0.95  # an identical subject
     assert dots.mean() < 0.2
     axes.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    "program", sample(["blastx", "tblastn", "tblastx", "shifted"], lambda name: name == "tblastn")
+)
+def test_translated_dna_is_drawn_on_the_dna(pyplot, program):
+    if program == "shifted":
+        results = [shifted_result(together=True)]
+    else:
+        results = [result_of(program, number, found) for number, found in enumerate(align_records(program))]
+    is_dna = program in ("tblastn", "tblastx"), program != "tblastn"  # subject, query
+    for result in results:
+        bars = list(result.plot_coverage().containers[0]) if len(result) else []
+        spans = [(round(bar.get_x() - 0.5), round(bar.get_x() - 0.5 + bar.get_width())) for bar in bars]
+        assert spans == [hsp.query_range for hit in result for hsp in hit.hsps]
+        for hit in result:
+            axes = hit.plot_dots(window=5)
+            assert [("nucleotide" in label) for label in (axes.get_ylabel(), axes.get_xlabel())] == list(is_dna)
+            dots = np.asarray(axes.images[0].get_array())
+            left, right, bottom, top = axes.images[0].get_extent()
+            for hsp, line in zip(hit.hsps, axes.lines, strict=True):
+                x, y = line.get_data()
+                assert {int(min(x)), int(max(x))} & {hsp.query_range[0] + 1, hsp.query_range[1]}
+                assert {int(min(y)), int(max(y))} & {hsp.subject_range[0] + 1, hsp.subject_range[1]}
+            x, y = axes.lines[0].get_data()  # dots lie below the best alignment's line
+            middle = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2
+            column = int((middle[0] - left) / (right - left) * dots.shape[1])
+            row = int((middle[1] - bottom) / (top - bottom) * dots.shape[0])
+            near = dots[max(row - 6, 0) : row + 7, max(column - 6, 0) : column + 7]
+            assert near.any(), (program, hit.subject_id)
+        pyplot.close("all")
 
 
 @pytest.mark.parametrize("rows", [1, 40, 10**6])
