@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import ExitStack
+import warnings
+from contextlib import ExitStack, suppress
+from itertools import chain
+from pathlib import Path
 
+import numpy as np
+
+from swsearch.blocks import IntArray
 from swsearch.db.build import BUILD_MEMORY, Inputs, checked_inputs, checked_memory, read_inputs
-from swsearch.db.contents import SegmentContents, read_contents
+from swsearch.db.contents import Contents, SegmentContents, read_contents
+from swsearch.db.database import Database
 from swsearch.db.disk import DiskWatch
+from swsearch.db.duplicates import OnDuplicate, check_rule, duplicates_among, headers_of_spool
+from swsearch.db.edits import Edited, check_stands, open_to_change, others, several
 from swsearch.db.fasta import ReadProgress
-from swsearch.db.format import BYTES_PER_CHECKSUM, is_manifest
+from swsearch.db.format import BYTES_PER_CHECKSUM
+from swsearch.db.gathered import gathered
 from swsearch.db.layout import DatasetWriter, Layout, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
@@ -18,10 +27,16 @@ from swsearch.db.streamed import check_content
 from swsearch.db.taxids import without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
-from swsearch.errors import DatabaseError, OutputError, check_flag
+from swsearch.errors import InputError, SwsearchWarning, check_flag
+from swsearch.output_files import TemporaryFile
 
 COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
 """Attributes of the root that the segments decide."""
+
+NO_APPEND = (
+    "to which nothing is appended; build a database of the new sequences and search both, or make one file of it "
+    "with: swsearch db merge"
+)
 
 
 class CopiedSegment:
@@ -57,21 +72,35 @@ def append_database(
     path: PathLike,
     inputs: Inputs,
     *,
+    on_duplicate: OnDuplicate = "error",
     memory: int = BUILD_MEMORY,
     progress: ReadProgress | None = None,
     allow_dna: bool = False,
-) -> None:
+) -> Edited:
     """Add the records of FASTA files to a database, as a new segment; they are masked like the others.
 
     Parameters
     ----------
     path : path
         The database; it is replaced by a longer one when that is complete.
-    inputs, memory, progress, allow_dna
+    inputs : path or iterable of paths
         As for `build_database`.
+    on_duplicate : {"error", "skip", "replace", "keep"}, optional
+        What to do with a record whose identifier, the first word of its header, the database has, or an earlier
+        record of the inputs: refuse all of them; leave it out; have it in place of the other, as one of the last; or
+        have both. Records that the database has beside each other stay so. Where some are left out or replaced, the
+        database is sorted anew, which takes 16 bytes of memory for each subject besides.
+    memory, progress, allow_dna : optional
+        As for `build_database`.
+
+    Returns
+    -------
+    Edited
 
     Raises
     ------
+    InputError
+        If an identifier is there and ``on_duplicate`` is ``error``.
     DatabaseError
         If there is no such database, or it is damaged, which a copy would hide; or it is a manifest of volumes.
     SequenceError, OutputError, MemoryLimitError
@@ -79,43 +108,79 @@ def append_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
-    if is_manifest(path):
-        raise DatabaseError(
-            f"{os.fsdecode(path)}: is a manifest of volumes, to which nothing is appended; build a database of the"
-            " new sequences and search both, or make the volumes again"
-        )
-    _open(path).close()  # what is wrong with it is said before the inputs are read
+    check_rule("on_duplicate", on_duplicate)
+    open_to_change(path, NO_APPEND)[0].close()  # what is wrong is said before inputs are read
     resolved = check_output(path, names, True)
     with (
         output_errors(resolved),
+        suppress(_NothingAddedError),
         ExitStack() as held,
         Spool(resolved.parent) as spool,
         replacement(resolved) as temporary,
     ):
         disk = DiskWatch(resolved, memory, resolved.stat().st_size)
         read_inputs(spool, names, memory, progress, allow_dna, disk)
-        source = _open(resolved)
+        spool.finish()
+        database, source = open_to_change(resolved, NO_APPEND)
         held.callback(source.close)  # after the renaming, until which its turn lasts
         verify_source(source, content=False)  # a copy would hide the damage
         contents = read_contents(source)
         check_content(source, contents)
-        if "taxonomy" in contents.parts:
-            without_taxa(spool)
-        layout = Layout(spool, memory, contents.mask)
-        earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
-        root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
-        fill(temporary, layout, earlier, root)
-        source.take_turn()  # of two that find that the database stands, the second would undo what the first did
-        if not source.stands():
-            raise OutputError(f"{resolved}: changed while records were appended; append them again")
+        dropped = _dropped(database, spool, on_duplicate, memory)
+        n_old, n_new = database.n_subjects, spool.n_subjects
+        n_gone = int(np.searchsorted(dropped, n_old))
+        left_out = len(dropped) - n_gone
+        edited = Edited(n_new - left_out, left_out, n_gone, n_old + n_new - len(dropped))
+        if not edited.added:
+            raise _NothingAddedError
+        if len(dropped):
+            _fill_joined(temporary, database, spool, dropped, memory)
+        else:
+            _fill_longer(temporary, source, contents, spool, memory)
+        check_stands(source, "records were appended; append them again")
+    return edited
 
 
-def _open(path: PathLike) -> FileSource:
-    """Open a database and read its structure."""
-    source = FileSource(os.fspath(path))
-    try:
-        read_contents(source)
-    except BaseException:
-        source.close()
-        raise
-    return source
+class _NothingAddedError(Exception):
+    """Leaves the database as it is."""
+
+
+def _dropped(database: Database, spool: Spool, rule: OnDuplicate, memory: int) -> IntArray:
+    """Return which records a rule leaves out, those of a database and those that were read counted together."""
+    n_old = database.n_subjects
+    if rule == "keep":
+        return np.empty(0, dtype=np.int64)
+    found = duplicates_among(
+        lambda: chain(database.all_headers(), headers_of_spool(spool, n_old)),
+        n_old + spool.n_subjects, n_old, rule, memory,
+    )  # fmt: skip
+    if rule == "error" and found.n_identifiers:
+        raise InputError(
+            f"{database.name}: {several(found)}; nothing was appended; --on-duplicate skip leaves out what is there, "
+            "replace takes the new record for the old one, keep has both"
+        )
+    return found.dropped
+
+
+def _fill_longer(output: Path, source: FileSource, contents: Contents, spool: Spool, memory: int) -> None:
+    """Write the segments of a database and one of what was read."""
+    if "taxonomy" in contents.parts:
+        without_taxa(spool)
+    layout = Layout(spool, memory, contents.mask)
+    earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
+    root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
+    fill(output, layout, earlier, root)
+
+
+def _fill_joined(output: Path, database: Database, spool: Spool, dropped: IntArray, memory: int) -> None:
+    """Write a database of what was there and what was read, less what is dropped."""
+    with ExitStack() as held:
+        new = TemporaryFile(output)
+        held.callback(new.discard)
+        fill(new.path, Layout(spool, memory, database.mask))
+        more = held.enter_context(Database.open(new.path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SwsearchWarning)  # that one file is a copy of the other
+            both = held.enter_context(Database.joined([database, more]))
+        layout = held.enter_context(gathered(both, others(both, dropped), output, memory))
+        fill(output, layout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from swsearch.db.collection import Collection
 from swsearch.db.contents import Contents, planned
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
-from swsearch.db.finding import AskedNames, Matches, checked_identifiers, resolved
+from swsearch.db.finding import AskedNames, Matches, NamedHeaders, checked_identifiers, resolved
 from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
@@ -499,30 +498,30 @@ class Database(Collection, TaxaOfSubjects):
         """Return for each identifier what `find` returns."""
         names = checked_identifiers(identifiers)
         asked, subjects = self.places_of(names)
-        bounds = np.searchsorted(asked, np.arange(len(names) + 1)).tolist()
-        places = subjects.tolist()
-        return [places[a:b] for a, b in pairwise(bounds)]
+        return [part.tolist() for part in np.split(subjects, np.searchsorted(asked, np.arange(1, len(names))))][
+            : len(names)
+        ]
 
     def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
-        """Return what `find_all` does as arrays, for identifiers by the million.
-
-        Parameters
-        ----------
-        identifiers : iterable of str
-            In any order; repeats are allowed.
+        """Return what `find_all` does as arrays, for identifiers by the million; repeats are allowed.
 
         Returns
         -------
         asked, subjects : ndarray, shape (n,), int64
-            For each subject that was found which identifier found it, counted from 0 and ascending, and its ordinal.
-            An identifier that is not there does not occur in ``asked``.
+            For each subject that was found which identifier found it, ascending, and its ordinal. An identifier that
+            is not there does not occur in ``asked``.
         """
-        names = checked_identifiers(identifiers)
-        asked = AskedNames(names)
+        asked = AskedNames(checked_identifiers(identifiers))
         # the indexes of many files together may be as large as that of one file that is too large to keep its own
         keep = len(self._held.files) == 1 or self.n_subjects <= INDEXED_SUBJECTS
         found = Matches.joined([segment.matches(asked, keep) for segment in self._segments])
-        return resolved(found, len(names), self.n_subjects)
+        return resolved(found, asked.n, self.n_subjects)
+
+    def all_headers(self) -> Iterator[NamedHeaders]:
+        """Yield all header lines, some at a time: their bytes, offsets, shape (n + 1,), and ordinals, shape (n,)."""
+        for segment in self._segments:
+            for pool, bounds, places in segment.all_headers():
+                yield pool, bounds, places + segment.first
 
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""

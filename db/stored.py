@@ -355,11 +355,11 @@ class Segment:
         be too large.
         """
         if not keep or self.n_subjects > INDEXED_SUBJECTS or asked.n > max(self.n_subjects // FEW_ASKED, 1):
-            found = in_turn(lambda some: asked.among(*some), self._all_headers(), self.n_subjects < HEADERS_AT_ONCE)
+            found = in_turn(lambda some: asked.among(*some), self.all_headers(), self.n_subjects < HEADERS_AT_ONCE)
             matches = Matches.joined(list(found))
             return matches._replace(subjects=matches.subjects + self.first)
         if self._index is None:
-            self._index = NameIndex(self._all_headers())
+            self._index = NameIndex(self.all_headers())
         places = self._index.places(asked)
         begins, ends = self.bounds_of(HEADER, places)
         bounds = offsets_of(ends - begins)
@@ -367,7 +367,7 @@ class Segment:
         self.copy_headers(places, begins, ends - begins, bounds[:-1], pool)
         return asked.among(NamedPool(pool), bounds, places + self.first)
 
-    def _all_headers(self) -> Iterator[NamedHeaders]:
+    def all_headers(self) -> Iterator[NamedHeaders]:
         """Yield all headers, some at a time."""
         for first, bounds in self.header_bounds(0, self.n_subjects):
             pool = self.stored["headers"].load(int(bounds[0]), int(bounds[-1]))

@@ -66,6 +66,8 @@ FIRST = {
     db.Database.build: {"inputs": "FASTA", "output": "OUTPUT"},
     db.build_database: {"inputs": "FASTA", "output": "OUTPUT"},
     db.append_database: {"path": "FASTA", "inputs": "FASTA"},
+    db.remove_records: {"path": "FASTA", "identifiers": ["x"]},
+    db.merge_databases: {"databases": "FASTA", "output": "OUTPUT"},
     db.split_database: {"database": "FASTA", "output": "OUTPUT", "volumes": 1},
     db.verify_database: {"path": "FASTA"},
     db.write_manifest: {"path": "OUTPUT", "volumes": ["FASTA"]},
@@ -85,6 +87,7 @@ FIRST = {
     db.Database.description: {"index": 0},
     db.Database.find: {"identifier": "x"},
     db.Database.find_all: {"identifiers": ["x"]},
+    db.Database.places_of: {"identifiers": ["x"]},
 }
 """Every public function and method that takes arguments, with arguments that it takes."""
 

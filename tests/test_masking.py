@@ -160,7 +160,7 @@ def test_a_database_says_what_is_in_force_and_append_keeps_it(tmp_path):
             info = made.info()
             assert (info["mask"], info["format_version"], info["n_masked"]) == (mask, version, 3)
             assert ("n_tantan" in info) == (mask == "tantan")
-        append_database(path, [fasta])
+        append_database(path, [fasta], on_duplicate="keep")
         verify_database(path)
         with swsearch.Database.open(path) as opened:
             assert opened.mask == mask

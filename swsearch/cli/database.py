@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from swsearch.cli.console import command, parse_size, say
+from swsearch.cli.database_edits import db_append, db_merge, db_remove
 from swsearch.cli.database_fetch import db_fetch
+from swsearch.cli.database_notes import say_built
 from swsearch.cli.numbers import whole
 from swsearch.cli.options import (
     AllowDnaOption,
+    DatabaseArgument,
     MaskName,
     MemoryOption,
     ProgressName,
     ProgressOption,
     QuietOption,
+    VolumeSizeOption,
 )
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
 
 db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
-
-DatabaseArgument = Annotated[
-    str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
-]
-VolumeSizeOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most bytes of a file, such as 8G: volumes DB.000.h5, DB.001.h5 and so on are written beside --output, "
-        "which becomes a small manifest, DB.json, that stands for all of them.",
-        show_default="no volumes",
-    ),
-]
 
 
 @db_app.command("build", cls=OneCommand)
@@ -92,33 +82,7 @@ def db_build(
             inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna,
             volume_size=size, taxids=taxids, taxonomy=taxonomy,
         )  # fmt: skip
-    _say_built(output, begun, quiet)
-
-
-def _say_built(path: str, begun: float, quiet: bool) -> None:
-    """Say what was made, and warn of records without residues."""
-    from swsearch.db.contents import stored_attributes
-    from swsearch.db.format import is_manifest
-    from swsearch.db.manifest import read_manifest
-
-    if not is_manifest(path):
-        made, volumes = [stored_attributes(path)], ""
-    else:
-        manifest = read_manifest(path)
-        made = [stored_attributes(manifest.path_of(each)) for each in manifest.volumes]
-        volumes = f"{len(made):,} volumes, " if len(made) != 1 else "1 volume, "
-    totals = {name: sum(int(each[name]) for each in made) for name in ("n_subjects", "n_residues", "n_empty")}
-    _warn_of_empty(totals, path)
-    if not quiet:
-        say(
-            f"swsearch: {path}: {volumes}{totals['n_subjects']:,} subjects, {totals['n_residues']:,} residues, "
-            f"{time.monotonic() - begun:.2f} s"
-        )
-
-
-def _warn_of_empty(info: Mapping[str, int | str], path: str) -> None:
-    if info["n_empty"]:
-        say(f"swsearch: warning: {path}: {info['n_empty']} records have no residues; they are kept")
+    say_built(output, begun, quiet)
 
 
 @db_app.command("split", cls=OneCommand)
@@ -156,7 +120,7 @@ def db_split(
     with ReadingProgress(display_of(progress.value, quiet), "splitting") as done:
         budget = parse_size(memory, "memory")
         split_database(database, output, volume_size=size, volumes=volumes, memory=budget, progress=done.move_to)
-    _say_built(output, begun, quiet)
+    say_built(output, begun, quiet)
 
 
 @db_app.command("info", cls=OneCommand)
@@ -208,29 +172,7 @@ def db_verify(
         say(f"swsearch: {database}: sound ({', '.join(f'{n:,} {what}' for what, n in checked.items())})")
 
 
-@db_app.command("append", cls=OneCommand)
-@command
-def db_append(
-    database: DatabaseArgument,
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
-    memory: MemoryOption = "512M",
-    allow_dna: AllowDnaOption = False,
-    progress: ProgressOption = ProgressName.auto,
-    quiet: QuietOption = False,
-) -> None:
-    """Add the sequences of more FASTA files to a database."""
-    from swsearch.cli.displays import display_of
-    from swsearch.cli.progress import ReadingProgress
-    from swsearch.db import append_database
-    from swsearch.db.contents import stored_attributes
-
-    with ReadingProgress(display_of(progress.value, quiet), "appending") as done:
-        budget = parse_size(memory, "memory")
-        append_database(database, inputs, memory=budget, progress=done.move_to, allow_dna=allow_dna)
-    now = stored_attributes(database)
-    _warn_of_empty(now, database)
-    if not quiet:
-        say(f"swsearch: {database}: now {now['n_subjects']:,} subjects, {now['n_residues']:,} residues")
-
-
+db_app.command("append", cls=OneCommand)(db_append)
+db_app.command("remove", cls=OneCommand)(db_remove)
+db_app.command("merge", cls=OneCommand)(db_merge)
 db_app.command("fetch", cls=OneCommand)(db_fetch)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swsearch.cli.console import command
-from swsearch.cli.options import OutputOption
+from swsearch.cli.options import DatabaseArgument, IdsOption, OutputOption
 from swsearch.errors import InputError, shown
 from swsearch.output_files import check_spared, open_outputs
 
@@ -21,22 +21,10 @@ if TYPE_CHECKING:
 MOST_NAMED = 20
 """Most missing identifiers that a message names."""
 
-IdsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ids",
-        metavar="FILE",
-        help="A list, an identifier a line, plain or compressed; lines that begin with # are comments; - is stdin.",
-        show_default="none",
-    ),
-]
-
 
 @command
 def db_fetch(
-    database: Annotated[
-        str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
-    ],
+    database: DatabaseArgument,
     identifiers: Annotated[
         list[str] | None,
         typer.Argument(

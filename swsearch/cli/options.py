@@ -493,3 +493,35 @@ MinQueryCoverageOption = Annotated[
     ),
 ]
 MinSubjectCoverageOption = Annotated[float | None, _percentage("The same of the subject.")]
+
+
+class DuplicateName(StrEnum):
+    """Values of --on-duplicate."""
+
+    error = "error"
+    skip = "skip"
+    replace_ = "replace"  # str.replace is a method
+    keep = "keep"
+
+
+DatabaseArgument = Annotated[
+    str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
+]
+VolumeSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most bytes of a file, such as 8G: volumes DB.000.h5, DB.001.h5 and so on are written beside --output, "
+        "which becomes a small manifest, DB.json, that stands for all of them.",
+        show_default="no volumes",
+    ),
+]
+IdsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ids",
+        metavar="FILE",
+        help="A list, an identifier a line, plain or compressed; lines that begin with # are comments; - is stdin.",
+        show_default="none",
+    ),
+]

@@ -403,7 +403,7 @@ def test_database_commands(tmp_path, queries, fasta, database):
     empty = tmp_path / "empty.fasta"
     empty.write_text(">nothing\n>something\nMKV\n")
     assert "1 records have no residues; they are kept" in run("db", "build", empty, "-o", tmp_path / "e.h5").stderr
-    done = run("db", "append", path, fasta)
+    done = run("db", "append", path, fasta, "--on-duplicate", "keep")
     assert "now 3,580 subjects" in done.stderr
     fetched = run("db", "fetch", path, "P69905").stdout
     assert (

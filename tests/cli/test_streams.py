@@ -72,7 +72,7 @@ TO_FILES = {
     "search": ["search", "{fasta}", "{database}", "--evalue", "1000", "-o", "out.tsv"],
     "align": ["align", "MKVLAAG", "MKVAAG", "-o", "out.txt"],
     "build": ["db", "build", "{fasta}", "-o", "out.h5"],
-    "append": ["db", "append", "out.h5", "{fasta}"],
+    "append": ["db", "append", "out.h5", "{fasta}", "--on-duplicate", "keep"],
     "verify": ["db", "verify", "{database}"],
 }
 """Commands that do not."""

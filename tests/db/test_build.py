@@ -260,7 +260,7 @@ class TestFaults:
         build_database(source, tmp_path / "out.h5")
         before = (tmp_path / "out.h5").read_bytes()
         (tmp_path / "bad.fasta").write_text(">a\nM-\n")
-        for make in (build_database, lambda inputs, output: append_database(output, inputs)):
+        for make in (build_database, lambda inputs, output: append_database(output, inputs, on_duplicate="keep")):
             with pytest.raises(SequenceError):
                 make(tmp_path / "bad.fasta", tmp_path / "out.h5")
         assert (tmp_path / "out.h5").read_bytes() == before
@@ -270,14 +270,14 @@ class TestFaults:
 class TestAppendFaults:
     def test_no_database(self, tmp_path: Path, source: Path) -> None:
         with pytest.raises(DatabaseError, match="no such database"):
-            append_database(tmp_path / "out.h5", source)
+            append_database(tmp_path / "out.h5", source, on_duplicate="keep")
         with pytest.raises(DatabaseError, match="is no swsearch database"):
-            append_database(source, source)
+            append_database(source, source, on_duplicate="keep")
 
     def test_itself(self, tmp_path: Path, source: Path) -> None:
         build_database(source, tmp_path / "out.h5")
         with pytest.raises(OutputError, match="is one of the inputs"):
-            append_database(tmp_path / "out.h5", tmp_path / "out.h5")
+            append_database(tmp_path / "out.h5", tmp_path / "out.h5", on_duplicate="keep")
 
     def test_damage_is_not_copied(self, tmp_path: Path, source: Path) -> None:
         path = tmp_path / "out.h5"
@@ -288,7 +288,7 @@ class TestAppendFaults:
         raw[at] ^= 1
         path.write_bytes(raw)
         with pytest.raises(DatabaseDamageError, match=r"residues bytes 0 to .*checksum differs"):
-            append_database(path, source)
+            append_database(path, source, on_duplicate="keep")
         assert path.read_bytes() == raw and leftovers(tmp_path) == ["out.h5"]
 
     def test_a_database_that_changes_meanwhile(
@@ -301,7 +301,7 @@ class TestAppendFaults:
         fill = append.fill
         monkeypatch.setattr(append, "fill", lambda *given: (fill(*given), os.utime(path, (1, 1))))
         with pytest.raises(OutputError, match="changed while"):
-            append_database(path, source)
+            append_database(path, source, on_duplicate="keep")
         assert leftovers(tmp_path) == ["out.h5"]
 
 
@@ -314,7 +314,7 @@ inputs, output, limit, append = json.loads(sys.argv[1])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
-    (append_database(output, inputs) if append else build_database(inputs, output))
+    (append_database(output, inputs, on_duplicate="keep") if append else build_database(inputs, output))
 except SwsearchError as error:
     print(type(error).__name__, error)
 except KeyboardInterrupt:
@@ -391,7 +391,7 @@ def test_an_append_removes_what_a_killed_one_left(tmp_path: Path) -> None:
         process.kill()
         process.communicate()
     assert len(leftovers(tmp_path)) == 2
-    append_database(output, _small(tmp_path))
+    append_database(output, _small(tmp_path), on_duplicate="keep")
     assert leftovers(tmp_path) == ["out.h5"]
     verify_database(output)
 

@@ -42,7 +42,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "c.fasta").write_text(records(pick, 70))
     build_database(folder / "a.fasta", folder / "db.h5", mask="lower")
     for name in ("b", "c"):
-        append_database(folder / "db.h5", folder / f"{name}.fasta")
+        append_database(folder / "db.h5", folder / f"{name}.fasta", on_duplicate="keep")
     return folder / "db.h5"
 
 

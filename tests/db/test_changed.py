@@ -146,7 +146,7 @@ def test_what_does_no_harm(two: tuple[Path, Path], opened: Database, tmp_path: P
     elif how == "moved":
         path.replace(tmp_path / "elsewhere.h5")
     else:
-        append_database(path, two[1].parent / "two.fasta")
+        append_database(path, two[1].parent / "two.fasta", on_duplicate="keep")
     with Database.open(two[0]) as sound:
         for name in ("codes", "header", "masked", "codes_of", "headers_of", "masked_of"):
             assert READS[name](opened) == READS[name](sound)
@@ -187,7 +187,7 @@ def test_of_two_appends_at_once_none_is_lost(tmp_path: Path, monkeypatch: pytest
 
     def append_third() -> None:
         try:
-            append_database(path, tmp_path / "third")
+            append_database(path, tmp_path / "third", on_duplicate="keep")
         except OutputError as error:
             refused.append(error)
 
@@ -201,7 +201,7 @@ def test_of_two_appends_at_once_none_is_lost(tmp_path: Path, monkeypatch: pytest
         return answer
 
     monkeypatch.setattr(FileSource, "stands", asked)
-    append_database(path, tmp_path / "second")
+    append_database(path, tmp_path / "second", on_duplicate="keep")
     others[0].join()
     with Database.open(path) as database:
         found = [database.identifier(place) for place in range(len(database))]
@@ -216,6 +216,6 @@ def test_an_append_does_not_wait_for_ever_for_its_turn(tmp_path: Path, monkeypat
     monkeypatch.setattr(source, "LONGEST_TURN", 0.05)
     with path.open("rb") as held:  # as the script does that is run by flock(1)
         fcntl.flock(held, fcntl.LOCK_EX)
-        append_database(path, tmp_path / "in.fasta")
+        append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
     with Database.open(path) as database:
         assert len(database) == 2

@@ -131,7 +131,7 @@ def test_noticed_by_an_append(sound: Path, tmp_path: Path, kind: str, monkeypatc
     path = wrong(sound, tmp_path / "wrong.h5", name, change)
     before = path.read_bytes()
     with pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
-        append_database(path, sound.parent / "in.fasta")
+        append_database(path, sound.parent / "in.fasta", on_duplicate="keep")
     assert path.read_bytes() == before
 
 
@@ -150,7 +150,10 @@ def test_counts_of_masks(sound: Path, tmp_path: Path, name: str) -> None:
     with h5py.File(path, "r+") as file:
         file["segments/0"].attrs[name] = 3
     seal(path, 2)
-    for call in (verify_database, lambda given: append_database(given, sound.parent / "in.fasta")):
+    for call in (
+        verify_database,
+        lambda given: append_database(given, sound.parent / "in.fasta", on_duplicate="keep"),
+    ):
         with pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):
             call(path)
     with Database.open(path) as database, pytest.raises(DatabaseDamageError, match=f"attribute {name} is 3"):

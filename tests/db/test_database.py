@@ -187,7 +187,7 @@ def test_append(path: Path, tmp_path: Path, entries: list[Entry]) -> None:
     more = [*some_entries(70, seed=5), ("id7 again", "MKV")]
     (tmp_path / "more.fasta").write_text(fasta_of(more))
     for times in (1, 2):
-        append_database(path, tmp_path / "more.fasta")
+        append_database(path, tmp_path / "more.fasta", on_duplicate="keep")
         verify_database(path)
         with Database.open(path) as db:
             check(db, entries + more * times)

@@ -89,9 +89,13 @@ def test_an_append_needs_room_for_the_database_too(tmp_path: Path, source: Path,
     build_database(source, tmp_path / "out.h5")
     size = (tmp_path / "out.h5").stat().st_size
     free.free = 250_000 + size // 2
-    refused(tmp_path, "the build will take about", lambda: append_database(tmp_path / "out.h5", source))
+    refused(
+        tmp_path,
+        "the build will take about",
+        lambda: append_database(tmp_path / "out.h5", source, on_duplicate="keep"),
+    )
     free.free = 250_000 + size
-    append_database(tmp_path / "out.h5", source)
+    append_database(tmp_path / "out.h5", source, on_duplicate="keep")
 
 
 def test_a_database_for_this_process(source: Path, free: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

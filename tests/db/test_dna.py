@@ -151,7 +151,7 @@ COMMANDS = {
     "queries": (1, ["search", "{}.fa", "protein.h5"]),
     "subjects": (2, ["search", "protein.fa", "{}.fa"]),
     "build": (1, ["db", "build", "{}.fa", "-o", "out.h5"]),
-    "append": (1, ["db", "append", "protein.h5", "{}.fa"]),
+    "append": (1, ["db", "append", "protein.h5", "{}.fa", "--on-duplicate", "keep"]),
     "align A": (1, ["align", "{}.fa", "protein.fa", "--score-only"]),
     "align B": (1, ["align", "protein.fa", "{}.fa", "--score-only"]),
 }
@@ -219,6 +219,6 @@ def test_the_api(folder: Path, tmp_path: Path) -> None:
         swsearch.Database.build(folder / "dna.fa", tmp_path / "x.h5")
     swsearch.Database.build(folder / "protein.fa", tmp_path / "x.h5").close()
     with pytest.raises(SequenceError, match="holds only letters of DNA"):
-        append_database(tmp_path / "x.h5", folder / "dna.fa")
-    append_database(tmp_path / "x.h5", folder / "dna.fa", allow_dna=True)
+        append_database(tmp_path / "x.h5", folder / "dna.fa", on_duplicate="keep")
+    append_database(tmp_path / "x.h5", folder / "dna.fa", allow_dna=True, on_duplicate="keep")
     assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "in.fasta").write_text(f">a alpha\n{HBA[:40]}\n>b beta\n{HBB.lower()[:20]}{HBA[:9]}\n>empty\n")
     build_database(folder / "in.fasta", folder / "sound.h5", mask="lower")
-    append_database(folder / "sound.h5", folder / "in.fasta")
+    append_database(folder / "sound.h5", folder / "in.fasta", on_duplicate="keep")
     (folder / "secret").write_text(SECRET)
     os.mkfifo(folder / "pipe")
     return folder
@@ -282,7 +282,11 @@ def hostile(folder: Path, path: Path, change: Callable[[h5py.File], None]) -> Pa
 def refused(path: Path, words: str, folder: Path) -> None:
     """Check that a database is refused wherever it is read."""
     before = path.read_bytes()
-    calls = (Database.open, verify_database, lambda given: append_database(given, folder / "in.fasta"))
+    calls = (
+        Database.open,
+        verify_database,
+        lambda given: append_database(given, folder / "in.fasta", on_duplicate="keep"),
+    )
     for call in calls:
         with pytest.raises(DatabaseError) as caught:
             call(path)
@@ -313,7 +317,7 @@ COMMANDS = {
     "info": ("db", "info", "{path}"),
     "verify": ("db", "verify", "{path}"),
     "fetch": ("db", "fetch", "{path}", "a"),
-    "append": ("db", "append", "{path}", "{folder}/in.fasta"),
+    "append": ("db", "append", "{path}", "{folder}/in.fasta", "--on-duplicate", "keep"),
 }
 
 
@@ -353,7 +357,11 @@ def test_a_file_of_holes(folder: Path, tmp_path: Path) -> None:
         file_.write(UserBlock(2, path.stat().st_size - USER_BLOCK, "0" * 64).pack())
     if path.stat().st_size < size or path.stat().st_blocks * 512 > size // 2:
         pytest.skip("no holes in files here")
-    for call in (Database.open, verify_database, lambda given: append_database(given, folder / "in.fasta")):
+    for call in (
+        Database.open,
+        verify_database,
+        lambda given: append_database(given, folder / "in.fasta", on_duplicate="keep"),
+    ):
         with pytest.raises(DatabaseDamageError, match="bytes were ever written"):
             call(path)
 

@@ -58,7 +58,7 @@ def test_every_change_of_the_content_matters(tmp_path, built, number, record):
 
 def test_the_mask_and_what_is_appended_matter(tmp_path, built):
     identities = {built(), built(mask="lower")}
-    append_database(tmp_path / "some.h5", tmp_path / "some.fasta")
+    append_database(tmp_path / "some.h5", tmp_path / "some.fasta", on_duplicate="keep")
     with Database.open(tmp_path / "some.h5") as database:
         identities.add(database.identity())
     assert len(identities) == 3

@@ -88,8 +88,8 @@ def was_split(inputs: list[Path], output: Path, mask: Mask) -> None:
 def was_appended_and_split(inputs: list[Path], output: Path, mask: Mask) -> None:
     whole = output.with_name("whole.h5")
     build_database(inputs[0], whole, mask=mask)
-    append_database(whole, inputs[1])
-    append_database(whole, inputs[2])
+    append_database(whole, inputs[1], on_duplicate="keep")
+    append_database(whole, inputs[2], on_duplicate="keep")
     split_database(whole, output, volumes=5)
 
 
@@ -117,10 +117,10 @@ def test_a_split_makes_the_volumes_of_a_build(
     """Of many groups, in several passes over the database, too."""
     build_database(inputs, tmp_path / "one.h5", mask="tantan")
     build_database(inputs, tmp_path / "built.json", mask="tantan", volume_size=45_000)
-    for name in ("layout", "split"):
+    for name in ("layout", "gathered"):
         monkeypatch.setattr(f"swsearch.db.{name}.group_budget", lambda memory: 20_000)
     monkeypatch.setattr("swsearch.db.split.VOLUMES_AT_ONCE", 2)
-    monkeypatch.setattr("swsearch.db.split.SUBJECTS_AT_ONCE", 50)
+    monkeypatch.setattr("swsearch.db.gathered.SUBJECTS_AT_ONCE", 50)
     monkeypatch.setattr("swsearch.db.split.MOST_CHUNK_BYTES", 30_000)
     calls: list[tuple[int, int | None]] = []
     split_database(
@@ -220,9 +220,9 @@ def test_memory_does_not_grow_with_the_records(tmp_path: Path, what: str, monkey
     """With all pieces small, 40,000 records more take no more but the 4 bytes of each that a database takes."""
     for name, value in {
         "build.BUFFER_BYTES": 1 << 15, "numbers.IN_MEMORY": 1 << 12, "layout.MIB": 1 << 14,
-        "layout.WINDOW_COLUMNS": 1 << 10, "split.SUBJECTS_AT_ONCE": 1 << 8, "split.MOST_CHUNK_BYTES": 1 << 15,
+        "layout.WINDOW_COLUMNS": 1 << 10, "gathered.SUBJECTS_AT_ONCE": 1 << 8, "split.MOST_CHUNK_BYTES": 1 << 15,
         **{f"{module}.NUMBERS_AT_ONCE": 1 << 10 for module in ("numbers", "layout", "parts")},
-        **{f"{module}.group_budget": lambda memory: 100_000 for module in ("layout", "split")},
+        **{f"{module}.group_budget": lambda memory: 100_000 for module in ("layout", "gathered")},
     }.items():  # fmt: skip
         monkeypatch.setattr(f"swsearch.db.{name}", value)
     pick = random.Random(2)

@@ -174,7 +174,7 @@ def test_several_segments(path: Path, tmp_path: Path) -> None:
     grown = tmp_path / "grown.h5"
     grown.write_bytes(path.read_bytes())
     (tmp_path / "more.fasta").write_text(f">long\n{LETTERS[:20] * 5}\n>empty\n>id3 again\n{LETTERS[:9]}\n")
-    append_database(grown, tmp_path / "more.fasta")
+    append_database(grown, tmp_path / "more.fasta", on_duplicate="keep")
     with Database.open(grown) as db, Database.open(path) as before:
         assert db.lengths.tolist() == [*before.lengths.tolist(), 100, 0, 9]
         expected = RunLengths.of(np.sort(db.lengths)[::-1])

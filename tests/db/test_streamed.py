@@ -28,8 +28,8 @@ def test_sound(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("swsearch.db.streamed.NUMBERS_AT_ONCE", LANES)
     monkeypatch.setattr("swsearch.db.streamed.PLACES_AT_ONCE", LANES * pick.randint(1, 3))
     monkeypatch.setattr("swsearch.db.streamed.BYTES_AT_ONCE", 500)
-    append_database(tmp_path / "out.h5", tmp_path / "in.fasta")
-    append_database(tmp_path / "out.h5", tmp_path / "in.fasta")
+    append_database(tmp_path / "out.h5", tmp_path / "in.fasta", on_duplicate="keep")
+    append_database(tmp_path / "out.h5", tmp_path / "in.fasta", on_duplicate="keep")
     verify_database(tmp_path / "out.h5")
     with Database.open(tmp_path / "out.h5") as database:
         n = database.n_subjects // 3

@@ -166,7 +166,7 @@ def test_volumes_split_append_and_joined_databases_keep_their_taxa(places: Path,
             assert taxids(database) == TAXIDS and database.taxonomy.names == tree.names
             assert database.info()["n_with_taxid"] == 7
     (tmp_path / "a.h5").write_bytes((places / "db.h5").read_bytes())
-    append_database(tmp_path / "a.h5", places / "in.fasta")
+    append_database(tmp_path / "a.h5", places / "in.fasta", on_duplicate="keep")
     verify_database(tmp_path / "a.h5")
     with Database.open(tmp_path / "a.h5") as database:
         assert taxids(database) == TAXIDS + [[]] * len(SUBJECTS)

@@ -24,7 +24,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
     (folder / "in.fasta").write_text(f">a alpha\n{HBA[:40]}\n>b beta\n{HBB.lower()[:20]}{HBA[:9]}\n>empty\n")
     build_database(folder / "in.fasta", folder / "small.h5")
-    append_database(folder / "small.h5", folder / "in.fasta")
+    append_database(folder / "small.h5", folder / "in.fasta", on_duplicate="keep")
     return folder / "small.h5"
 
 

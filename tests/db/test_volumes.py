@@ -387,7 +387,7 @@ def test_verify(made: Path, tmp_path: Path) -> None:
 
 def test_nothing_is_appended_to_a_manifest(made: Path) -> None:
     with pytest.raises(DatabaseError, match=r"is a manifest of volumes, to which nothing is appended; build"):
-        append_database(made / "all.json", made / "in.fasta")
+        append_database(made / "all.json", made / "in.fasta", on_duplicate="keep")
 
 
 def test_info_and_identity(made: Path, tmp_path: Path) -> None:

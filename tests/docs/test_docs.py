@@ -122,7 +122,7 @@ def table_after(text, heading):
 def test_the_page_of_the_database_file_says_what_is_in_one(tmp_path):
     path = tmp_path / "two.h5"
     swsearch.Database.build([ROOT / "examples" / "data" / "queries.fasta"], path).close()
-    append_database(path, [ROOT / "examples" / "data" / "swissprot_sample.fasta.gz"])
+    append_database(path, [ROOT / "examples" / "data" / "swissprot_sample.fasta.gz"], on_duplicate="keep")
     text = page("reference/database-file.md")
     with h5py.File(path) as file:
         attributes = table_after(text, "## Attributes of the root")

@@ -70,7 +70,7 @@ def build_samples(folder: Path) -> list[str]:
     for name, mask in masks.items():
         succeed(command("db", "build", "subjects.fasta", "-o", name, "--mask", mask, "-q", cwd=folder))
     shutil.copy(folder / "plain.h5", folder / "two.h5")
-    succeed(command("db", "append", "two.h5", "more.fasta", "-q", cwd=folder))
+    succeed(command("db", "append", "two.h5", "more.fasta", "-q", "--on-duplicate", "keep", cwd=folder))
     return [*masks, "two.h5"]
 
 

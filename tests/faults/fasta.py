@@ -202,7 +202,7 @@ class Fasta(Kind):
 
     def _append(self, folder: Path, expected: Records | None, before: object) -> Done:
         shutil.copy(self.folder / "plain.h5", folder / "db.h5")
-        done = command("db", "append", "db.h5", "input.fasta", cwd=folder, before=before)
+        done = command("db", "append", "db.h5", "input.fasta", "--on-duplicate", "keep", cwd=folder, before=before)
         check_left(folder, "input.fasta", "db.h5")
         self._compare(folder / "db.h5", self.base + (expected or [] if done.code == 0 else []))
         return done

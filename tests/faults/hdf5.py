@@ -25,7 +25,7 @@ COMMANDS: dict[str, list[object]] = {
     "info": ["db", "info", "db.h5", "--json"],
     "verify": ["db", "verify", "db.h5", "--quiet"],
     "fetch": ["db", "fetch", "db.h5", "s1_3", "s1_65"],
-    "append": ["db", "append", "db.h5", "more.fasta", "--quiet"],
+    "append": ["db", "append", "db.h5", "more.fasta", "--quiet", "--on-duplicate", "keep"],
 }
 
 Place = tuple[int, int]

@@ -28,7 +28,7 @@ OURS = [f'File "{Path(package.__file__ or "").parent}' for package in (swsearch,
 
 COMMANDS: dict[str, tuple[list[object], list[str]]] = {
     "build": (["db", "build", "subjects.fasta", "-o", "out.h5", "-q"], ["out.h5"]),
-    "append": (["db", "append", "out.h5", "subjects.fasta", "-q"], ["out.h5"]),
+    "append": (["db", "append", "out.h5", "subjects.fasta", "-q", "--on-duplicate", "keep"], ["out.h5"]),
     "search": (
         ["search", "queries.fasta", "base.h5", "-o", "a.tsv", "-o", "b.html", "-o", "c.xml", "--outfmt", "6",
          "--outfmt", "html", "--outfmt", "5", "--engine", "cpu", "-q"],

@@ -24,7 +24,7 @@ COMMANDS: dict[str, tuple[list[object], list[str]]] = {
     "parquet": (["search", "queries.fasta", "db.h5", "-o", "a.parquet", "--engine", "cpu", "-q"], ["a.parquet"]),
     "fasta": (["search", "queries.fasta", "subjects.fasta", *SEARCH], []),
     "build": (["db", "build", "subjects.fasta", "-o", "out.h5", "-q"], ["out.h5"]),
-    "append": (["db", "append", "db.h5", "more.fasta", "-q"], []),
+    "append": (["db", "append", "db.h5", "more.fasta", "-q", "--on-duplicate", "keep"], []),
     "info": (["db", "info", "db.h5"], []),
     "verify": (["db", "verify", "db.h5", "-q"], []),
     "fetch": (["db", "fetch", "db.h5", "s1_3", "-o", "a.fasta"], ["a.fasta"]),

@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[Words, int, list[str]]] = {
     "info": (["db", "info", "db.h5"], 0, []),
     "verify": (["db", "verify", "db.h5"], 0, []),
     "fetch": (["db", "fetch", "db.h5", "s1_3"], 0, []),
-    "append": (["db", "append", "db.h5", "more.fasta"], 0, []),
+    "append": (["db", "append", "db.h5", "more.fasta", "--on-duplicate", "keep"], 0, []),
     "align": (["align", "queries.fasta", "more.fasta"], 0, []),
     "no database": (["search", "queries.fasta", "nothing.h5"], 2, []),
     "no such option": (["search", "--no-such-option"], 1, []),

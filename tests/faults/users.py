@@ -51,7 +51,7 @@ class Users(Kind):
         appending = generator.random() < 0.6
         at_once: list[tuple[str, Copy]] = []
         for number in range(generator.choice([1, 2, N_ADDED])):
-            words = ["db", "append", "db.h5", f"added{number}.fasta", "-q"]
+            words = ["db", "append", "db.h5", f"added{number}.fasta", "-q", "--on-duplicate", "keep"]
             if not appending:  # the same sequences: readers get the same, whenever they come
                 words = ["db", "build", "subjects.fasta", "-o", "db.h5", "-q"]
             at_once.append((f"added{number}" if appending else "build", self._start(generator, folder, words)))
