@@ -10,11 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal, Unpack
 
-from swsearch.engines import create_engine
-from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.engines.base import Engine, Progress
 from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
 from swsearch.engines.devices import Devices
-from swsearch.errors import InputError, OptionError, check_choice, check_flag
+from swsearch.errors import InputError, OptionError, check_choice, check_flag, whole_number
 from swsearch.inputs import (
     QueriesLike,
     Query,
@@ -22,14 +21,14 @@ from swsearch.inputs import (
     check_subjects,
     open_subjects,
     path_of,
-    read_pair,
     read_queries,
     with_gap_costs_of,
 )
-from swsearch.job.asked import SearchKeywords, checked_scoring, options_of, protein_scoring
-from swsearch.job.everything import score_everything
+from swsearch.job.asked import SearchKeywords, checked_scoring, engine_of, options_of, protein_scoring
+from swsearch.job.everything import best_of_everything, score_everything
 from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, SortKey
+from swsearch.job.options import DEFAULT_MAX_HITS, MOST_ASKED_FOR, SearchOptions, SortKey
+from swsearch.job.pairs_asked import AskedPairs, PairsKind
 from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
 from swsearch.job.search_queries import search_queries
@@ -45,26 +44,8 @@ from swsearch.statistics.choice import StatisticsMethod
 from swsearch.translation import Strand
 
 if TYPE_CHECKING:
-    from Bio.Align import Alignment
-
     from swsearch.profiles.formats import QueryFormat
     from swsearch.results import SearchResult
-
-
-def _make_engine(
-    engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None
-) -> Engine | None:
-    """Make the engine that a name stands for; None if an engine was given."""
-    if not isinstance(engine, (str, Engine)):
-        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
-    if isinstance(engine, str):
-        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
-    if device is not None or gpu_memory is not None:
-        raise InputError(
-            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
-            "create_engine instead"
-        )
-    return None
 
 
 def _check_callable(progress: object) -> None:
@@ -298,7 +279,7 @@ def search(
     is_named = scoring is not None or preset is not None
     read, used = _read_queries(queries, options, is_named, query_format)
     options = options if used is options.scoring else replace(options, scoring=used)
-    made, kind = _make_engine(engine, threads, device, gpu_memory) if client is None else None, SearchResults
+    made, kind = engine_of(engine, threads, device, gpu_memory) if client is None else None, SearchResults
     if client is not None:
         from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
 
@@ -366,7 +347,7 @@ class Searcher:
         self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
         check_subjects(subjects)
         threads = checked("threads", threads)
-        made = _make_engine(engine, threads, device, gpu_memory)
+        made = engine_of(engine, threads, device, gpu_memory)
         used = made or engine
         assert isinstance(used, Engine)
         closing = ExitStack()
@@ -452,17 +433,22 @@ def score(
     gpu_memory: int | None = None,
     progress: Progress | None = None,
     query_format: QueryFormat = "auto",
-) -> ScoreArray:
+    top: int | None = None,
+) -> Any:
     """Score every query against every subject, masked as the database says.
 
-    Parameters are those of `search`.
+    Parameters are those of `search`, and ``top``: subjects of each query that are wanted, the best ones, without the
+    whole matrix in memory.
 
     Returns
     -------
     ndarray, shape (n_queries, n_subjects), int32
-        Exact scores in matrix units, queries and subjects in input order.
+        Exact scores in matrix units, queries and subjects in input order. With ``top`` a `BestScores` instead, two
+        arrays of shape (n_queries, top), or as many as there are subjects: ``scores``, int32, and ``subjects``,
+        int64, their places in the input; the best first, and of equal ones the first in the input.
     """
     recurrence = Recurrence(protein_scoring(scoring, preset), mode)
+    top = None if top is None else whole_number("top", top, 1, MOST_ASKED_FOR)
     _check_callable(progress)
     check_subjects(subjects)
     is_named = scoring is not None or preset is not None
@@ -473,12 +459,14 @@ def score(
     used_scoring = with_gap_costs_of(read, own, is_named)
     if used_scoring is not recurrence.scoring:
         recurrence = Recurrence(used_scoring, mode)
-    made = _make_engine(engine, threads, device, gpu_memory)
+    made = engine_of(engine, threads, device, gpu_memory)
     used = made or engine
     assert isinstance(used, Engine)
     database = open_subjects(subjects, allow_dna=allow_dna)
     try:
-        return score_everything(read, database, used, recurrence, progress)
+        if top is None:
+            return score_everything(read, database, used, recurrence, progress)
+        return best_of_everything(read, database, used, recurrence, top, progress)
     finally:
         if database is not subjects:
             database.close()
@@ -500,8 +488,10 @@ def align(
     memory: int | None = None,
     device: Devices | None = None,
     gpu_memory: int | None = None,
-) -> Alignment:
-    """Align two sequences, or a profile with a sequence.
+    pairs: PairsKind = "one",
+    score_only: bool = False,
+) -> Any:
+    """Align two sequences, a profile with a sequence, or many pairs.
 
     Parameters
     ----------
@@ -526,11 +516,17 @@ def align(
     device, gpu_memory : optional
         For the GPU: which one, and bytes of its memory that may be used. Of several devices, as for `search`, the one
         with the most multiprocessors aligns the pair.
+    pairs : {"one", "order", "all"}
+        One sequence of each; the first of ``a`` with the first of ``b``, the second with the second and so on; or
+        each of ``a`` with each of ``b``. For the last two, both may be all that stands for queries of `search`.
+    score_only : bool, optional
+        Whether to return scores, which takes less time and memory than alignments.
 
     Returns
     -------
-    Bio.Align.Alignment
-        Target is ``b``, query ``a``; its ``score`` is set.
+    Bio.Align.Alignment, list of these, or list of lists
+        Target is ``b``, query ``a``; its ``score`` is set. A list for pairs in order, a list for each of ``a`` for
+        all. With ``score_only`` an int, or ndarrays of shape (n,) and (n_a, n_b), int32.
 
     Raises
     ------
@@ -543,20 +539,19 @@ def align(
     scoring = checked_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
-    query, subject, scoring = read_pair(a, b, scoring, is_named, allow_dna)
-    recurrence = replace(recurrence, scoring=scoring)
+    check_flag("score_only", score_only)
+    asked = AskedPairs.read(a, b, pairs, recurrence, is_named, allow_dna)
     made = create_pair_aligner(
         engine,
         threads=threads,
         memory=memory,
         device=device,
         gpu_memory=gpu_memory,
-        cells=len(query.codes) * len(subject.codes),
-        pairs=1,
+        cells=asked.cells,
+        pairs=asked.n_pairs,
     )
     with made as aligner:
-        aligned = aligner.align(query.scored(scoring), subject.codes, recurrence)
-    return aligned.to_biopython(query.identifier, subject.identifier)
+        return asked.scores(aligner) if score_only else asked.alignments(aligner)
 
 
 def write(

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from swsearch.alphabet import PROTEIN
+from swsearch.engines import create_engine
+from swsearch.engines.base import Engine
+from swsearch.engines.choice import ENGINES
+from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_flag
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.inclusion import Inclusion
@@ -112,3 +116,19 @@ def _inclusion(given: dict[str, Any]) -> Inclusion:
     usual = Inclusion()
     changed = {name: value for name in asked if (value := getattr(checked, name)) != getattr(usual, name)}
     return replace(rules, **changed)
+
+
+def engine_of(
+    engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None
+) -> Engine | None:
+    """Make the engine that a name stands for; None if an engine was given."""
+    if not isinstance(engine, (str, Engine)):
+        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
+    if isinstance(engine, str):
+        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
+    if device is not None or gpu_memory is not None:
+        raise InputError(
+            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
+            "create_engine instead"
+        )
+    return None

@@ -1,0 +1,113 @@
+"""Pairs that `swsearch.align` is asked for: one, those in order, or all with all; aligned, or scored alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.base import ScoreArray
+from swsearch.engines.pair_base import Pair, PairAligner
+from swsearch.errors import InputError, check_choice
+from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.profile import Profile
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Scoring
+
+if TYPE_CHECKING:
+    from Bio.Align import Alignment
+
+PairsKind = Literal["one", "order", "all"]
+"""Which pairs: one of each, the first of both and the second of both and so on, or each query with each subject."""
+
+
+@dataclass(frozen=True)
+class AskedPairs:
+    """Pairs to align.
+
+    Parameters
+    ----------
+    queries, subjects : sequence of Query
+        What was read.
+    kind : {"one", "order", "all"}
+        Which pairs of them.
+    recurrence : Recurrence
+        What is computed.
+    """
+
+    queries: Sequence[Query]
+    subjects: Sequence[Query]
+    kind: PairsKind
+    recurrence: Recurrence
+
+    @classmethod
+    def read(cls, a: Any, b: Any, kind: str, recurrence: Recurrence, is_named: bool, allow_dna: bool) -> AskedPairs:
+        """Read both sides, with the gap costs that profiles go with where none are named.
+
+        Raises
+        ------
+        InputError
+            If a side cannot be read, or they are not as many where pairs are those in order.
+        """
+        check_choice("pairs", kind, ("one", "order", "all"))
+        scoring = recurrence.scoring
+        if kind == "one":
+            query, subject, used = read_pair(a, b, scoring, is_named, allow_dna)
+            return cls([query], [subject], "one", replace(recurrence, scoring=used))
+        if isinstance(b, (Profile, QueryAlignment)):
+            raise InputError(f"b: got a {type(b).__name__}, expected sequences; give profiles as a")
+        alphabet = scoring.matrix.alphabet
+        profiles: Scoring | None = scoring if alphabet is PROTEIN else None
+        queries = read_queries(a, alphabet, what="a", allow_dna=allow_dna, scoring=profiles)
+        subjects = read_queries(b, alphabet, what="b", allow_dna=allow_dna)
+        if kind == "order" and len(queries) != len(subjects):
+            raise InputError(
+                f"pairs: got {len(queries):,} sequences as a and {len(subjects):,} as b, expected as many in both; "
+                "pairs='all' takes all with all"
+            )
+        used = with_gap_costs_of(queries, scoring, is_named)
+        return cls(queries, subjects, kind, replace(recurrence, scoring=used))  # type: ignore[arg-type]  # checked
+
+    @property
+    def n_pairs(self) -> int:
+        """How many there are."""
+        return len(self.queries) * (len(self.subjects) if self.kind == "all" else 1)
+
+    @property
+    def cells(self) -> int:
+        """Cells of all of them."""
+        return sum(len(query.codes) * len(subject.codes) for query, subject in self)
+
+    def __iter__(self) -> Iterator[tuple[Query, Query]]:
+        if self.kind == "all":
+            return ((query, subject) for query in self.queries for subject in self.subjects)
+        return zip(self.queries, self.subjects, strict=True)
+
+    def _drawn(self) -> Iterator[Pair]:
+        scoring = self.recurrence.scoring
+        scored = {id(query): query.scored(scoring) for query in self.queries}
+        return ((scored[id(query)], subject.codes) for query, subject in self)
+
+    def scores(self, aligner: PairAligner) -> int | ScoreArray:
+        """Return the pairs' scores: one, those in order, shape (n,), or all, shape (n_a, n_b); int32."""
+        found = np.fromiter(aligner.score_many(self._drawn(), self.recurrence), np.int32, self.n_pairs)
+        if self.kind == "one":
+            return int(found[0])
+        return found.reshape(len(self.queries), -1) if self.kind == "all" else found
+
+    def alignments(self, aligner: PairAligner) -> Alignment | list[Alignment] | list[list[Alignment]]:
+        """Return the pairs' alignments: one, those in order, or a list for each query."""
+        if self.kind == "one":
+            pair = aligner.align(*next(self._drawn()), self.recurrence)
+            return pair.to_biopython(self.queries[0].identifier, self.subjects[0].identifier)
+        found = aligner.align_many(self._drawn(), self.recurrence)
+        every = [
+            pair.to_biopython(query.identifier, subject.identifier)
+            for pair, (query, subject) in zip(found, self, strict=True)
+        ]
+        n = len(self.subjects)
+        return every if self.kind == "order" else [every[at : at + n] for at in range(0, len(every), n)]
