@@ -11,7 +11,7 @@
 same bytes. What cannot be done here is said, and ends with exit code 2 where --all asks for all of it.
 
 Needs: pip install '.[release]', a C++ compiler; for Arm Debian's qemu-user and apt. About five minutes on two cores.
-Run:   python packaging/check.py [--all] [dist]
+Run:   python packaging/check.py [--all] [--python python3.13 ...] [dist]
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 import zipfile
+from collections.abc import Sequence
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -48,10 +48,17 @@ def main() -> int:
     """Check a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("dist"), help="with what wheels.py made [dist]")
+    parser.add_argument(
+        "--python",
+        action="append",
+        default=[],
+        metavar="PROGRAM",
+        help="another Python to try the wheel with",
+    )
     parser.add_argument("--all", action="store_true", help="exit with 2 where anything had to be left out")
     asked = parser.parse_args()
     try:
-        left_out = check(asked.folder)
+        left_out = check(asked.folder, asked.python)
     except PackagingError as error:
         print(f"check.py: error: {error}", file=sys.stderr)
         return 1
@@ -60,7 +67,7 @@ def main() -> int:
     return 2 if left_out and asked.all else 0
 
 
-def check(folder: Path) -> list[str]:
+def check(folder: Path, pythons: Sequence[str] = ()) -> list[str]:
     """Check what is in a folder, and return what had to be left out."""
     version = version_of_checkout()
     sdist = folder / f"swsearch-{version}.tar.gz"
@@ -83,6 +90,8 @@ def check(folder: Path) -> list[str]:
             python = new_environment(work / "wheel", made[here])
             printed[f"wheel, {here}"] = probe(python)
             run_tests(python, work / "tests")
+            for number, program in enumerate(pythons):
+                printed[f"wheel, {program}"] = probe(new_environment(work / f"other{number}", made[here], program))
         other = made.get("aarch64") if here != "aarch64" else None
         if other is not None and (lacking := arm.missing()):
             left_out.append(f"the wheel for aarch64 was not run: no {', '.join(lacking)} here")
@@ -164,9 +173,9 @@ def check_contents(wheel: Path) -> None:
         raise PackagingError(f"{wheel.name}: expected the manual pages of docs/man, got {sorted(pages)}")
 
 
-def new_environment(folder: Path, package: Path) -> Path:
-    """Make an environment with a package in it, and return its Python."""
-    venv.create(folder, with_pip=True)
+def new_environment(folder: Path, package: Path, program: str = sys.executable) -> Path:
+    """Make an environment of a Python with a package in it, and return its Python."""
+    call(program, "-m", "venv", folder)
     python = folder / "bin" / "python"
     call(python, "-m", "pip", "install", "--quiet", package.resolve(), cwd=folder)
     return python
