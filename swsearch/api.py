@@ -104,6 +104,7 @@ def search(
     translate: bool = False,
     genetic_code: int | None = None,
     strand: Strand | None = None,
+    frame_shift: int | None = None,
     query_loc: tuple[int, int] | str | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
@@ -192,6 +193,9 @@ def search(
         With ``translate``, NCBI's number of the genetic code; 1, the standard one, by default.
     strand : {"both", "plus", "minus"}, optional
         With ``translate``, which frames: all six by default, or the three of one strand.
+    frame_shift : int, optional
+        With ``translate``, what it costs, in matrix units, that the frame changes along an alignment, by one
+        nucleotide before a codon, as in noisy reads; on the CPU, with fitted statistics.
     query_loc : (int, int) or str, optional
         First and last residue of each query that is searched, counted from 1 (``(10, 80)`` or ``"10-80"``); the
         query's length and statistics are those of this part, positions count on the whole query.
@@ -270,6 +274,7 @@ def search(
         translate=translate,
         genetic_code=genetic_code,
         strand=strand,
+        frame_shift=frame_shift,
         query_loc=query_loc,
     )
     _check_callable(progress)
@@ -279,8 +284,10 @@ def search(
     is_named = scoring is not None or preset is not None
     read, used = _read_queries(queries, options, is_named, query_format)
     options = options if used is options.scoring else replace(options, scoring=used)
-    made, kind = engine_of(engine, threads, device, gpu_memory) if client is None else None, SearchResults
-    if client is not None:
+    made, kind = None, SearchResults
+    if client is None:
+        made = engine_of(engine, threads, device, gpu_memory, options.cpu_only)
+    else:
         from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
 
         check_is_database(subjects)
@@ -316,7 +323,7 @@ class Searcher:
     threads, device, gpu_memory : optional
         As for `search`.
     **options
-        As for `search`, from ``scoring`` to ``strand``; they hold for all calls.
+        As for `search`, from ``scoring`` to ``frame_shift``; they hold for all calls.
 
     Raises
     ------
@@ -347,7 +354,7 @@ class Searcher:
         self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
         check_subjects(subjects)
         threads = checked("threads", threads)
-        made = engine_of(engine, threads, device, gpu_memory)
+        made = engine_of(engine, threads, device, gpu_memory, self._options.cpu_only)
         used = made or engine
         assert isinstance(used, Engine)
         closing = ExitStack()

@@ -39,6 +39,7 @@ class Where:
     threads: int | None
     device: Any
     gpu_memory: int | None
+    cpu_only: str = ""
 
 
 def engine_for(
@@ -63,7 +64,7 @@ def engine_for(
         from swsearch.engines import create_engine
 
         options = {"threads": where.threads, "device": where.device, "gpu_memory": where.gpu_memory}
-        return create_engine(where.engine, notice=notice, **options), SearchResults
+        return create_engine(where.engine, notice=notice, cpu_only=where.cpu_only, **options), SearchResults
     from swsearch.cluster.running import ClusterResults, check_is_database, search_by_cluster, wanted_of
 
     if where.task_timeout is not None and where.task_timeout <= 0:

@@ -70,7 +70,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "--save-config": "export-search-strategy",
         "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",
         "--genetic-code, beside --translate for DNA queries": "query-gencode gencode",
-        "frames of DNA queries (--translate) are aligned each by itself": "frameshift frame-shift",
+        "--frame-shift, beside --translate for DNA queries": "frameshift",
         "everything runs on this machine": "remote",
         "databases hold proteins": "dbtype",
     },

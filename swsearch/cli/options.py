@@ -235,6 +235,17 @@ StrandOption = Annotated[
         rich_help_panel=SCORING,
     ),
 ]
+FrameShiftOption = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole(),
+        metavar="COST",
+        help="With --translate: let the frame change along an alignment, by one nucleotide before a codon, for COST; "
+        "for noisy reads, such as 15. On the CPU, E-values fitted.",
+        show_default="frames do not change",
+        rich_help_panel=SCORING,
+    ),
+]
 AllowDnaOption = Annotated[
     bool,
     typer.Option(

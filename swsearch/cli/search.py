@@ -26,6 +26,7 @@ from swsearch.cli.options import (
     EngineName,
     EngineOption,
     ExcludeTaxidsOption,
+    FrameShiftOption,
     GapExtendOption,
     GapOpenOption,
     GeneticCodeOption,
@@ -204,6 +205,7 @@ def search_command(
     translate: TranslateOption = False,
     genetic_code: GeneticCodeOption = None,
     strand: StrandOption = None,
+    frame_shift: FrameShiftOption = None,
     allow_dna: AllowDnaOption = False,
     iterations: IterationsOption = 1,
     inclusion_evalue: InclusionEvalueOption = 0.002,
@@ -263,7 +265,9 @@ def search_command(
         query_mask.value, subject_mask.value, sort.value, allow_dna=allow_dna, iterations=iterations,
         inclusion=Inclusion(inclusion_evalue, max_included, inclusion_coverage),
         keep_next=save_profile is not None or save_msa is not None,
-        translation=asked_translation(translate, genetic_code, None if strand is None else strand.value),
+        translation=asked_translation(
+            translate, genetic_code, None if strand is None else strand.value, frame_shift
+        ),
         query_loc=checked_query_loc(query_loc),
     )  # fmt: skip
     check_places(save_profile, save_msa, [each.path for each in outputs])
@@ -286,7 +290,7 @@ def search_command(
     found, options = _read(queries, options, query_format, is_named, quiet)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     asked_for = _paths(subjects)
-    where = Where(cluster, task_timeout, engine.value, threads, device, allowed)
+    where = Where(cluster, task_timeout, engine.value, threads, device, allowed, options.cpu_only)
     made, kind = engine_for(where, asked_for, notice)
     with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
         keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it

@@ -39,11 +39,13 @@ from swsearch.cluster.sent import (
 )
 from swsearch.cluster.transport import Task
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
+from swsearch.errors import OptionError
 from swsearch.inputs import Query
 from swsearch.job.iterated import IteratedJob
 from swsearch.job.job import Collected, SearchJob, Selected
 from swsearch.job.kept import unpacked
 from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.options import SearchOptions
 from swsearch.job.scored import Found, Prepared, Scorer
 from swsearch.job.selection import Selection, merge, moved
 from swsearch.recurrence import Recurrence
@@ -291,6 +293,12 @@ class ClusterJob(SearchJob):
 
     engine: CrewEngine
     skips = False  # workers hold all of a volume, for any search
+
+    def _take(self, queries: Sequence[Query], options: SearchOptions) -> None:
+        if options.frame_shift is not None:
+            why = "alignments with frame shifts are searched for on one machine: leave the cluster out"
+            raise OptionError("frame_shift", options.frame_shift, "none with a cluster", why)
+        super()._take(queries, options)
 
     @cached_property
     def remote(self) -> Remote:

@@ -129,7 +129,7 @@ class VolumeWork:
     @property
     def recurrence(self) -> Recurrence:
         """What is computed."""
-        return Recurrence(self.options.scoring, self.options.mode)
+        return self.options.recurrence
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,7 @@ def create_engine(
     device: Devices | None = None,
     gpu_memory: int | None = None,
     notice: Callable[[str], None] | None = None,
+    cpu_only: str = "",
 ) -> Engine:
     """Make an engine.
 
@@ -62,6 +63,8 @@ def create_engine(
     notice : callable, optional
         Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
         given, nothing is told: such a machine is meant to use the CPU.
+    cpu_only : str, optional
+        What is to be computed that the GPU cannot; ``auto`` is the CPU then.
 
     Raises
     ------
@@ -70,6 +73,12 @@ def create_engine(
     GpuUnavailableError
         If the GPU is asked for by name and cannot be used.
     """
+    if cpu_only and name in ("auto", "gpu"):
+        if name == "gpu":
+            raise OptionError("engine", name, "cpu or auto", f"{cpu_only} are computed on the CPU alone")
+        engine = create_engine("cpu", threads=threads, device=device, gpu_memory=gpu_memory, notice=notice)
+        engine.fallback = f"running on the CPU: {cpu_only} are computed there alone"
+        return engine
     threads = checked("threads", threads)
     devices, gpu_memory = checked_devices(device), checked("gpu_memory", gpu_memory)
     engine, reason = choose(

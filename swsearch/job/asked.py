@@ -81,6 +81,7 @@ class SearchKeywords(TypedDict, total=False):
     translate: bool
     genetic_code: int | None
     strand: Strand | None
+    frame_shift: int | None
     query_loc: tuple[int, int] | str | None
 
 
@@ -98,7 +99,7 @@ def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
     check_flag("distribution", given.get("distribution", False))
     check_flag("keep_next", given.get("keep_next", False))
     given["inclusion"] = _inclusion(given)
-    translated = {name: given.pop(name, None) for name in ("genetic_code", "strand")}
+    translated = {name: given.pop(name, None) for name in ("genetic_code", "strand", "frame_shift")}
     given["translation"] = asked_translation(given.pop("translate", False), **translated)
     return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
 
@@ -119,13 +120,13 @@ def _inclusion(given: dict[str, Any]) -> Inclusion:
 
 
 def engine_of(
-    engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None
+    engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None, cpu_only: str = ""
 ) -> Engine | None:
-    """Make the engine that a name stands for; None if an engine was given."""
+    """Make the engine that a name stands for; None if an engine was given. ``cpu_only`` as of `create_engine`."""
     if not isinstance(engine, (str, Engine)):
         raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
     if isinstance(engine, str):
-        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory)
+        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
     if device is not None or gpu_memory is not None:
         raise InputError(
             "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "

@@ -128,7 +128,7 @@ class HitFilters:
         """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
         covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
         if query.frame is not None and query.frame.number:
-            covered = CODON * covered
+            covered = query.frame.step * covered
         passing = 100 * found.identities >= (self.min_identity or 0) * found.length
         passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths

@@ -23,7 +23,7 @@ from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
 from swsearch.masking import runs_of
 from swsearch.translation import CODON, Frame, QueryTranslation
-from swsearch.translation.codes import translated_frames
+from swsearch.translation.codes import reverse_complement, strand_codons, translated_frames
 
 
 def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
@@ -39,6 +39,9 @@ def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]
 
     A residue is lower case where one of its three letters is.
     """
+    if translation.frame_shift is not None:
+        yield from query_strands(query, translation)
+        return
     n = len(query.codes)
     lower = np.zeros(n, dtype=np.bool_)
     for begin, end in query.lower:
@@ -50,6 +53,23 @@ def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]
             in_codons: npt.NDArray[np.bool_] = np.any(strand[: CODON * len(residues)].reshape(-1, CODON), axis=1)
             runs = tuple(runs_of(in_codons))
         yield Query(query.identifier, query.description, residues, runs, frame=Frame(number, n))
+
+
+def query_strands(query: Query, translation: QueryTranslation) -> Iterator[Query]:
+    """Yield the strands of a DNA query as queries, whose codes are those of the codons that begin at each nucleotide.
+
+    A codon is lower case where one of its three letters is.
+    """
+    n = len(query.codes)
+    lower = np.zeros(n, dtype=np.bool_)
+    for begin, end in query.lower:
+        lower[begin:end] = True
+    for number in translation.frames:
+        strand, letters = (query.codes, lower) if number > 0 else (reverse_complement(query.codes), lower[::-1])
+        codons = strand_codons(strand, translation.genetic_code)
+        m = len(codons)
+        runs = runs_of(letters[:m] | letters[1 : m + 1] | letters[2 : m + 2]) if query.lower and m else ()
+        yield Query(query.identifier, query.description, codons, tuple(runs), frame=Frame(number, n, step=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,6 @@ from swsearch.job.settings import settings_of
 from swsearch.job.skipping import scored_part
 from swsearch.job.subjects import SubjectReader
 from swsearch.processors import threads_that_help
-from swsearch.recurrence import Recurrence
 from swsearch.results import HitList, SearchResult
 from swsearch.run_info import Asked, Execution, Origin, Program, RunInfo
 from swsearch.statistics.fitted import Fit
@@ -120,7 +119,7 @@ class SearchJob:
         self.database, self.engine, self.options = database, engine, options
         self.progress, self._origin = progress, origin or Origin()
         mask = database_mask(database, options.subject_mask)
-        self.reader = SubjectReader(database, mask, Recurrence(options.scoring, options.mode))
+        self.reader = SubjectReader(database, mask, options.recurrence)
         self.least = LeastScores(options, database)
         self._threads = threads_that_help(threads)
         self._allowed = self._allowed_subjects()
@@ -239,6 +238,8 @@ class SearchJob:
             found |= {"iterations": options.iterations, "inclusion_evalue": options.inclusion.evalue}
         if options.translation is not None and options.translation.strand != "both":
             found["strand"] = options.translation.strand
+        if options.frame_shift is not None:
+            found["frame_shift"] = options.frame_shift
         return {**found, **options.filters.described()}
 
     @cached_property

@@ -38,7 +38,9 @@ class LeastScores:
     def published(self) -> KarlinAltschul | None:
         """Published statistics, which are reported beside fitted E-values where they exist."""
         options = self.options
-        return statistics_for(options.scoring, options.mode) if options.is_fitted else None
+        if not options.is_fitted or options.frame_shift is not None:
+            return None  # constants are of alignments without shifts
+        return statistics_for(options.scoring, options.mode)
 
     @property
     def of_any(self) -> int:

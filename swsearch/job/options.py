@@ -14,6 +14,7 @@ from swsearch.job.inclusion import Inclusion
 from swsearch.job.parts import QueryLoc, checked_query_loc
 from swsearch.masking import Mask, check_mask
 from swsearch.profiles.units import lambda_of
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, Scoring, check_mode
 from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
@@ -134,6 +135,20 @@ class SearchOptions:
         if self.makes_profiles:
             asked = f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
             raise InputError(f"translate: {asked} cannot be had, since profiles are of proteins; {why}")
+        if self.frame_shift is not None:
+            self._check_shifts()
+
+    def _check_shifts(self) -> None:
+        """Check that nothing is asked for that alignments with frame shifts do not have."""
+        if self.statistics_method == "published":
+            why = "published constants are of alignments without frame shifts"
+            raise OptionError("statistics", self.statistics_method, "fitted or none with --frame-shift", why)
+        if self.max_alignments > 1:
+            why = "only the best alignment of a strand is found with shifts"
+            raise OptionError("max_alignments", self.max_alignments, "1 with --frame-shift", why)
+        if self.query_mask == "tantan":
+            why = "tantan masks proteins, and the codons of a strand are none"
+            raise OptionError("query_mask", self.query_mask, "none or lower with --frame-shift", why)
 
     def _check_iterations(self) -> None:
         """Check that hits can make profiles, where they are to: this takes E-values, and a matrix that has units."""
@@ -165,6 +180,21 @@ class SearchOptions:
         """Published statistics, where bit scores and E-values come from these."""
         published = statistics_in_force(self.statistics_method) == "published"
         return statistics_for(self.scoring, self.mode) if published else None
+
+    @property
+    def frame_shift(self) -> int | None:
+        """What a frame shift costs; None where there are none."""
+        return None if self.translation is None else self.translation.frame_shift
+
+    @property
+    def cpu_only(self) -> str:
+        """What is asked for that the CPU alone computes; empty where any engine does."""
+        return "" if self.frame_shift is None else "alignments with frame shifts"
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """What is computed."""
+        return Recurrence(self.scoring, self.mode, frame_shift=self.frame_shift)
 
     @property
     def n_frames(self) -> int:

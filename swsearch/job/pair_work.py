@@ -25,6 +25,7 @@ from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.further import FoundFurther
 from swsearch.job.nulls import NullMaker, PairsAsked
+from swsearch.job.strands import align_strand, align_with_shifts
 from swsearch.job.subjects import SubjectReader
 from swsearch.results import SubjectCodes
 from swsearch.scoring import QueryLike, specific_rows
@@ -133,6 +134,9 @@ class PairWork:
             Their subjects, in the same order.
         """
         subjects = self.reader.shown(pairs.subjects)
+        if self.reader.recurrence.frame_shift is not None:
+            recurrence = self.reader.recurrence
+            return align_with_shifts(pairs.queries, pairs.of_query, subjects, recurrence, self.threads), subjects
         found = align_pairs(self.reader, pairs.queries, subjects, pairs.of_query, pairs.scores, self.threads, aligner)
         return found, subjects
 
@@ -147,6 +151,8 @@ class PairWork:
     def aligned_alone(self, query: Query, subject: int) -> PairAlignment:
         """Align a query with the subject of a place in the input, on the CPU."""
         codes, letters = self.reader.one(subject)
+        if self.reader.recurrence.frame_shift is not None:
+            return align_strand(query, codes, letters, self.reader.recurrence)
         scored = query.scored(self.reader.recurrence.scoring)
         return aligned_alone(self.reader, scored, codes).shown_as(query.letters, letters)
 

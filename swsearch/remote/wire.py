@@ -63,7 +63,7 @@ OTHER_OPTIONS = {
 }
 """Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
 
-TRANSLATION_OPTIONS = ("genetic_code", "strand")
+TRANSLATION_OPTIONS = ("genetic_code", "strand", "frame_shift")
 """What ``translate`` goes with: fields of `QueryTranslation`."""
 
 OPTION_NAMES = (

@@ -16,6 +16,7 @@ WHOLE_OPTIONS = (
     "gap_open",
     "gap_extend",
     "genetic_code",
+    "frame_shift",
     "min_score",
     "max_hits",
     "dbsize",

@@ -152,6 +152,13 @@ GROUPS = (
                 "both",
                 (("both", "both"), ("plus", "the one that is given"), ("minus", "the other one")),
             ),
+            FormField(
+                "frame_shift",
+                "Frame shift",
+                "What it costs that the frame changes along an alignment, such as 15; for noisy reads.",
+                "whole",
+                "none",
+            ),
         ),
     ),
     FieldGroup(

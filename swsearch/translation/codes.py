@@ -12,6 +12,7 @@ import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.errors import OptionError, check_choice, check_flag, whole_number
+from swsearch.recurrence import check_frame_shift
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
 Strand = Literal["both", "plus", "minus"]
@@ -42,28 +43,36 @@ class QueryTranslation:
         NCBI's number.
     strand : {"both", "plus", "minus"}
         Which frames are searched: all six, the three of the strand that is given, or those of the other one.
+    frame_shift : int or None
+        What it costs in matrix units that the frame changes along an alignment; the three frames of a strand are then
+        searched as one. None where it may not.
 
     Raises
     ------
     OptionError
-        If there is no such code or strand.
+        If there is no such code or strand, or nothing that a shift can cost.
     """
 
     genetic_code: int = STANDARD_CODE
     strand: Strand = "both"
+    frame_shift: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "genetic_code", checked_code(self.genetic_code))
         check_choice("strand", self.strand, get_args(Strand))
+        object.__setattr__(self, "frame_shift", check_frame_shift(self.frame_shift))
 
     @property
     def frames(self) -> tuple[int, ...]:
-        """The numbers of the frames that are searched, in order."""
-        return frames_of(self.strand)
+        """The numbers of the frames that are searched, in order; with frame shifts the first of each strand."""
+        return frames_of(self.strand)[:: 1 if self.frame_shift is None else CODON]
 
 
 def asked_translation(
-    translate: object, genetic_code: int | None = None, strand: Strand | None = None
+    translate: object,
+    genetic_code: int | None = None,
+    strand: Strand | None = None,
+    frame_shift: int | None = None,
 ) -> QueryTranslation | None:
     """Return how queries are to be translated; None where they are not.
 
@@ -71,7 +80,7 @@ def asked_translation(
     ----------
     translate : bool
         Whether to.
-    genetic_code, strand : optional
+    genetic_code, strand, frame_shift : optional
         As for `QueryTranslation`; by default its own.
 
     Raises
@@ -80,7 +89,7 @@ def asked_translation(
         If one cannot be used, or is there although nothing is translated.
     """
     check_flag("translate", translate)
-    given = {"genetic_code": genetic_code, "strand": strand}
+    given = {"genetic_code": genetic_code, "strand": strand, "frame_shift": frame_shift}
     asked = {name: value for name, value in given.items() if value is not None}
     if not translate:
         for name, value in asked.items():
@@ -183,6 +192,26 @@ def translate(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteArray:
     n = len(codes) // CODON
     first, second, third = (codes[place : CODON * n : CODON] for place in range(CODON))
     found: ByteArray = codon_table(genetic_code)[first, second, third]
+    return found
+
+
+def strand_codons(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteArray:
+    """Translate the codons that begin at each letter of DNA.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (n,), uint8
+        Codes of `DNA`.
+    genetic_code : int, optional
+        NCBI's number.
+
+    Returns
+    -------
+    ndarray, shape (max(n - 2, 0),), uint8
+        Codes of `PROTEIN`; every third one is of the same frame.
+    """
+    n = max(len(codes) - CODON + 1, 0)
+    found: ByteArray = codon_table(genetic_code)[codes[:n], codes[1 : n + 1], codes[2 : n + 2]]
     return found
 
 

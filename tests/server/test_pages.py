@@ -41,6 +41,7 @@ OPTIONS_TYPED = {
     "translate": ("on", True),
     "genetic_code": ("11", 11),
     "strand": ("minus", "minus"),
+    "frame_shift": ("15", 15),
     "evalue": ("1e-5", 1e-5),
     "max_hits": ("1,000", 1000),
     "preset": ("short", "short"),

@@ -77,7 +77,8 @@ def align_strands(
     np.cumsum(numbers[:, 3], out=offsets[1:])
     lengths = np.concatenate([np.frombuffer(each[1], dtype=np.int64) for each in found])
     operations = np.concatenate([np.frombuffer(each[2], dtype=np.uint8) for each in found])
-    return FoundPairs(*np.ascontiguousarray(numbers[:, :3].T), offsets, lengths, operations)
+    score, nucleotide, residue = np.ascontiguousarray(numbers[:, :3].T)
+    return FoundPairs(score, nucleotide, residue, offsets, lengths, operations)
 
 
 def _parts(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]:

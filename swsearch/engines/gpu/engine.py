@@ -42,6 +42,7 @@ from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory
 from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
+from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryRows
 
@@ -219,6 +220,9 @@ class GpuEngine(Engine):
     def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
         refuse_position_gaps(profiles)
+        if recurrence.frame_shift is not None:
+            why = "alignments with frame shifts are computed on the CPU alone: use engine cpu"
+            raise OptionError("frame_shift", recurrence.frame_shift, "none on a GPU", why)
         bounds = recurrence.scoring.covering(profiles)
         group = Group(profiles, bounds, recurrence.mode, highest_strip(self.info.capability))
         if (plan := self.memory_plan) is not None and self._planned and plan.resident:
