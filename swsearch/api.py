@@ -194,8 +194,7 @@ def search(
     strand : {"both", "plus", "minus"}, optional
         With ``translate``, which frames: all six by default, or the three of one strand.
     frame_shift : int, optional
-        With ``translate``, what it costs, in matrix units, that the frame changes along an alignment, by one
-        nucleotide before a codon, as in noisy reads; on the CPU, with fitted statistics.
+        With ``translate``, what it costs that the frame changes along an alignment; on the CPU, E-values fitted.
     query_loc : (int, int) or str, optional
         First and last residue of each query that is searched, counted from 1 (``(10, 80)`` or ``"10-80"``); the
         query's length and statistics are those of this part, positions count on the whole query.
@@ -284,10 +283,9 @@ def search(
     is_named = scoring is not None or preset is not None
     read, used = _read_queries(queries, options, is_named, query_format)
     options = options if used is options.scoring else replace(options, scoring=used)
-    made, kind = None, SearchResults
-    if client is None:
-        made = engine_of(engine, threads, device, gpu_memory, options.cpu_only)
-    else:
+    made = engine_of(engine, threads, device, gpu_memory, options.cpu_only) if client is None else None
+    kind = SearchResults
+    if client is not None:
         from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
 
         check_is_database(subjects)
