@@ -89,7 +89,11 @@ def _hits(portion: AlignedPortion) -> list[str]:
 
 def _description(titles: list[str]) -> str:
     entries = [json_text.strings(entry) for entry in headers.entries_of(titles)]
-    objects = ['{"id":%s,"accession":%s,"title":%s}' % (name, name, title) for name, title in entries]  # noqa: UP031
+    known = json_text.strings(headers.accessions([name for name, _ in headers.entries_of(titles)], False))
+    objects = [
+        f'{{"id":{name},"accession":{accession},"title":{title}}}'
+        for (name, title), accession in zip(entries, known, strict=True)
+    ]
     return f"[{','.join(objects)}]"
 
 

@@ -123,20 +123,21 @@ def _hits(portion: AlignedPortion) -> str:
     titles = [_escaped(_definition(titles)) for titles in portion.titles]
     hsps = portion.by_hit(_hsps(portion))
     numbered = range(portion.first + 1, portion.first + 1 + portion.n_hits)
-    columns = zip(numbered, names, titles, portion.subject_lengths.tolist(), hsps, strict=True)
+    known = [_escaped(name) for name in headers.accessions(portion.names, False)]
+    columns = zip(numbered, names, known, titles, portion.subject_lengths.tolist(), hsps, strict=True)
     return "".join(
         [
             f"""<Hit>
   <Hit_num>{number}</Hit_num>
   <Hit_id>{name}</Hit_id>
   <Hit_def>{title}</Hit_def>
-  <Hit_accession>{name}</Hit_accession>
+  <Hit_accession>{accession}</Hit_accession>
   <Hit_len>{length}</Hit_len>
   <Hit_hsps>
 {"".join(elements)}  </Hit_hsps>
 </Hit>
 """
-            for number, name, title, length, elements in columns
+            for number, name, accession, title, length, elements in columns
         ]
     )
 

@@ -74,12 +74,24 @@ def _query_id(portion: Portion) -> list[str]:
     return [headers.identifier(portion.result.query_id)] * portion.n_hits
 
 
+def _query_accession(with_version: bool) -> OfHits:
+    def texts(portion: Portion) -> list[str]:
+        return headers.accessions(_query_id(portion)[:1], with_version) * portion.n_hits
+
+    return texts
+
+
 def _query_title(portion: Portion) -> list[str]:
     return [blast_terms.query_title(portion.result) or headers.MISSING] * portion.n_hits
 
 
 def _all_subject_ids(portion: Portion) -> list[str]:
     return [";".join([name for name, _ in headers.entries_of(titles)]) for titles in portion.titles]
+
+
+def _all_accessions(portion: Portion) -> list[str]:
+    names = ([name for name, _ in headers.entries_of(titles)] for titles in portion.titles)
+    return [";".join(headers.accessions(each, False)) for each in names]
 
 
 def _shares(parts: IntArray, wholes: IntArray) -> list[str]:
@@ -141,18 +153,18 @@ def _btops(portion: AlignedPortion) -> list[str]:
 
 
 def _known_columns() -> list[Column]:
-    # blastp sets accessions apart from identifiers only in databases made with -parse_seqids; others, and so ours,
-    # have one identifier for all three. Names are blastp's; qtitle and scovhsp are diamond's.
+    # accessions are what blastp prints of databases made with -parse_seqids. Names are blastp's; qtitle and scovhsp
+    # are diamond's.
     return [
         _of_hits("qseqid", "query id", _query_id),
-        _of_hits("qacc", "query acc.", _query_id),
-        _of_hits("qaccver", "query acc.ver", _query_id),
+        _of_hits("qacc", "query acc.", _query_accession(False)),
+        _of_hits("qaccver", "query acc.ver", _query_accession(True)),
         _of_hits("sseqid", "subject id", lambda of: of.names),
-        _of_hits("sacc", "subject acc.", lambda of: of.names),
-        _of_hits("saccver", "subject acc.ver", lambda of: of.names),
+        _of_hits("sacc", "subject acc.", lambda of: headers.accessions(of.names, False)),
+        _of_hits("saccver", "subject acc.ver", lambda of: headers.accessions(of.names, True)),
         _of_hits("qtitle", "query title", _query_title),
         _of_hits("sallseqid", "subject ids", _all_subject_ids),
-        _of_hits("sallacc", "subject accs.", _all_subject_ids),
+        _of_hits("sallacc", "subject accs.", _all_accessions),
         _of_hits("qlen", "query length", lambda of: [str(of.result.query_length)] * of.n_hits),
         _of_hits("slen", "subject length", lambda of: whole(of.subject_lengths)),
         _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in of.titles]),
@@ -195,6 +207,13 @@ def _known_columns() -> list[Column]:
 COLUMNS: dict[str, Column] = {column.name: column for column in _known_columns()}
 """Every column by name."""
 
+STANDARD_COLUMNS = COLUMNS | {
+    "qaccver": _of_hits("qaccver", "query acc.ver", _query_id),
+    "saccver": _of_hits("saccver", "subject acc.ver", lambda of: of.names),
+}
+"""Columns as ``std`` has them: with whole identifiers, as blastp prints them of databases made without -parse_seqids,
+so that a table can be joined with its FASTA files."""
+
 _NO_TAXA = "a database knows no taxonomy; stitle has what the header says"
 _NO_GI = "NCBI has given up GI numbers; sseqid and qseqid have identifiers"
 
@@ -220,7 +239,7 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
     chosen: dict[str, Column] = {}
     for name in list(names) or ["std"]:
         if name == "std":
-            chosen.update({each: COLUMNS[each] for each in STANDARD if each not in chosen})
+            chosen.update({each: STANDARD_COLUMNS[each] for each in STANDARD if each not in chosen})
         elif name in COLUMNS:
             chosen.setdefault(name, COLUMNS[name])
         elif name.lower() in REFUSED:

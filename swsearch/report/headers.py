@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from swsearch.db.names import names_of
 from swsearch.errors import printable
 from swsearch.results import SearchResult
 from swsearch.run_info import Asked
@@ -33,6 +34,12 @@ def one_line(text: str) -> str:
 def identifier(text: str) -> str:
     """Return an identifier as it is printed: the first of merged ones, no control characters, never empty."""
     return one_line(text.partition(_MERGED)[0]).strip() or MISSING
+
+
+def accessions(identifiers: Sequence[str], with_version: bool) -> list[str]:
+    """Return the accessions of identifiers, an identifier itself where it has none; see `swsearch.db.names`."""
+    parts = map(names_of, identifiers)
+    return [each.versioned if with_version else each.accession for each in parts]
 
 
 def titles(identifier: str, description: str) -> list[str]:

@@ -54,7 +54,8 @@ def test_bio_blast_reads_it(results: list[SearchResult]) -> None:
         assert record.stat["eff-space"] == result.query_length * 1_000_000
         assert len(record) == len(result)
         for theirs, hit in zip(record, result, strict=True):
-            assert theirs.target.id == theirs.target.name == headers.identifier(hit.subject_id)
+            identifier = headers.identifier(hit.subject_id)
+            assert [theirs.target.id, theirs.target.name] == [identifier, *headers.accessions([identifier], False)]
             assert len(theirs.target.seq) == hit.subject_length
             for alignment, hsp in zip(theirs, hit.hsps, strict=True):
                 notes, pair = alignment.annotations, hsp.pair

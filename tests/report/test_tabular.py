@@ -54,6 +54,30 @@ def test_a_header_names_the_columns_of_lines_and_of_nothing_else(tmp_path: Path)
     assert not (tmp_path / "e.jsonl").exists()
 
 
+def test_accessions_are_what_blastp_prints_of_databases_with_seqids() -> None:
+    """blastp 2.12 with -parse_seqids and -parse_deflines; std keeps identifiers, as without."""
+    headers = {
+        "sp|Q28933|IGF1_SUNMU": ("Q28933", "Q28933"),
+        "ref|NP_000001.1|": ("NP_000001", "NP_000001.1"),
+        "NP_000002.1": ("NP_000002", "NP_000002.1"),
+        "gi|12345|ref|NP_000003.1|": ("NP_000003", "NP_000003.1"),
+        "pdb|1ABC|A": ("1ABC_A", "1ABC_A"),
+        "gnl|mine|contig7": ("mine:contig7", "mine:contig7"),
+        "UniRef100_P12345": ("UniRef100_P12345", "UniRef100_P12345"),
+        "seq1": ("seq1", "seq1"),
+    }
+    letters = "MKVLAAGIVGWWHHKDEFMKVLAAGIVGWWHHKDEFMKVL"
+    query, subjects = ("gb|AAA12345.1|", "", letters), [(name, "", letters) for name in headers]
+    result = make_result(query, subjects)
+    rows = table("6 sseqid sacc saccver sallacc qseqid qacc qaccver", result)
+    assert [row[:4] for row in rows] == [[name, *known, known[0]] for name, known in headers.items()]
+    assert {tuple(row[4:]) for row in rows} == {("gb|AAA12345.1|", "AAA12345", "AAA12345.1")}
+    assert [row[:2] for row in table("6", result)] == [["gb|AAA12345.1|", name] for name in headers]
+    assert "<Hit_id>ref|NP_000001.1|</Hit_id>" in report("5", result)
+    assert "<Hit_accession>NP_000001</Hit_accession>" in report("5", result)
+    assert '"id":"sp|Q28933|IGF1_SUNMU","accession":"Q28933"' in report("15", result)
+
+
 def test_a_column_named_twice_is_printed_once_as_blastp_does() -> None:
     assert table("6 qseqid score qseqid std", make_result())[0][:3] == ["q1", "293", "q1"]
     assert len(table("6 evalue std evalue", make_result())[0]) == len(STANDARD)
