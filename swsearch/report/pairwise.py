@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 
@@ -160,42 +160,45 @@ def _alignments(portion: AlignedPortion) -> list[str]:
         _sides(portion.query_spans, portion.query_frames),
         _sides(portion.subject_spans, portion.subject_frames),
         np.maximum(portion.query_spans[1], portion.subject_spans[1]).tolist(),
+        _frame_lines(portion),
         strict=True,
     )
     return [
         f"{score}\n Identities = {_share(identities, length)}, Positives = {_share(positives, length)}, "
-        f"Gaps = {_share(gaps, length)}\n{_frame_line(query, subject)}\n{_blocks(rows, query, subject, largest)}"
-        for score, length, identities, positives, gaps, rows, query, subject, largest in columns
+        f"Gaps = {_share(gaps, length)}\n{frames}\n{_blocks(rows, query, subject, largest)}"
+        for score, length, identities, positives, gaps, rows, query, subject, largest, frames in columns
     ]
 
 
-class _Side(NamedTuple):
-    """Where a row of an alignment begins: the place before its first residue, and how its numbers go on."""
-
-    at: int
-    step: int = 1
-    frame: int = 0
-
-    def ends(self, letters: str) -> tuple[int, int, _Side]:
-        """Return the first and the last number of some letters, and where the next ones begin."""
-        late, early = letters.count(SHIFT_MARKS["F"]), letters.count(SHIFT_MARKS["R"])
-        n = len(letters) - letters.count("-") - late - early
-        following = self.at + n * self.step + (late - early) * (1 if self.step > 0 else -1)
-        if self.step > 0:
-            return self.at + (following > self.at), following, self._replace(at=following)
-        return self.at + (following == self.at), following + 1, self._replace(at=following)
+_Side = tuple[int, int]
+"""Where a row of an alignment begins: the place before its first residue, and how its numbers go on."""
 
 
 def _sides(spans: tuple[IntArray, IntArray], frames: IntArray) -> list[_Side]:
     """Return where each row of one side begins: at the first nucleotide, or the last where it is read backwards."""
     at = np.where(frames < 0, spans[1], spans[0])
-    return list(map(_Side, at.tolist(), np.where(frames == 0, 1, CODON * np.sign(frames)).tolist(), frames.tolist()))
+    return list(zip(at.tolist(), np.where(frames == 0, 1, CODON * np.sign(frames)).tolist(), strict=True))
 
 
-def _frame_line(query: _Side, subject: _Side) -> str:
-    """Return the line that names the frames of an alignment; nothing of proteins."""
-    frames = [f"{side.frame:+d}" for side in (query, subject) if side.frame]
-    return f" Frame = {'/'.join(frames)}\n" if frames else ""
+def _frame_lines(portion: AlignedPortion) -> list[str]:
+    """Return the line that names the frames of each alignment; nothing of proteins."""
+    if portion.result.program == "blastp":
+        return [""] * len(portion)
+    pairs = zip(portion.query_frames.tolist(), portion.subject_frames.tolist(), strict=True)
+    return [f" Frame = {'/'.join(f'{frame:+d}' for frame in frames if frame)}\n" for frames in pairs]
+
+
+def _numbers(at: int, step: int, letters: str) -> tuple[int, int, int]:
+    """Return the first and the last number of some letters of a row, and where the next ones begin."""
+    if step == 1:
+        following = at + len(letters) - letters.count("-")
+        return at + (following > at), following, following
+    late, early = letters.count(SHIFT_MARKS["F"]), letters.count(SHIFT_MARKS["R"])
+    n = len(letters) - letters.count("-") - late - early
+    following = at + n * step + (late - early) * (1 if step > 0 else -1)
+    if step > 0:
+        return at + (following > at), following, following
+    return at + (following == at), following + 1, following
 
 
 def _share(part: int, length: int) -> str:
@@ -221,14 +224,15 @@ def _score_lines(portion: AlignedPortion) -> Iterator[str]:
 def _blocks(rows: Rows, query: _Side, subject: _Side, largest: int) -> str:
     """Cut the rows of an alignment into blocks, coordinates on either side."""
     top, middle, bottom = rows
+    (query_at, query_step), (subject_at, subject_step) = query, subject
     width = len(str(largest))
     indent = " " * (len("Query  ") + width + 2)
     blocks = []
     for start in range(0, len(top), LETTERS_PER_LINE):
         end = start + LETTERS_PER_LINE
         above, below = top[start:end], bottom[start:end]
-        query_from, query_to, query = query.ends(above)
-        subject_from, subject_to, subject = subject.ends(below)
+        query_from, query_to, query_at = _numbers(query_at, query_step, above)
+        subject_from, subject_to, subject_at = _numbers(subject_at, subject_step, below)
         blocks.append(
             f"Query  {query_from:<{width}}  {above}  {query_to}\n"
             f"{indent}{middle[start:end]}\n"
