@@ -291,15 +291,10 @@ def search(
         check_is_database(subjects)
         made, kind = search_by_client(client, engine, threads, device, gpu_memory), ClusterResults
     results = kind(
-        read,
-        subjects,
-        options,
+        read, subjects, options,
         made or engine,  # type: ignore[arg-type]  # a name was made into an engine
-        owns_engine=made is not None,
-        progress=progress,
-        threads=threads,
-        origin=Origin(path_of(queries)),
-    )
+        owns_engine=made is not None, progress=progress, threads=threads, origin=Origin(path_of(queries)),
+    )  # fmt: skip
     if folder is not None:
         results.keep_in(folder)
     return results
