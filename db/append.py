@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from swsearch.alphabet import DNA, PROTEIN
 from swsearch.blocks import IntArray
-from swsearch.db.build import BUILD_MEMORY, Inputs, checked_inputs, checked_memory, read_inputs
+from swsearch.db.build import BUILD_MEMORY, Inputs, checked_inputs, checked_memory, layout_of, read_inputs
 from swsearch.db.contents import Contents, SegmentContents, read_contents
 from swsearch.db.database import Database
 from swsearch.db.disk import DiskWatch
@@ -19,7 +20,7 @@ from swsearch.db.edits import Edited, check_stands, open_to_change, others, seve
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import BYTES_PER_CHECKSUM
 from swsearch.db.gathered import gathered
-from swsearch.db.layout import DatasetWriter, Layout, Sink
+from swsearch.db.layout import DatasetWriter, Sink
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray
@@ -27,7 +28,7 @@ from swsearch.db.streamed import check_content
 from swsearch.db.taxids import without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
-from swsearch.errors import InputError, SwsearchWarning, check_flag
+from swsearch.errors import InputError, OutputError, SwsearchWarning, check_flag
 from swsearch.output_files import TemporaryFile
 
 COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
@@ -79,6 +80,8 @@ def append_database(
 ) -> Edited:
     """Add the records of FASTA files to a database, as a new segment; they are masked like the others.
 
+    To a database of DNA, DNA is added.
+
     Parameters
     ----------
     path : path
@@ -109,7 +112,8 @@ def append_database(
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
     check_rule("on_duplicate", on_duplicate)
-    open_to_change(path, NO_APPEND)[0].close()  # what is wrong is said before inputs are read
+    with open_to_change(path, NO_APPEND)[0] as earlier:  # what is wrong is said before inputs are read
+        code = earlier.genetic_code
     resolved = check_output(path, names, True)
     with (
         output_errors(resolved),
@@ -119,13 +123,16 @@ def append_database(
         replacement(resolved) as temporary,
     ):
         disk = DiskWatch(resolved, memory, resolved.stat().st_size)
-        read_inputs(spool, names, memory, progress, allow_dna, disk)
+        read_inputs(spool, names, memory, progress, allow_dna, disk, PROTEIN if code is None else DNA)
         spool.finish()
         database, source = open_to_change(resolved, NO_APPEND)
         held.callback(source.close)  # after the renaming, until which its turn lasts
-        verify_source(source, content=False)  # a copy would hide the damage
+        if database.genetic_code != code:
+            raise OutputError(f"{resolved}: changed while records were read; append them again")
+        verify_source(source, content=code is not None)  # a copy would hide the damage
         contents = read_contents(source)
-        check_content(source, contents)
+        if code is None:
+            check_content(source, contents)
         dropped = _dropped(database, spool, on_duplicate, memory)
         n_old, n_new = database.n_subjects, spool.n_subjects
         n_gone = int(np.searchsorted(dropped, n_old))
@@ -166,7 +173,7 @@ def _fill_longer(output: Path, source: FileSource, contents: Contents, spool: Sp
     """Write the segments of a database and one of what was read."""
     if "taxonomy" in contents.parts:
         without_taxa(spool)
-    layout = Layout(spool, memory, contents.mask)
+    layout = layout_of(spool, memory, contents.mask, contents.genetic_code)
     earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
     root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}
     fill(output, layout, earlier, root)
@@ -177,7 +184,7 @@ def _fill_joined(output: Path, database: Database, spool: Spool, dropped: IntArr
     with ExitStack() as held:
         new = TemporaryFile(output)
         held.callback(new.discard)
-        fill(new.path, Layout(spool, memory, database.mask))
+        fill(new.path, layout_of(spool, memory, database.mask, database.genetic_code))
         more = held.enter_context(Database.open(new.path))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SwsearchWarning)  # that one file is a copy of the other

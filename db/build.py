@@ -7,10 +7,11 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import DNA, PROTEIN, Alphabet
 from swsearch.db.cuts import ends_by_size, runs_of
 from swsearch.db.disk import DiskWatch
 from swsearch.db.dna import DnaWatch
+from swsearch.db.dna_layout import DnaLayout
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import Layout, low_complexity, piece_budget
@@ -22,6 +23,7 @@ from swsearch.db.volume_files import VolumeFiles, checked_volume_size, remove_vo
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import OptionError, check_flag
 from swsearch.masking import Mask, check_mask
+from swsearch.translation.codes import STANDARD_CODE, checked_code
 
 BUILD_MEMORY = 512 * MIB
 """Memory of a build in bytes."""
@@ -82,8 +84,9 @@ def read_inputs(
     progress: ReadProgress | None,
     allow_dna: bool = False,
     disk: DiskWatch | None = None,
+    alphabet: Alphabet = PROTEIN,
 ) -> None:
-    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed.
+    """Read FASTA inputs into a spool; one that holds DNA is an error unless it is allowed or the alphabet.
 
     Without a watch of the disk the database is one for this process alone, which may go to temporary files.
     """
@@ -97,9 +100,9 @@ def read_inputs(
     for name in inputs:
         records, residues = spool.n_subjects, spool.n_residues
         with Input(name) as source:
-            reader = FastaReader(source, PROTEIN, min(BUFFER_BYTES, memory // 32))
+            reader = FastaReader(source, alphabet, min(BUFFER_BYTES, memory // 32))
             batches = _reported(reader, source, done, total, progress)
-            for batch in batches if allow_dna else DnaWatch(source.name).watch(batches):
+            for batch in batches if allow_dna or alphabet is not PROTEIN else DnaWatch(source.name).watch(batches):
                 spool.add([batch])
                 disk.check(spool)
             done += source.n_bytes
@@ -137,6 +140,8 @@ def build_database(
     volume_size: int | None = None,
     taxids: PathLike | None = None,
     taxonomy: PathLike | None = None,
+    translate: bool = False,
+    genetic_code: int = STANDARD_CODE,
 ) -> None:
     """Build a database file from FASTA, or several.
 
@@ -169,11 +174,16 @@ def build_database(
     taxonomy : path, optional
         What stands above these taxa and what they are called: a folder with NCBI's ``nodes.dmp`` and ``names.dmp``,
         or ``taxdump.tar.gz``. What of it the database needs is kept inside.
+    translate : bool, optional
+        Whether the inputs are DNA, of which searches compare proteins with all six reading frames. The file has the
+        DNA, half a byte a nucleotide.
+    genetic_code : int, optional
+        NCBI's number of the code that it is translated by.
 
     Raises
     ------
     SequenceError
-        If an input cannot be read, or holds DNA.
+        If an input cannot be read, or holds DNA that is not to be translated.
     OutputError
         If the database cannot be written, or the disk has not as much room as it takes; nothing is left behind.
     MemoryLimitError
@@ -183,6 +193,7 @@ def build_database(
     check_mask("mask", mask)
     check_flag("overwrite", overwrite)
     taxa = check_taxa(taxids, taxonomy)
+    code = checked_translation(translate, genetic_code, mask, volume_size)
     if volume_size is not None:
         size = checked_volume_size(volume_size)
         with VolumeFiles(output, names, overwrite) as files:
@@ -194,10 +205,39 @@ def build_database(
     path = check_output(output, names, overwrite)
     earlier = volumes_beside(path)
     with output_errors(path), Spool(path.parent) as spool, replacement(path) as temporary:
-        read_inputs(spool, names, memory, progress, allow_dna, DiskWatch(path, memory))
+        letters = PROTEIN if code is None else DNA
+        read_inputs(spool, names, memory, progress, allow_dna, DiskWatch(path, memory), letters)
         take_taxa(spool, taxa)
-        fill(temporary, Layout(spool, memory, mask))
+        fill(temporary, layout_of(spool, memory, mask, code))
     remove_volumes(earlier)
+
+
+def checked_translation(translate: bool, genetic_code: int, mask: Mask, volume_size: int | None = None) -> int | None:
+    """Return the genetic code that a database of DNA is to have; None for one of proteins.
+
+    Raises
+    ------
+    OptionError
+        If a code is given for proteins, or what DNA does not have is asked for.
+    """
+    check_flag("translate", translate)
+    code = checked_code(genetic_code)
+    if not translate:
+        if code != STANDARD_CODE:
+            raise OptionError("genetic_code", genetic_code, "none without translate", "proteins are not translated")
+        return None
+    if mask != "none":
+        why = "frames are searched as they are; give DNA whose repeats are N, or mask the queries"
+        raise OptionError("mask", mask, "none with translate", why)
+    if volume_size is not None:
+        why = "a database of DNA is one file; build several of parts of the records, and search them together"
+        raise OptionError("volume_size", volume_size, "none with translate", why)
+    return code
+
+
+def layout_of(spool: Spool, memory: int, mask: Mask, genetic_code: int | None) -> Layout | DnaLayout:
+    """Return the plan of a segment of what was read: of proteins, or of DNA where there is a genetic code."""
+    return Layout(spool, memory, mask) if genetic_code is None else DnaLayout(spool, genetic_code)
 
 
 def _fill_volumes(

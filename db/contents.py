@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from swsearch.alphabet import PAD, PROTEIN
+from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -73,12 +73,15 @@ class Contents:
         In the order in which they were added.
     parts : tuple of str
         The optional parts that it has: keys of `swsearch.db.format.PART_DATASETS`.
+    genetic_code : int or None
+        NCBI's number of the code that its DNA is translated by; None where it holds proteins.
     """
 
     attributes: Attributes
     mask: Mask
     segments: list[SegmentContents]
     parts: Parts = ()
+    genetic_code: int | None = None
 
 
 def read_contents(source: FileSource) -> Contents:
@@ -99,7 +102,9 @@ def read_contents(source: FileSource) -> Contents:
         mask, parts = _checked_root(source, root)
         group = structure.group(root, "segments", MOST_SEGMENTS)
         names = [str(number) for number in range(len(group.links))]
-        segments = [_segment(structure, structure.group(group, name), datasets_of(mask, parts)) for name in names]
+        code = _genetic_code(root)
+        wanted = datasets_of(mask, parts, code)
+        segments = [_segment(structure, structure.group(group, name), wanted) for name in names]
         structure.check_apart()
     except (StructureError, struct.error, LookupError, ArithmeticError) as error:
         if not ours:
@@ -108,7 +113,7 @@ def read_contents(source: FileSource) -> Contents:
         raise source.damage([problem]) from error
     if not segments:
         raise DatabaseDamageError(source.name, ["there are no segments"])
-    return Contents(root.attributes, mask, segments, parts)
+    return Contents(root.attributes, mask, segments, parts, code)
 
 
 def stored_attributes(path: str | os.PathLike[str]) -> Attributes:
@@ -150,7 +155,7 @@ def _checked_root(source: FileSource, root: StoredGroup) -> tuple[Mask, Parts]:
     except ValueError as error:
         wrong.append(str(error))
     expected: dict[str, Any] = {
-        "format_version": version_of(mask, parts) if mask else FORMAT_VERSION,
+        "format_version": version_of(mask, parts, _genetic_code(root)) if mask else FORMAT_VERSION,
         "letters": PROTEIN.letters,
         "lanes": LANES,
         "pad": PAD,
@@ -164,9 +169,31 @@ def _checked_root(source: FileSource, root: StoredGroup) -> tuple[Mask, Parts]:
         for name, value in expected.items()
         if attributes.get(name) != value
     ]
+    if "genetic_code" in attributes:
+        wrong += _wrong_of_dna(attributes)
     if wrong or mask is None:
         raise DatabaseDamageError(source.name, wrong)
     return mask, parts
+
+
+def _genetic_code(root: StoredGroup) -> int | None:
+    """Return what a database says its DNA is translated by, which is to be checked; None if it is of proteins."""
+    found = root.attributes.get("genetic_code")
+    return found if found is None or type(found) is int else 0
+
+
+def _wrong_of_dna(attributes: Attributes) -> list[str]:
+    """Say what is wrong with what a database of DNA says of itself."""
+    from swsearch.translation.codes import genetic_codes
+
+    wrong = []
+    if attributes["genetic_code"] not in genetic_codes():
+        wrong.append(f"genetic_code is {attributes['genetic_code']!r}, expected NCBI's number of one")
+    if attributes.get("dna_letters") != DNA.letters:
+        wrong.append(f"dna_letters is {attributes.get('dna_letters')!r}, expected {DNA.letters!r}")
+    if attributes.get("mask", "none") != "none":
+        wrong.append(f"mask is {attributes.get('mask')!r}, expected 'none'")
+    return wrong
 
 
 def _segment(structure: Structure, group: StoredGroup, names: list[str]) -> SegmentContents:

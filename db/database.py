@@ -12,19 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
 from swsearch.db import bulk
-from swsearch.db.build import BUILD_MEMORY, Inputs, build_database, checked_inputs, checked_memory, read_inputs
+from swsearch.db.build import (
+    BUILD_MEMORY,
+    Inputs,
+    build_database,
+    checked_inputs,
+    checked_memory,
+    checked_translation,
+    layout_of,
+    read_inputs,
+)
 from swsearch.db.collection import Collection
-from swsearch.db.contents import Contents, planned
 from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.finding import AskedNames, Matches, NamedHeaders, checked_identifiers, resolved
-from swsearch.db.layout import Layout, MemorySink
 from swsearch.db.records import record_batches
 from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
-from swsearch.db.source import FileSource, MemorySource
+from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored import INDEXED_SUBJECTS, Segment
 from swsearch.db.stored_taxa import described_taxa
@@ -41,9 +48,10 @@ from swsearch.db.volumes import (
     identity_of_all,
     open_members,
 )
-from swsearch.db.writing import PathLike, fill, output_errors, root_attributes, segment_attributes, total_attributes
+from swsearch.db.writing import PathLike, fill, output_errors
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
 from swsearch.masking import MASKS, Mask, check_mask
+from swsearch.translation.codes import STANDARD_CODE
 
 Ordinals = Sequence[int] | npt.NDArray[np.integer]
 """Subjects by their places in the input."""
@@ -88,6 +96,8 @@ class Database(Collection, TaxaOfSubjects):
         segments = [segment for file in files for segment in file.segments]
         self.mask: Mask = files[0].contents.mask
         """What searches score as X unless they are told otherwise."""
+        self.genetic_code: int | None = files[0].contents.genetic_code
+        """NCBI's number of the code that DNA is translated by, whose frames are searched; None of proteins."""
         self.n_subjects: int = first
         self._firsts = [segment.first for segment in segments]
         self._opened: _Opened | None = None
@@ -116,11 +126,13 @@ class Database(Collection, TaxaOfSubjects):
         volume_size: int | None = None,
         taxids: PathLike | None = None,
         taxonomy: PathLike | None = None,
+        translate: bool = False,
+        genetic_code: int = STANDARD_CODE,
     ) -> Database:
         """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
         build_database(
             inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
-            volume_size=volume_size, taxids=taxids, taxonomy=taxonomy,
+            volume_size=volume_size, taxids=taxids, taxonomy=taxonomy, translate=translate, genetic_code=genetic_code,
         )  # fmt: skip
         return cls.open(output)
 
@@ -183,7 +195,14 @@ class Database(Collection, TaxaOfSubjects):
 
     @classmethod
     def from_records(
-        cls, records: Any, *, name: str = "<memory>", mask: Mask = "none", allow_dna: bool = False
+        cls,
+        records: Any,
+        *,
+        name: str = "<memory>",
+        mask: Mask = "none",
+        allow_dna: bool = False,
+        translate: bool = False,
+        genetic_code: int = STANDARD_CODE,
     ) -> Database:
         """Make a database in memory from Python objects.
 
@@ -194,7 +213,7 @@ class Database(Collection, TaxaOfSubjects):
             ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
             What messages and reports call the database.
-        mask, allow_dna : optional
+        mask, allow_dna, translate, genetic_code : optional
             As for `build_database`.
 
         Returns
@@ -210,13 +229,14 @@ class Database(Collection, TaxaOfSubjects):
         check_flag("allow_dna", allow_dna)
         if not isinstance(name, str):
             raise OptionError("name", name, "a string")
+        code = checked_translation(translate, genetic_code, mask)
         memory = 1 << 40  # the caller holds the records in memory already
         with output_errors(Path(tempfile.gettempdir())), Spool(None) as spool:
-            batches = record_batches(records)
-            spool.add(batches if allow_dna else DnaWatch(name).watch(batches))
+            batches = record_batches(records, PROTEIN if code is None else DNA)
+            spool.add(batches if allow_dna or code is not None else DnaWatch(name).watch(batches))
             counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
             spool.sources.append({"path": name, "sha256": None, **counts})
-            return cls._in_memory(Layout(spool, memory, mask), name)
+            return cls([Member.in_memory(layout_of(spool, memory, mask, code), name)])
 
     @classmethod
     def from_fasta(
@@ -227,6 +247,8 @@ class Database(Collection, TaxaOfSubjects):
         progress: ReadProgress | None = None,
         mask: Mask = "none",
         allow_dna: bool = False,
+        translate: bool = False,
+        genetic_code: int = STANDARD_CODE,
     ) -> Database:
         """Make a database from FASTA for this process alone.
 
@@ -237,7 +259,7 @@ class Database(Collection, TaxaOfSubjects):
         memory : int, optional
             Working memory in bytes. A database larger than that goes to a temporary file that vanishes with
             the process.
-        progress, mask, allow_dna : optional
+        progress, mask, allow_dna, translate, genetic_code : optional
             As for `build_database`.
 
         Returns
@@ -245,15 +267,17 @@ class Database(Collection, TaxaOfSubjects):
         Database
         """
         names, memory = checked_inputs(inputs), checked_memory(memory)
+        code = checked_translation(translate, genetic_code, mask)
         check_mask("mask", mask)
         check_flag("allow_dna", allow_dna)
         name = ", ".join("<stdin>" if each == "-" else each for each in names)
         folder = Path(tempfile.gettempdir())
         with output_errors(folder), Spool(None) as spool:
-            read_inputs(spool, names, memory, progress, allow_dna)
-            layout = Layout(spool, memory, mask)
+            letters = PROTEIN if code is None else DNA
+            read_inputs(spool, names, memory, progress, allow_dna, alphabet=letters)
+            layout = layout_of(spool, memory, mask, code)
             if layout.n_bytes <= memory:
-                return cls._in_memory(layout, name)
+                return cls([Member.in_memory(layout, name)])
             handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
             try:
                 os.close(handle)
@@ -261,14 +285,6 @@ class Database(Collection, TaxaOfSubjects):
                 return cls._of(FileSource(temporary, name))
             finally:
                 Path(temporary).unlink()
-
-    @classmethod
-    def _in_memory(cls, layout: Layout, name: str) -> Database:
-        segment, n_bytes = planned(segment_attributes(layout.counts), layout.shapes())
-        source = MemorySource(name, n_bytes)
-        layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
-        attributes = root_attributes(layout.mask, layout.parts) | total_attributes([segment.attributes])
-        return cls([Member(name, (OpenFile.of(source, Contents(attributes, layout.mask, [segment], layout.parts)),))])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -545,6 +561,7 @@ class Database(Collection, TaxaOfSubjects):
             "n_subjects": self.n_subjects,
             "n_residues": lengths.n_residues,
             "n_empty": self.n_subjects - lengths.n_filled,
+            **({} if self.genetic_code is None else {"genetic_code": self.genetic_code}),
             "mask": self.mask,
             "n_masked": self._n_masked("lower"),
             **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),

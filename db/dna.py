@@ -69,7 +69,9 @@ class DnaWatch:
         What else to do about DNA, for messages.
     """
 
-    def __init__(self, source: str, remedy: str = "translate it first") -> None:
+    def __init__(
+        self, source: str, remedy: str = "make a database of its reading frames with: swsearch db build --translate"
+    ) -> None:
         self._source, self._remedy = source, remedy
         self.n_records = 0
         self.n_dna = 0
@@ -187,7 +189,11 @@ def _may_be_dna(codes: ByteArray, begins: IntArray, lengths: IntArray) -> IntArr
     return np.sort(np.concatenate([*whole, left]))
 
 
-def check_no_dna(source: str, records: Iterable[tuple[str, ByteArray]], remedy: str = "translate it first") -> None:
+def check_no_dna(
+    source: str,
+    records: Iterable[tuple[str, ByteArray]],
+    remedy: str = "make a database of its reading frames with: swsearch db build --translate",
+) -> None:
     """Raise if sequences are DNA, warn if some of them are.
 
     Parameters

@@ -30,7 +30,8 @@ FORMAT_NAME = "swsearch database"
 
 FORMAT_VERSION = 3
 """The newest layout that this module writes and reads. A database without a mask in force is of version 1, so that a
-reader that knows no masks can read this one, and only this one; one with optional parts is of version 3."""
+reader that knows no masks can read this one, and only this one; one with optional parts is of version 3, and one of
+DNA, which is searched in its reading frames."""
 
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
@@ -77,8 +78,19 @@ PART_DATASETS: dict[str, dict[str, str]] = {
 """More datasets, of a database whose root attribute ``parts`` names what they are for; one without has no such
 attribute."""
 
+DNA_DATASETS = {
+    "nucleotides": "u1",  # all records end to end, two letters a byte, the first in its upper half
+    "record_lengths": "<i4",  # (n_subjects,): nucleotides of each record, in input order
+    **{name: kind for name, kind in DATASETS.items() if name.startswith(("header", "mask_")) or name == "sources"},
+}
+"""Names and types of the datasets of a segment of DNA, of a database whose root attribute ``genetic_code`` says how
+it is translated. It has the records alone: reading frames are made of them when they are searched."""
+
 DATASET_TYPES = (
-    DATASETS | TANTAN_DATASETS | {name: kind for part in PART_DATASETS.values() for name, kind in part.items()}
+    DATASETS
+    | TANTAN_DATASETS
+    | DNA_DATASETS
+    | {name: kind for part in PART_DATASETS.values() for name, kind in part.items()}
 )
 """Types of all datasets, by name."""
 
@@ -86,18 +98,21 @@ Parts = tuple[str, ...]
 """The optional parts that a database has: keys of `PART_DATASETS`, in alphabetical order."""
 
 
-def datasets_of(mask: str, parts: Parts = ()) -> list[str]:
-    """Return the names of a segment's datasets in a database with this mask in force, and these optional parts."""
+def datasets_of(mask: str, parts: Parts = (), genetic_code: int | None = None) -> list[str]:
+    """Return the names of a segment's datasets in a database with this mask in force, and these optional parts.
+
+    With a genetic code it is one of DNA.
+    """
     return [
-        *DATASETS,
+        *(DATASETS if genetic_code is None else DNA_DATASETS),
         *(TANTAN_DATASETS if mask == "tantan" else ()),
         *(n for part in parts for n in PART_DATASETS[part]),
     ]
 
 
-def version_of(mask: str, parts: Parts = ()) -> int:
-    """Return the format version of a database with this mask in force, and these optional parts."""
-    if parts:
+def version_of(mask: str, parts: Parts = (), genetic_code: int | None = None) -> int:
+    """Return the format version of a database with this mask in force, and these optional parts, or of one of DNA."""
+    if parts or genetic_code is not None:
         return 3
     return 1 if mask == "none" else 2
 

@@ -29,6 +29,7 @@ from swsearch.db.parts import SpoolPart
 from swsearch.db.regroup import Groups, group_bounds
 from swsearch.db.spool import Spool
 from swsearch.db.taxids import SubjectTaxids, add_part
+from swsearch.errors import DatabaseError
 from swsearch.masking import Mask
 
 SUBJECTS_AT_ONCE = 1 << 14
@@ -211,6 +212,11 @@ def gathered(
     progress : callable, optional
         Called with bytes read and their total.
     """
+    if database.genetic_code is not None:
+        raise DatabaseError(
+            f"{database.name}: holds DNA, of which records are not removed, replaced or merged; build it anew, from "
+            "what swsearch db fetch --all gives"
+        )
     with Spool(output.parent) as spool:
         take_all_but_residues(spool, database, subjects)
         check_disk(spool, output)

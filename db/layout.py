@@ -238,6 +238,9 @@ class Layout:
         The mask that is to be in force.
     """
 
+    genetic_code = None
+    """Its records are proteins."""
+
     def __init__(self, spool: Records, memory: int, mask: Mask = "none") -> None:
         self._spool, self.mask = spool, mask
         self._classes = spool.finish()
@@ -297,20 +300,8 @@ class Layout:
                 numbers[f"{name}_starts"], numbers[f"{name}_ends"] = runs.starts.pieces(), runs.ends.pieces()
         for each in self._spool.extras:
             numbers |= each.pieces()
-        for name, parts in numbers.items():
-            writer = DatasetWriter(sink, name)
-            for part in parts:
-                writer.write(part.astype(DATASET_TYPES[name], copy=False))
-            writer.close()
-        for name in ("headers", "sources"):
-            writer = DatasetWriter(sink, name)
-            if name == "sources":
-                writer.write(self._sources)
-            else:
-                self._spool.headers.seek(0)
-                while piece := self._spool.headers.read(MIB):
-                    writer.write(piece)
-            writer.close()
+        write_numbers(sink, numbers)
+        write_texts(sink, self._spool, self._sources)
         residues, order = DatasetWriter(sink, "residues"), DatasetWriter(sink, "order")
         for group in self._each_group():
             chosen = sorted_places(group.lengths)
@@ -341,6 +332,28 @@ class Layout:
     @property
     def _piece_bytes(self) -> int:
         return min(8 * MIB, self._group_bytes // 4)
+
+
+def write_numbers(sink: Sink, numbers: dict[str, Iterator[Any]]) -> None:
+    """Write datasets of numbers, each given piece by piece."""
+    for name, parts in numbers.items():
+        writer = DatasetWriter(sink, name)
+        for part in parts:
+            writer.write(part.astype(DATASET_TYPES[name], copy=False))
+        writer.close()
+
+
+def write_texts(sink: Sink, spool: Records, sources: bytes) -> None:
+    """Write the headers, and what says where the records come from."""
+    for name in ("headers", "sources"):
+        writer = DatasetWriter(sink, name)
+        if name == "sources":
+            writer.write(sources)
+        else:
+            spool.headers.seek(0)
+            while piece := spool.headers.read(MIB):
+                writer.write(piece)
+        writer.close()
 
 
 def _lengths(classes: LengthClasses) -> Iterator[IntArray]:

@@ -29,7 +29,7 @@ MOST_OPEN = 64
 """Volumes of which a process holds a descriptor; many systems allow it 256 of all kinds."""
 
 MOST_PIECES = 100_000
-"""Pieces between holes that are counted; a file with more has been written in earnest."""
+"""FramePieces between holes that are counted; a file with more has been written in earnest."""
 
 
 class Source(Protocol):

@@ -16,7 +16,7 @@ from swsearch.db.layout import Layout
 from swsearch.db.spool import Spool
 from swsearch.db.volume_files import VolumeFiles, checked_volume_size
 from swsearch.db.writing import PathLike, fill, output_errors
-from swsearch.errors import InputError, check_flag, whole_number
+from swsearch.errors import DatabaseError, InputError, check_flag, whole_number
 
 VOLUMES_AT_ONCE = 32
 """Volumes that are filled in one pass over the residues; each has three temporary files."""
@@ -73,6 +73,11 @@ def split_database(
     memory = checked_memory(memory)
     check_flag("overwrite", overwrite)
     with Database.open(database) as opened:
+        if opened.genetic_code is not None:
+            raise DatabaseError(
+                f"{opened.name}: holds DNA, which is not cut into volumes; build several databases of parts of the "
+                "records, and search them together"
+            )
         names = [str(opened.name), *(volume.path for volume in opened.volumes if volume.path)]
         with (
             VolumeFiles(output, names, overwrite) as files,

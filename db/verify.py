@@ -10,6 +10,7 @@ import numpy as np
 
 from swsearch.db.content import header_problem
 from swsearch.db.contents import read_contents
+from swsearch.db.dna_stored import DnaSegment
 from swsearch.db.fasta import split_header
 from swsearch.db.format import BYTES_PER_CHECKSUM, USER_BLOCK, UserBlock, is_manifest
 from swsearch.db.manifest import Manifest, VolumeEntry, read_manifest
@@ -148,6 +149,8 @@ def _invariants(segment: Segment) -> list[str]:
     try:
         segment.sources()
         _ = segment.ranks
+        if isinstance(segment, DnaSegment):
+            segment.check_letters()
         for mask in masks:
             if f"{RUNS[mask]}_offsets" in segment.stored:
                 segment.check_masked(mask)
@@ -155,7 +158,7 @@ def _invariants(segment: Segment) -> list[str]:
         headers = _header_problems(segment)
     except DatabaseDamageError as error:
         return [problem.removeprefix(f"{segment.name}: ") for problem in error.problems]
-    return [*headers, *_residue_problems(segment)]
+    return [*headers, *(_residue_problems(segment) if not isinstance(segment, DnaSegment) else ())]
 
 
 def _header_problems(segment: Segment) -> list[str]:

@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from swsearch.blocks import LANES
-from swsearch.db.contents import Contents, read_contents
+from swsearch.db.contents import Contents, planned, read_contents
+from swsearch.db.dna_stored import DnaSegment
 from swsearch.db.format import is_manifest
 from swsearch.db.identity import identity_of
+from swsearch.db.layout import MemorySink
 from swsearch.db.manifest import Manifest, VolumeEntry, read_manifest, write_entries
-from swsearch.db.source import FileSource, Source, VolumeSource
+from swsearch.db.source import FileSource, MemorySource, Source, VolumeSource
 from swsearch.db.stored import Segment, is_source
-from swsearch.db.writing import PathLike
+from swsearch.db.writing import NewSegment, PathLike, root_attributes, segment_attributes, total_attributes
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SwsearchWarning, check_flag
 from swsearch.masking import Mask
 
@@ -35,7 +37,8 @@ def load_segments(source: Source, contents: Contents) -> list[Segment]:
     segments: list[Segment] = []
     first = 0
     for each in contents.segments:
-        segments.append(Segment(source, each, first))
+        kind = Segment if contents.genetic_code is None else DnaSegment
+        segments.append(kind(source, each, first))
         first += segments[-1].n_subjects
     for name in ("n_subjects", "n_residues"):
         total = sum(segment.counts()[name] for segment in segments)
@@ -186,6 +189,17 @@ class Member:
     files: tuple[OpenFile, ...]
     manifest: Manifest | None = None
 
+    @classmethod
+    def in_memory(cls, layout: NewSegment, name: str) -> Member:
+        """Make one in memory, of what was read."""
+        segment, n_bytes = planned(segment_attributes(layout.counts), layout.shapes())
+        source = MemorySource(name, n_bytes)
+        layout.write(MemorySink(source.bytes, {name: each.offset for name, each in segment.datasets.items()}))
+        attributes = root_attributes(layout.mask, layout.parts, layout.genetic_code)
+        attributes |= total_attributes([segment.attributes])
+        contents = Contents(attributes, layout.mask, [segment], layout.parts, layout.genetic_code)
+        return cls(name, (OpenFile.of(source, contents),))
+
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of the files that all of it was built from."""
         if self.manifest is not None:
@@ -274,6 +288,12 @@ def check_together(members: Sequence[Member]) -> None:
                 f"{source.name}: was built with the mask {file.contents.mask}, {first.source.name} with "
                 f"{first.contents.mask}; build them with the same --mask to search them together"
             )
+        codes = [each.contents.genetic_code for each in (file, first)]
+        if codes[0] != codes[1]:
+            what = [_kind(code) for code in codes]
+            raise DatabaseError(
+                f"{source.name}: holds {what[0]}, {first.source.name} {what[1]}; search them one after the other"
+            )
         key = source.file if isinstance(source, FileSource) else id(source)
         if key in seen:
             raise DatabaseError(f"{source.name}: is given twice; name each file once")
@@ -285,6 +305,10 @@ def check_together(members: Sequence[Member]) -> None:
         more = f", and {len(copies) - 1} more are copies" if len(copies) > 1 else ""
         text = f"{copies[0][0]}: is a copy of {copies[0][1]}{more}; their subjects are searched twice"
         warnings.warn(text, SwsearchWarning, stacklevel=2)
+
+
+def _kind(genetic_code: int | None) -> str:
+    return "proteins" if genetic_code is None else f"DNA to be translated by genetic code {genetic_code}"
 
 
 def described_files(members: Sequence[Member], files: Sequence[OpenFile]) -> dict[str, Any]:

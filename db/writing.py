@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from swsearch.alphabet import PAD, PROTEIN
+from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
 from swsearch.db.format import (
     BYTES_PER_CHECKSUM,
@@ -29,8 +29,9 @@ from swsearch.db.format import (
     software,
     version_of,
 )
-from swsearch.db.layout import FileSink, Layout, Sink
+from swsearch.db.layout import FileSink, Sink
 from swsearch.errors import OutputError
+from swsearch.masking import Mask
 from swsearch.output_files import TemporaryFile, is_same_file, umask
 
 PathLike = str | os.PathLike[str]
@@ -41,13 +42,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def root_attributes(mask: str, parts: Parts = ()) -> dict[str, int | str]:
+def root_attributes(mask: str, parts: Parts = (), genetic_code: int | None = None) -> dict[str, int | str]:
     """Return the attributes that say what a database is; those that count come with its segments."""
+    dna: dict[str, int | str] = {}
+    if genetic_code is not None:
+        dna = {"genetic_code": genetic_code, "dna_letters": DNA.letters}
     return {
         "format": FORMAT_NAME,
-        "format_version": version_of(mask, parts),
+        "format_version": version_of(mask, parts, genetic_code),
         **({"mask": mask} if mask != "none" else {}),
         **({"parts": " ".join(parts)} if parts else {}),
+        **dna,
         "alphabet": PROTEIN.name,
         "letters": PROTEIN.letters,
         "lanes": LANES,
@@ -84,6 +89,25 @@ class SegmentPart(Protocol):
 
     def write(self, sink: Sink) -> None:
         """Write every dataset and its checksums."""
+
+
+class NewSegment(SegmentPart, Protocol):
+    """All input of a build or an append: a `Layout`, or one of DNA."""
+
+    mask: Mask
+    """The one that is to be in force."""
+
+    @property
+    def parts(self) -> Parts:
+        """The optional parts of the segment."""
+
+    @property
+    def genetic_code(self) -> int | None:
+        """NCBI's number of the code that DNA is translated by; None of proteins."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the attributes of the segment that count."""
 
 
 def create_segment(
@@ -203,7 +227,7 @@ def sync_folder(path: Path) -> None:
 
 def fill(
     path: Path,
-    layout: Layout,
+    layout: NewSegment,
     earlier: Sequence[tuple[SegmentPart, dict[str, int | str]]] = (),
     root: dict[str, int | str] | None = None,
 ) -> None:
@@ -213,7 +237,7 @@ def fill(
     ----------
     path : Path
         The file; what it holds is lost.
-    layout : Layout
+    layout : NewSegment
         The last segment.
     earlier : sequence of (SegmentPart, dict), optional
         The segments before it, with their attributes.
@@ -225,7 +249,8 @@ def fill(
     parts = [*earlier, (layout, segment_attributes(layout.counts))]
     try:
         with h5py.File(path, "w", libver=LIBVER, locking=False, userblock_size=USER_BLOCK) as file:
-            write_attributes(file, root_attributes(layout.mask, layout.parts) if root is None else root)
+            made = root_attributes(layout.mask, layout.parts, layout.genetic_code)
+            write_attributes(file, made if root is None else root)
             write_attributes(file, total_attributes(attributes for _, attributes in parts))
             segments = file.create_group("segments")
             places = [create_segment(segments, part.shapes(), attributes) for part, attributes in parts]
@@ -234,7 +259,7 @@ def fill(
     with path.open("rb+", buffering=0) as raw:
         for (part, _), inside in zip(parts, places, strict=True):
             part.write(FileSink(raw.fileno(), inside))
-    seal(path, version_of(layout.mask, layout.parts))
+    seal(path, version_of(layout.mask, layout.parts, layout.genetic_code))
 
 
 def seal(path: Path, version: int) -> None:

@@ -46,6 +46,19 @@ def db_build(
             "complexity (tantan). No letter is lost."
         ),
     ] = MaskName.none,
+    translate: Annotated[
+        bool,
+        typer.Option(
+            "--translate",
+            help="The inputs are DNA: searches compare proteins with their six reading frames (tblastn).",
+        ),
+    ] = False,
+    genetic_code: Annotated[
+        int,
+        typer.Option(
+            parser=whole(), metavar="N", help="Genetic code of --translate, by NCBI's number: 11 for bacteria."
+        ),
+    ] = 1,
     memory: MemoryOption = "512M",
     taxids: Annotated[
         str | None,
@@ -80,7 +93,7 @@ def db_build(
         size = None if volume_size is None else parse_size(volume_size, "volume_size")
         build_database(
             inputs, output, memory=budget, progress=done.move_to, mask=mask.value, allow_dna=allow_dna,
-            volume_size=size, taxids=taxids, taxonomy=taxonomy,
+            volume_size=size, taxids=taxids, taxonomy=taxonomy, translate=translate, genetic_code=genetic_code,
         )  # fmt: skip
     say_built(output, begun, quiet)
 

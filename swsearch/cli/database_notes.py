@@ -23,8 +23,9 @@ def say_built(path: str, begun: float, quiet: bool) -> None:
     totals = {name: sum(int(each[name]) for each in made) for name in ("n_subjects", "n_residues", "n_empty")}
     warn_of_empty(totals, path)
     if not quiet:
+        kinds = ("records of DNA", "nucleotides") if "genetic_code" in made[0] else ("subjects", "residues")
         say(
-            f"swsearch: {path}: {volumes}{totals['n_subjects']:,} subjects, {totals['n_residues']:,} residues, "
+            f"swsearch: {path}: {volumes}{totals['n_subjects']:,} {kinds[0]}, {totals['n_residues']:,} {kinds[1]}, "
             f"{time.monotonic() - begun:.2f} s"
         )
 

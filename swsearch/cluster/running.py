@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from swsearch.cluster.crew import Crew
 from swsearch.cluster.job import ClusterJob, CrewEngine, IteratedClusterJob
 from swsearch.cluster.sent import EngineWanted
 from swsearch.engines.choice import ENGINES, checked
-from swsearch.errors import EngineError, GpuUnavailableError, InputError, OptionError, check_choice
+from swsearch.errors import DatabaseError, EngineError, GpuUnavailableError, InputError, OptionError, check_choice
 from swsearch.inputs import path_of
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
 
 NO_FILE = (
     "{}: the workers of a cluster read database files, and this is none; make one of it with swsearch db build, "
@@ -28,6 +31,14 @@ class ClusterResults(SearchResults):
     def kind_of(options: SearchOptions) -> type[SearchJob]:
         """Return the kind of job that does what is asked for."""
         return IteratedClusterJob if options.makes_profiles else ClusterJob
+
+    @staticmethod
+    def kind_of_dna(database: Database) -> NoReturn:
+        """Raise: workers search proteins."""
+        raise DatabaseError(
+            f"{database.name}: holds DNA, whose reading frames workers of a cluster do not search; search it on one "
+            "machine"
+        )
 
 
 def search_by_client(

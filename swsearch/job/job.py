@@ -273,6 +273,9 @@ class SearchJob:
     @cached_property
     def run(self) -> RunInfo:
         """What reports say of the job as a whole."""
+        return self._described()
+
+    def _described(self) -> RunInfo:
         database, options, origin = self.database, self.options, self._origin
         execution = Execution(self.engine.description, origin.command, origin.begun, origin.ended)
         return RunInfo(

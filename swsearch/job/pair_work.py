@@ -170,7 +170,7 @@ def align_pairs(
     queries: Sequence[Query],
     subjects: SubjectCodes,
     of_query: IntArray,
-    scores: IntArray,
+    scores: IntArray | None,
     threads: int,
     aligner: PairAligner | None = None,
 ) -> AlignmentTable:
@@ -186,8 +186,8 @@ def align_pairs(
         n of them.
     of_query : ndarray, shape (n,), int64
         The query that each is aligned with.
-    scores : ndarray, shape (n,), int64
-        The pairs' scores.
+    scores : ndarray, shape (n,), int64, or None
+        The pairs' scores, where these are known.
     threads : int
         Pairs that are aligned at a time.
     aligner : PairAligner, optional

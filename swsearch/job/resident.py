@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import EngineError, MemoryLimitError
+from swsearch.errors import DatabaseError, EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.ahead import InPlace, Stopped, begin_work, check_wanted, end_work, stop_work
 from swsearch.job.iterated import IteratedJob
@@ -107,6 +107,11 @@ class Resident:
     """
 
     def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
+        if database.genetic_code is not None:
+            raise DatabaseError(
+                f"{database.name}: holds DNA, whose reading frames are cut for the queries of each search, so that "
+                "it does not stay with an engine; search it with swsearch search, or swsearch.search in Python"
+            )
         self.database, self.engine = database, engine
         self.threads = threads
         self._kinds: OrderedDict[SearchOptions, SearchJob] = OrderedDict()

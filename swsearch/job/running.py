@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from swsearch.db import Database
     from swsearch.results import SearchResult
 
 
@@ -134,6 +135,13 @@ class SearchResults:
     kind_of: Callable[[SearchOptions], Callable[..., SearchJob]] = staticmethod(_kind_of)
     """Says which kind of job does what is asked for; one that runs elsewhere has jobs of its own."""
 
+    @staticmethod
+    def kind_of_dna(database: Database) -> Callable[..., SearchJob]:
+        """Return the kind of job that searches a database of DNA."""
+        from swsearch.job.translated import TranslatedJob
+
+        return TranslatedJob
+
     def __init__(
         self,
         queries: Sequence[Query],
@@ -151,7 +159,7 @@ class SearchResults:
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                kind = kind_of(options)
+                kind = kind_of(options) if database.genetic_code is None else self.kind_of_dna(database)
                 job = kind(queries, database, engine, options, progress, threads, origin)
                 if checkpoint is not None:
                     job.keep_in(checkpoint)

@@ -164,8 +164,11 @@ def test_commands(folder: Path, tmp_path: Path, place: str) -> None:
         (tmp_path / path.name).write_bytes(path.read_bytes())
     before = sorted(tmp_path.iterdir())
     dna = [word.format("dna") for word in words]
-    remedy = "align it with --alphabet dna" if "align" in place else "translate it first"
-    remedy = "search with it by --translate" if place == "queries" else remedy
+    remedy = "make a database of its reading frames with: swsearch db build --translate"
+    if "align" in place:
+        remedy = "align it with --alphabet dna"
+    if place == "queries":
+        remedy = "search with it by --translate"
     fails(run(*dna, cwd=tmp_path), code, TOLD + remedy, "or pass --allow-dna (in Python allow_dna=True)")
     assert sorted(tmp_path.iterdir()) == before
     done = run(*(word.format("mixed") for word in words), "--quiet", cwd=tmp_path)
