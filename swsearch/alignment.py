@@ -260,7 +260,7 @@ class PairAlignment:
         starts = (self.subject_start, self.query_start)
         corners = [np.cumsum([start, *step]) for start, step in zip(starts, steps, strict=True)]
         alignment = Alignment([target, query], np.array(corners))
-        alignment.score = self.score  # type: ignore[attr-defined]  # Biopython sets it so too
+        alignment.score = self.scoring.shown(self.score)  # type: ignore[attr-defined]  # Biopython sets it so too
         return alignment
 
 

@@ -526,7 +526,8 @@ def align(
     -------
     Bio.Align.Alignment, list of these, or list of lists
         Target is ``b``, query ``a``; its ``score`` is set. A list for pairs in order, a list for each of ``a`` for
-        all. With ``score_only`` an int, or ndarrays of shape (n,) and (n_a, n_b), int32.
+        all. With ``score_only`` an int, or ndarrays of shape (n,) and (n_a, n_b), int32;
+        of gap costs that are fractions floats, float64.
 
     Raises
     ------

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from swsearch.errors import OptionError, whole_number
-from swsearch.scoring import MAX_GAP_COST, Ends, Mode, QueryRows, Scoring, check_ends, check_mode
+from swsearch.matrices.costs import MAX_GAP_COST
+from swsearch.scoring import Ends, Mode, QueryRows, Scoring, check_ends, check_mode
 
 
 @dataclass(frozen=True, init=False)

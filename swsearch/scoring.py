@@ -13,7 +13,7 @@ import math
 import os
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Literal, get_args
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
 from swsearch.errors import InputError, OptionError, check_choice, shown
 from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES, PRESETS, Preset
+from swsearch.matrices.costs import MAX_ENTRY, MAX_GAP_COST, exact_cost, scaled_scores
 from swsearch.matrices.tables import (
     ScoreTable,
     complete_dna,
@@ -124,9 +125,6 @@ def check_ends(mode: Mode, ends: Ends | None) -> Ends:
 
 PAD_SCORE = -128
 """Score of padding and of codes without a letter, against everything: no path through it gains."""
-
-MAX_ENTRY = 127
-"""Largest magnitude of a matrix entry; profiles hold int8."""
 
 LANE_BITS = (8, 16, 32)
 """Lane widths that engines use, in bits."""
@@ -253,10 +251,11 @@ class Scoring:
     matrix : Matrix, or what `load_matrix` takes
         A matrix, a name, a path, an array of Biopython's, letters with an array, or a mapping of pairs to scores;
         BLOSUM62 by default.
-    gap_open : int, optional
+    gap_open : int or float, optional
         Cost of opening a gap, not negative, matrix units; by default that of `swsearch.matrices.GAP_COSTS` for the
-        matrix, and 11 for a matrix that is not shipped.
-    gap_extend : int, optional
+        matrix, and 11 for a matrix that is not shipped. Of fractions, which `swsearch.align` takes, matrix and costs
+        are held multiplied by ``scale``, which makes them whole.
+    gap_extend : int or float, optional
         Cost of each residue of a gap, the first included, not negative, matrix units; by default as ``gap_open``, and
         1 for a matrix that is not shipped.
 
@@ -271,21 +270,31 @@ class Scoring:
     matrix: Matrix
     gap_open: int
     gap_extend: int
+    scale: int = 1
     _reach: tuple[int, int, int, int] | None = field(default=None, repr=False)
     """Least and largest score of a row, largest costs of opening and extending a gap, where rows go beyond these."""
 
-    def __init__(self, matrix: Any = "BLOSUM62", gap_open: int | None = None, gap_extend: int | None = None) -> None:
+    def __init__(
+        self, matrix: Any = "BLOSUM62", gap_open: float | None = None, gap_extend: float | None = None
+    ) -> None:
         loaded = matrix if isinstance(matrix, Matrix) else load_matrix(matrix)
-        object.__setattr__(self, "matrix", loaded)
         usual = GAP_COSTS.get(loaded.name, OTHER_GAP_COSTS)
+        found = {}
         for name, given, default in zip(("gap_open", "gap_extend"), (gap_open, gap_extend), usual, strict=True):
-            value = default if given is None else given
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-                raise OptionError(name, value, "an integer >= 0 (costs are positive here)")
-            if value > MAX_GAP_COST:
-                raise OptionError(name, value, f"an integer <= {MAX_GAP_COST}")
-            object.__setattr__(self, name, int(value))  # numpy's would wrap
+            found[name] = exact_cost(name, default if given is None else given)
+        scale = math.lcm(*(each.denominator for each in found.values()))
+        if scale > 1:
+            n = len(loaded.alphabet.letters)
+            loaded = replace(loaded, scores=scaled_scores(loaded.scores, n, scale, loaded.name), published=False)
+        object.__setattr__(self, "matrix", loaded)
+        for name, cost in found.items():
+            object.__setattr__(self, name, int(cost * scale))
+        object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "_reach", None)
+
+    def shown(self, score: int) -> float:
+        """Return a score or a cost that is held multiplied by ``scale`` as it is shown; an int where that is 1."""
+        return score if self.scale == 1 else score / self.scale
 
     @classmethod
     def of_preset(cls, preset: Preset) -> Scoring:
@@ -390,7 +399,8 @@ class Scoring:
 
     def describe(self) -> str:
         """Return ``BLOSUM62, gap open 11, gap extend 1``."""
-        return f"{self.matrix.name}, gap open {self.gap_open}, gap extend {self.gap_extend}"
+        opened, extended = self.shown(self.gap_open), self.shown(self.gap_extend)
+        return f"{self.matrix.name}, gap open {opened}, gap extend {extended}"
 
 
 QueryLike = ByteArray | QueryRows
@@ -410,10 +420,6 @@ def codes_of(query: QueryLike) -> ByteArray:
 def specific_rows(query: QueryLike) -> QueryRows | None:
     """Return the scores of a query by position where these are its own; None where codes and matrix say them."""
     return query if isinstance(query, QueryRows) and query.is_specific else None
-
-
-MAX_GAP_COST = 10_000
-"""Largest gap cost accepted: far above any use, far below what a 16-bit lane holds."""
 
 
 def lane_limits(bits: int) -> tuple[int, int]:

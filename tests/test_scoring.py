@@ -347,17 +347,17 @@ def test_a_search_scores_proteins_only():
 @pytest.mark.parametrize(
     ("gaps", "message"),
     [
-        ((-11, 1), "gap_open: got -11, expected an integer >= 0 (costs are positive here)"),
-        ((11, -1), "gap_extend: got -1, expected an integer >= 0 (costs are positive here)"),
-        ((1.5, 1), "gap_open: got 1.5"),
-        ((11.0, 1), "gap_open: got 11.0, expected an integer"),
+        ((-11, 1), "gap_open: got -11, expected a number >= 0 (costs are positive here)"),
+        ((11, -1), "gap_extend: got -1, expected a number >= 0 (costs are positive here)"),
+        ((1.05, 1), "gap_open, gap_extend: got 'fractions of 20 parts', expected fractions of 11 parts at most"),
+        ((-1.5, 1), "gap_open: got -1.5, expected a number >= 0"),
         (("11", 1), "gap_open: got '11'"),
         ((True, 1), "gap_open: got True"),
         ((np.int64(-3), 1), "gap_open: got np.int64(-3)"),
         ((11, float("nan")), "gap_extend: got nan"),
         ((11, float("inf")), "gap_extend: got inf"),
-        ((11, 10**5000), "gap_extend: got an int, expected an integer <= 10000"),
-        ((MAX_GAP_COST + 1, 1), "gap_open: got 10001, expected an integer <= 10000"),
+        ((11, 10**5000), "gap_extend: got an int, expected a number <= 10000"),
+        ((MAX_GAP_COST + 1, 1), "gap_open: got 10001, expected a number <= 10000"),
     ],
 )
 def test_bad_gap_costs(gaps, message):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from swsearch.cli.console import ProgressBar, checked_threads, command, parse_size, say
-from swsearch.cli.numbers import whole
+from swsearch.cli.numbers import real, whole
 from swsearch.cli.options import (
     OUTPUT,
     RUN,
@@ -20,7 +20,6 @@ from swsearch.cli.options import (
     DeviceOption,
     EngineName,
     EngineOption,
-    GapExtendOption,
     GpuMemoryOption,
     ModeName,
     ModeOption,
@@ -60,12 +59,23 @@ MismatchOption = Annotated[
     typer.Option(parser=whole(), metavar="N", help="DNA: unequal bases.", show_default="-4", rich_help_panel=SCORING),
 ]
 PairGapOpenOption = Annotated[
-    int | None,
+    float | None,
     typer.Option(
-        parser=whole(),
+        parser=real(),
         metavar="N",
-        help="A gap of k costs open + k * extend; 0 makes gap costs linear.",
+        help="A gap of k costs open + k * extend; 0 makes gap costs linear. Both may be fractions: 9.5 and 0.5 "
+        "are what EMBOSS calls 10 and 0.5.",
         show_default="the matrix's own, 11 for BLOSUM62; for DNA 10",
+        rich_help_panel=SCORING,
+    ),
+]
+PairGapExtendOption = Annotated[
+    float | None,
+    typer.Option(
+        parser=real(),
+        metavar="N",
+        help="Cost of each residue of a gap.",
+        show_default="the matrix's own, 1 for BLOSUM62",
         rich_help_panel=SCORING,
     ),
 ]
@@ -109,7 +119,7 @@ def align_command(
     match: MatchOption = None,
     mismatch: MismatchOption = None,
     gap_open: PairGapOpenOption = None,
-    gap_extend: GapExtendOption = None,
+    gap_extend: PairGapExtendOption = None,
     allow_dna: AllowDnaOption = False,
     outfmt: Annotated[
         str | None,
@@ -253,8 +263,8 @@ def pair_scoring(
     matrix: str | None,
     match: int | None,
     mismatch: int | None,
-    gap_open: int | None,
-    gap_extend: int | None,
+    gap_open: float | None,
+    gap_extend: float | None,
 ) -> Scoring:
     """Make the scoring of a pair, checking which of its options go together."""
     from swsearch.alphabet import ALPHABETS

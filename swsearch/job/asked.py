@@ -14,6 +14,7 @@ from swsearch.engines.base import Engine
 from swsearch.engines.choice import ENGINES
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning, check_flag
+from swsearch.job.costs import check_is_whole
 from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions, SortKey
@@ -33,6 +34,7 @@ def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
             f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
             "databases hold proteins; swsearch.align aligns DNA"
         )
+    check_is_whole(chosen)
     return chosen
 
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from swsearch.errors import InputError, OptionError, check_choice, real_number, whole_number
 from swsearch.inputs import Query
+from swsearch.job.costs import check_is_whole
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.parts import QueryLoc, checked_query_loc
@@ -103,6 +104,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         check_mode(self.mode)
+        check_is_whole(self.scoring)
         check_mask("query_mask", self.query_mask)
         check_mask("subject_mask", self.subject_mask, ("database",))
         self._check_numbers()

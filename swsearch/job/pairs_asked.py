@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from swsearch.alphabet import PROTEIN
+from swsearch.blocks import FloatArray
 from swsearch.engines.base import ScoreArray
 from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.errors import InputError, check_choice
 from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
+from swsearch.job.costs import check_is_whole
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
@@ -57,6 +59,7 @@ class AskedPairs:
         scoring = recurrence.scoring
         if kind == "one":
             query, subject, used = read_pair(a, b, scoring, is_named, allow_dna)
+            _check_scale([query], scoring)
             return cls([query], [subject], "one", replace(recurrence, scoring=used))
         if isinstance(b, (Profile, QueryAlignment)):
             raise InputError(f"b: got a {type(b).__name__}, expected sequences; give profiles as a")
@@ -69,6 +72,7 @@ class AskedPairs:
                 f"pairs: got {len(queries):,} sequences as a and {len(subjects):,} as b, expected as many in both; "
                 "pairs='all' takes all with all"
             )
+        _check_scale(queries, scoring)
         used = with_gap_costs_of(queries, scoring, is_named)
         return cls(queries, subjects, kind, replace(recurrence, scoring=used))  # type: ignore[arg-type]  # checked
 
@@ -92,11 +96,18 @@ class AskedPairs:
         scored = {id(query): query.scored(scoring) for query in self.queries}
         return ((scored[id(query)], subject.codes) for query, subject in self)
 
-    def scores(self, aligner: PairAligner) -> int | ScoreArray:
-        """Return the pairs' scores: one, those in order, shape (n,), or all, shape (n_a, n_b); int32."""
-        found = np.fromiter(aligner.score_many(self._drawn(), self.recurrence), np.int32, self.n_pairs)
+    def scores(self, aligner: PairAligner) -> float | ScoreArray | FloatArray:
+        """Return the pairs' scores: one, those in order, shape (n,), or all, shape (n_a, n_b).
+
+        They are int32, or float64 where gap costs are fractions.
+        """
+        found: ScoreArray | FloatArray = np.fromiter(
+            aligner.score_many(self._drawn(), self.recurrence), np.int32, self.n_pairs
+        )
+        scoring = self.recurrence.scoring
         if self.kind == "one":
-            return int(found[0])
+            return scoring.shown(int(found[0]))
+        found = found if scoring.scale == 1 else found / scoring.scale
         return found.reshape(len(self.queries), -1) if self.kind == "all" else found
 
     def alignments(self, aligner: PairAligner) -> Alignment | list[Alignment] | list[list[Alignment]]:
@@ -111,3 +122,9 @@ class AskedPairs:
         ]
         n = len(self.subjects)
         return every if self.kind == "order" else [every[at : at + n] for at in range(0, len(every), n)]
+
+
+def _check_scale(queries: Sequence[Query], scoring: Scoring) -> None:
+    """Raise if gap costs are fractions, which profiles, whose scores are whole, do not go with."""
+    if any(query.profile is not None for query in queries):
+        check_is_whole(scoring, "with a profile")

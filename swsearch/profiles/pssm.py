@@ -9,12 +9,13 @@ import numpy as np
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError
+from swsearch.matrices.costs import MAX_GAP_COST
 from swsearch.profiles import units
 from swsearch.profiles.asn import Node, joined, parse
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.pseudocounts import USUAL_DIVERSITY, by_diversity
 from swsearch.profiles.texts import MOST_COLUMNS, Text
-from swsearch.scoring import MAX_GAP_COST, Scoring, load_matrix
+from swsearch.scoring import Scoring, load_matrix
 
 ASCII_HEAD = "Last position-specific scoring matrix computed"
 """How psiblast's ASCII begins."""

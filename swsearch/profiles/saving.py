@@ -17,13 +17,14 @@ import numpy as np
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError, shown
+from swsearch.matrices.costs import MAX_GAP_COST
 from swsearch.output_files import open_output
 from swsearch.profiles import pssm
 from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.alignments_in import rows_of
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.texts import Text
-from swsearch.scoring import GAP_COLUMNS, MAX_GAP_COST, PositionGaps
+from swsearch.scoring import GAP_COLUMNS, PositionGaps
 
 VERSION = 1
 """Of the form of a line; a reader refuses later ones."""

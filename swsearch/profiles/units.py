@@ -16,7 +16,8 @@ import numpy.typing as npt
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError
-from swsearch.scoring import MAX_ENTRY, Matrix
+from swsearch.matrices.costs import MAX_ENTRY
+from swsearch.scoring import Matrix
 from swsearch.statistics.random_sequences import background
 
 AMINO_ACIDS = PROTEIN.letters[:20]

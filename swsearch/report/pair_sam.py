@@ -78,7 +78,7 @@ class PairSamWriter(AlignmentWriter):
         letters = pair.scoring.matrix.alphabet.decode(query.codes)
         aligned = sam_lines.Aligned.of(pair)
         if not aligned.has_pairs:
-            return sam_lines.unmapped_line(query.identifier, flag, letters, f"AS:i:{pair.score}")
+            return sam_lines.unmapped_line(query.identifier, flag, letters, sam_lines.score_tag(aligned.score))
         tags = [f"MD:Z:{sam_lines.md_tag(pair)}"] if pair.scoring.matrix.alphabet is DNA else []
         return sam_lines.mapped_line(aligned, query.identifier, subject.identifier, flag, letters, *tags)
 

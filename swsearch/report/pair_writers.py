@@ -97,7 +97,7 @@ class PairWriter:
 
     def write(self, found: PairAlignment | int, query: Query, subject: Query) -> str:
         """Return one pair's text."""
-        score = found if isinstance(found, int) else found.score
+        score = self.run.recurrence.scoring.shown(found if isinstance(found, int) else found.score)
         return f"{headers.identifier(query.identifier)}\t{headers.identifier(subject.identifier)}\t{score}\n"
 
     def end(self) -> str:
@@ -127,7 +127,7 @@ class CigarWriter(AlignmentWriter):
         """See `AlignmentWriter.show`."""
         places = (pair.query_start + 1, pair.query_end, pair.subject_start + 1, pair.subject_end)
         names = (headers.identifier(one.identifier) for one in (query, subject))
-        fields = (*names, pair.score, *places, pair.cigar_string or "*")
+        fields = (*names, pair.scoring.shown(pair.score), *places, pair.cigar_string or "*")
         return "\t".join(map(str, fields)) + "\n"
 
 
@@ -143,9 +143,9 @@ class JsonWriter(AlignmentWriter):
             "mode": self.run.recurrence.mode,
             "free_ends": self.run.recurrence.ends.names(),
             "matrix": headers.encodable(pair.scoring.matrix.name),
-            "gap_open": pair.scoring.gap_open,
-            "gap_extend": pair.scoring.gap_extend,
-            "score": pair.score,
+            "gap_open": pair.scoring.shown(pair.scoring.gap_open),
+            "gap_extend": pair.scoring.shown(pair.scoring.gap_extend),
+            "score": pair.scoring.shown(pair.score),
             "query_start": pair.query_start,
             "query_end": pair.query_end,
             "subject_start": pair.subject_start,
@@ -177,7 +177,8 @@ class BlockWriter(AlignmentWriter):
     def begin(self) -> str:
         """Return the head that tells programs which format this is."""
         recurrence, rule = self.run.recurrence, "#" * 40
-        gaps = f"{recurrence.scoring.gap_open} + {recurrence.scoring.gap_extend} a residue"
+        scoring = recurrence.scoring
+        gaps = f"{scoring.shown(scoring.gap_open)} + {scoring.shown(scoring.gap_extend)} a residue"
         lines = [
             rule,
             "# Program: swsearch align",
@@ -203,14 +204,14 @@ class BlockWriter(AlignmentWriter):
             f"# 1: {names[0]}",
             f"# 2: {names[1]}",
             f"# Matrix: {headers.one_line(scoring.matrix.name)}",
-            f"# Gap_penalty: {scoring.gap_first:.1f}",
-            f"# Extend_penalty: {scoring.gap_extend:.1f}",
+            f"# Gap_penalty: {scoring.shown(scoring.gap_first):.1f}",
+            f"# Extend_penalty: {scoring.shown(scoring.gap_extend):.1f}",
             "#",
             f"# Length: {length}",
             share("Identity", pair.identities),
             share("Similarity", pair.positives),
             share("Gaps", pair.gaps),
-            f"# Score: {pair.score:.1f}",
+            f"# Score: {scoring.shown(pair.score):.1f}",
             "#",
             "#",
             rule,

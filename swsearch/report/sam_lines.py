@@ -33,7 +33,7 @@ class Aligned(NamedTuple):
     Places and lengths are nucleotides where a sequence is translated DNA, of which each column has 3.
     """
 
-    score: int
+    score: float
     query_start: int
     query_end: int
     subject_start: int
@@ -51,7 +51,8 @@ class Aligned(NamedTuple):
     def of(cls, pair: PairAlignment) -> Aligned:
         """Return it of an alignment."""
         return cls(
-            pair.score, pair.query_start, pair.query_end, pair.subject_start, pair.subject_end, pair.length,
+            pair.scoring.shown(pair.score), pair.query_start, pair.query_end, pair.subject_start, pair.subject_end,
+            pair.length,
             pair.identities, pair.gaps, pair.cigar_string, len(pair.query), len(pair.subject),
         )  # fmt: skip
 
@@ -89,11 +90,16 @@ def aligned_of(portion: AlignedPortion, *, on_part: bool = False) -> Iterator[Al
     return map(Aligned._make, columns)
 
 
+def score_tag(score: float) -> str:
+    """Return the tag of a score; of gap costs that are fractions it is one."""
+    return f"AS:i:{score}" if isinstance(score, int) else f"AS:f:{score}"
+
+
 def mapped_line(of: Aligned, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
     """Return the SAM line of a pair with at least one column of two residues; AS and NM are the first of its tags."""
     after = of.query_length - of.query_end
     cigar = f"{f'{of.query_start}S' if of.query_start else ''}{of.cigar}{f'{after}S' if after else ''}"
-    own = f"AS:i:{of.score}", f"NM:i:{of.differences}"
+    own = score_tag(of.score), f"NM:i:{of.differences}"
     place = f"{reference}\t{of.subject_start + 1}\t{NO_QUALITY}\t{cigar}"
     return "\t".join((f"{read}\t{flag}\t{place}\t*\t0\t0\t{letters}\t*", *own, *tags)) + "\n"
 
@@ -108,12 +114,12 @@ def paf_line(of: Aligned, query: str, subject: str, *tags: str) -> str:
     """Return a pair's PAF line; ``tags`` stand between NM and cg."""
     if not of.has_pairs:
         nothing = "0\t0\t*\t*\t0\t0\t0\t0\t0\t0"
-        return "\t".join((f"{query}\t{of.query_length}\t{nothing}\tAS:i:{of.score}", *tags)) + "\n"
+        return "\t".join((f"{query}\t{of.query_length}\t{nothing}\t{score_tag(of.score)}", *tags)) + "\n"
     places = (
         f"{query}\t{of.query_length}\t{of.query_start}\t{of.query_end}\t{of.strand}\t"
         f"{subject}\t{of.subject_length}\t{of.subject_start}\t{of.subject_end}"
     )
-    own = f"AS:i:{of.score}\tNM:i:{of.differences}"
+    own = f"{score_tag(of.score)}\tNM:i:{of.differences}"
     counts = f"{of.identities * of.nucleotides}\t{of.length * of.nucleotides}\t{NO_QUALITY}\t{own}"
     return "\t".join((places, counts, *tags, f"cg:Z:{of.cigar}")) + "\n"
 

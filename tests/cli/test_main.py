@@ -185,7 +185,7 @@ def test_output_to_a_file(queries, database, tmp_path):
     [
         (["search", "{q}"], 1, ["SUBJECTS"]),
         (["search", "{q}", "{d}", "--fats"], 1, ["swsearch search has no option --fats"]),
-        (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["gap_open: got -11, expected an integer >= 0"]),
+        (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["gap_open: got -11, expected a number >= 0"]),
         (["search", "{q}", "{d}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'", "BLOSUM62"]),
         (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
         (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
