@@ -179,7 +179,8 @@ def _selections(result: SearchResult) -> list[Selection]:
     found = []
     for place, (statistics, nulls) in enumerate(hits.frame_statistics):
         rows = np.flatnonzero(table.query_frames == place)
-        ranked = Ranked(table.scores[rows], table.subjects[rows], None if evalues is None else evalues[rows])
+        rated = None if evalues is None or statistics is None else evalues[rows]
+        ranked = Ranked(table.scores[rows], table.subjects[rows], rated)
         found.append(replace(whole, candidates=ranked, statistics=statistics, nulls=nulls))
     return [found[0], *(replace(each, distribution=None, doubt="") for each in found[1:])]
 
