@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from swsearch.blocks import IntArray
 from swsearch.db import bulk
 from swsearch.db.stored import Segment
 from swsearch.db.stored_taxa import SubjectTaxa, has_taxa, subjects_of, taxids_of, taxids_there, taxonomy_of
-from swsearch.db.taxonomy import TaxidArray, Taxonomy
+from swsearch.db.taxonomy import Taxa, TaxidArray, Taxonomy
 
 
 class TaxaOfSubjects:
@@ -29,10 +31,17 @@ class TaxaOfSubjects:
         """Whether it, or one of its files, was built with taxids."""
         return has_taxa(self._segments)
 
-    @property
+    @cached_property
     def taxonomy(self) -> Taxonomy:
-        """What stands above the taxa of its subjects and what they are called; read anew whenever it is asked for."""
+        """What stands above the taxa of its subjects and what they are called; read when first asked for."""
         return taxonomy_of(self._segments)
+
+    def taxa_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> list[Taxa]:
+        """Return the taxa of many subjects, with their names, as for `taxids_of`."""
+        found = self.taxids_of(subjects)
+        taxids = found.taxids.tolist()
+        known = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}
+        return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(found.offsets.tolist())]
 
     @property
     def taxids(self) -> TaxidArray:

@@ -46,6 +46,32 @@ class TaxonName(NamedTuple):
 NAMELESS = TaxonName("", "", "", "")
 
 
+class Taxon(NamedTuple):
+    """A taxon as reports show it; what is not known of it is an empty string.
+
+    Attributes
+    ----------
+    taxid : int
+        NCBI's number, as the database's subjects have it.
+    scientific, common : str
+        Its names.
+    blast : str
+        The BLAST name of it, or of the nearest taxon above it that has one.
+    kingdom : str
+        The super kingdom that it belongs to, such as Bacteria.
+    """
+
+    taxid: int
+    scientific: str = ""
+    common: str = ""
+    blast: str = ""
+    kingdom: str = ""
+
+
+Taxa = tuple[Taxon, ...]
+"""The taxa of a subject, by taxid; none where nothing is known."""
+
+
 class TaxonomyDamageError(ValueError):
     """What is wrong with a stored taxonomy."""
 
@@ -179,6 +205,11 @@ class Taxonomy:
         while place is not None and place != before:
             yield int(self.taxa[place]), self._names[place]
             place, before = int(self._place_above[place]), place
+
+    def taxon(self, taxid: int) -> Taxon:
+        """Return what reports show of a taxon."""
+        name = self.name(taxid)
+        return Taxon(taxid, name.scientific, name.common, self.blast_name(taxid), self.kingdom(taxid))
 
     def blast_name(self, taxid: int) -> str:
         """Return the BLAST name of a taxon: its own, or that of the nearest above it that has one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.pools import SequencePool, mask_pool
+from swsearch.later import Later
 from swsearch.masking import Mask, masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.results import Headers, SubjectCodes
@@ -66,4 +68,5 @@ class SubjectReader:
     def headers(self, subjects: IntArray) -> Headers:
         """Return the headers of subjects, in the order of their places, shape (n,)."""
         pool, offsets = self.database.headers_of(subjects)
-        return Headers(pool.tobytes(), offsets)
+        taxa = Later(partial(self.database.taxa_of, subjects)) if self.database.has_taxa else None
+        return Headers(pool.tobytes(), offsets, taxa)

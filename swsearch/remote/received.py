@@ -15,6 +15,7 @@ import numpy.typing as npt
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db import Database
+from swsearch.db.taxonomy import Taxa
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
 from swsearch.errors import InputError
 from swsearch.inputs import Query
@@ -32,6 +33,7 @@ from swsearch.profiles.saving import read_json
 from swsearch.profiles.texts import Text
 from swsearch.recurrence import Recurrence
 from swsearch.remote.frames import BrokenOffError, FrameSource, NumberArray
+from swsearch.remote.taxa import taxa_told
 from swsearch.remote.transfer import TransferHeader, TransferReader, request_facts
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import HitList, IterationStep, SearchResult
@@ -59,6 +61,8 @@ class FoundSubjects:
         Where each begins, and the end of the last.
     run_offsets, starts, ends : ndarray, int64
         What the mask in force covers: runs ``run_offsets[i]`` to ``run_offsets[i + 1]`` are those of subject i.
+    taxa : sequence of Taxa or None
+        Of each; None where the database knows none.
     """
 
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -69,6 +73,7 @@ class FoundSubjects:
     run_offsets: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     starts: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     ends: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    taxa: Sequence[Taxa] | None = None
 
     def rows(self, subjects: Any) -> IntArray:
         """Return where subjects stand among these, by their places in the input, shape (n,)."""
@@ -112,6 +117,16 @@ class ReceivedDatabase(Database):
     def volumes(self) -> tuple[Any, ...]:
         """No files."""
         return ()
+
+    @property
+    def has_taxa(self) -> bool:
+        """Whether the server's database knows taxa, and told those of the subjects."""
+        return self._found.taxa is not None
+
+    def taxa_of(self, subjects: Any) -> list[Taxa]:
+        """Return the taxa of subjects."""
+        taxa = self._found.taxa or ()
+        return [taxa[row] for row in self._found.rows(subjects).tolist()]
 
     def sources(self) -> list[dict[str, Any]]:
         """Return the files that it was built from."""
@@ -377,8 +392,10 @@ class _Received:
         self._require(np.diff(offsets).max(initial=0) <= database.length_runs.longest, "subjects that are too long")
         self._require(codes.max(initial=0) < len(PROTEIN.letters), "residues that are none")
         self._require(not np.isin(headers, (0x0A, 0x0D, 0)).any(), "headers of several lines")
+        taxa = taxa_told(self._arrays, n)
+        self._require(taxa is None or len(taxa) == n, "taxa that are none")
         if self._job.reader.mask == "none":
-            return FoundSubjects(places, codes, offsets, headers, ends, np.zeros(n + 1, dtype=np.int64))
+            return FoundSubjects(places, codes, offsets, headers, ends, np.zeros(n + 1, dtype=np.int64), taxa=taxa)
         starts, stops = self._whole("starts"), self._whole("ends")
         of_each = self._offsets("n_runs", len(starts))
         self._require(len(of_each) == n + 1 and len(starts) == len(stops), "masks that do not fit the subjects")
@@ -388,7 +405,7 @@ class _Received:
         follow[1:] = starts[1:] >= stops[:-1]
         follow[of_each[:-1][np.diff(of_each) > 0]] = True
         self._require((inside & follow).all(), "masks that are none")
-        return FoundSubjects(places, codes, offsets, headers, ends, of_each, starts, stops)
+        return FoundSubjects(places, codes, offsets, headers, ends, of_each, starts, stops, taxa)
 
     def selections(self, database: Database) -> list[Selection]:
         """Return what was selected of each query, of subjects that came."""

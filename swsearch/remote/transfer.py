@@ -26,6 +26,7 @@ from swsearch.masking import MASKS, Mask
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import line_of
 from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, NumberArray, check_of, frame, frames
+from swsearch.remote.taxa import told_taxa
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import HitList, SearchResult
 from swsearch.run_info import Checksum
@@ -197,6 +198,8 @@ def _subjects(job: SearchJob, subjects: IntArray) -> dict[str, NumberArray]:
         "headers": headers,
         "header_lengths": narrowed(np.diff(header_offsets)),
     }
+    if database.has_taxa:
+        found |= told_taxa(database.taxa_of(subjects))
     if mask != "none":
         of_each, starts, ends = database.masked_of(subjects, mask)
         runs = {"n_runs": np.diff(of_each), "starts": starts.astype(np.int64), "ends": ends.astype(np.int64)}

@@ -12,7 +12,7 @@ import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
-from swsearch.report import headers
+from swsearch.report import headers, taxa
 from swsearch.report.base import BinaryWriter, did_you_mean
 from swsearch.report.portions import aligned_portions, mismatches, portions
 from swsearch.report.provenance import provenance
@@ -81,6 +81,11 @@ def _texts_of_hits(texts: list[str], at: Place) -> list[str]:
     return found
 
 
+def _taxa_of_hits(of_taxon: str, at: Place) -> list[str]:
+    found: list[str] = at.of.of_lines(taxa.all_texts(at.of, of_taxon))
+    return found
+
+
 ARROW_COLUMNS: dict[str, TypedColumn] = {
     column.name: column
     for column in (
@@ -91,6 +96,13 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
         TypedColumn("hit_index", "int64", lambda at: at.of.hit_of_line + at.of.first, False),
         TypedColumn("subject_id", "string", lambda at: _texts_of_hits(at.of.identifiers, at), False),
         TypedColumn("subject_description", "string", lambda at: _texts_of_hits(at.of.descriptions, at), False),
+        TypedColumn("subject_taxids", "string", lambda at: at.of.of_lines(taxa.all_texts(at.of, "taxid")), False),
+        TypedColumn(
+            "subject_scientific_names",
+            "string",
+            lambda at: at.of.of_lines(taxa.all_texts(at.of, "scientific")),
+            False,
+        ),
         TypedColumn("subject_index", "int64", lambda at: _of_hits(at.of.subjects, at), False),
         TypedColumn("subject_length", "int64", lambda at: _of_hits(at.of.subject_lengths, at), False),
         TypedColumn("iteration", "int64", lambda at: _of_hits(at.of.iterations, at), False),
@@ -119,7 +131,10 @@ ARROW_COLUMNS: dict[str, TypedColumn] = {
 }
 """Every column by name."""
 
-ASKED_FOR = ("query_row", "subject_row", "iteration", "query_frame", "subject_frame")
+ASKED_FOR = (
+    "query_row", "subject_row", "iteration", "query_frame", "subject_frame", "subject_taxids",
+    "subject_scientific_names",
+)  # fmt: skip
 """Columns that are not written unless they are asked for, or `FRAMES_OF` has them."""
 
 FRAMES_OF: dict[Program, tuple[str, ...]] = {

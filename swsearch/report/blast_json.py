@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import IO, Any
 
-from swsearch.report import blast_terms, headers, json_text
+from swsearch.report import blast_terms, headers, json_text, taxa
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions
 from swsearch.results import SearchResult
@@ -80,18 +80,18 @@ def _hits(portion: AlignedPortion) -> list[str]:
     numbered = range(portion.first + 1, portion.first + 1 + portion.n_hits)
     columns = {
         "num": numbered,
-        "description": [_description(titles) for titles in portion.titles],
+        "description": list(map(_description, portion.titles, taxa.entry_members(portion))),
         "len": portion.subject_lengths.tolist(),
         "hsps": json_text.lists(portion.by_hit(_hsps(portion))),
     }
     return json_text.objects(columns)
 
 
-def _description(titles: list[str]) -> str:
+def _description(titles: list[str], taxon: str) -> str:
     entries = [json_text.strings(entry) for entry in headers.entries_of(titles)]
     known = json_text.strings(headers.accessions([name for name, _ in headers.entries_of(titles)], False))
     objects = [
-        f'{{"id":{name},"accession":{accession},"title":{title}}}'
+        f'{{"id":{name},"accession":{accession},"title":{title}{taxon}}}'
         for (name, title), accession in zip(entries, known, strict=True)
     ]
     return f"[{','.join(objects)}]"

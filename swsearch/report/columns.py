@@ -15,7 +15,7 @@ import numpy as np
 
 from swsearch.blocks import IntArray
 from swsearch.errors import OptionError
-from swsearch.report import blast_terms, headers, numbers
+from swsearch.report import blast_terms, headers, numbers, taxa
 from swsearch.report.base import did_you_mean
 from swsearch.report.numbers import whole
 from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, mismatches, portions
@@ -152,6 +152,14 @@ def _btops(portion: AlignedPortion) -> list[str]:
     return [btop or headers.MISSING for btop in portion.btops]
 
 
+def _taxon_columns(of_taxon: str, one: str, field: str, several: str, fields: str) -> list[Column]:
+    """Return the columns of what a field of `Taxon` says: of a subject's first taxon, and of all."""
+    return [
+        _of_hits(one, field, lambda of: taxa.first_texts(of, of_taxon)),
+        _of_hits(several, fields, lambda of: taxa.all_texts(of, of_taxon)),
+    ]
+
+
 def _known_columns() -> list[Column]:
     # accessions are what blastp prints of databases made with -parse_seqids. Names are blastp's; qtitle and scovhsp
     # are diamond's.
@@ -169,6 +177,11 @@ def _known_columns() -> list[Column]:
         _of_hits("slen", "subject length", lambda of: whole(of.subject_lengths)),
         _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in of.titles]),
         _of_hits("salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in of.titles]),
+        *_taxon_columns("taxid", "staxid", "subject tax id", "staxids", "subject tax ids"),
+        *_taxon_columns("scientific", "ssciname", "subject sci name", "sscinames", "subject sci names"),
+        *_taxon_columns("common", "scomname", "subject com names", "scomnames", "subject com names"),
+        *_taxon_columns("blast", "sblastname", "subject blast name", "sblastnames", "subject blast names"),
+        *_taxon_columns("kingdom", "sskingdom", "subject super kingdom", "sskingdoms", "subject super kingdoms"),
         _of_hits("subject_index", "subject index", lambda of: whole(of.subjects)),
         _of_hits("iteration", "iteration", lambda of: whole(of.iterations)),
         _of_scores("score", "score", lambda of: whole(of.scores)),
@@ -214,13 +227,10 @@ STANDARD_COLUMNS = COLUMNS | {
 """Columns as ``std`` has them: with whole identifiers, as blastp prints them of databases made without -parse_seqids,
 so that a table can be joined with its FASTA files."""
 
-_NO_TAXA = "a database knows no taxonomy; stitle has what the header says"
 _NO_GI = "NCBI has given up GI numbers; sseqid and qseqid have identifiers"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("qgi", "sgi", "sallgi"), _NO_GI),
-    **dict.fromkeys(("staxid", "ssciname", "scomname", "sblastname", "sskingdom"), _NO_TAXA),
-    **dict.fromkeys(("staxids", "sscinames", "scomnames", "sblastnames", "sskingdoms"), _NO_TAXA),
     "qcovus": "it is blastn's alone; qcovs has a protein's coverage",
 }
 """The columns of blastp 2.12 that proteins in FASTA have nothing for, and why; blastp fills them with 0, 1 or N/A."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from swsearch.report import headers, json_text
+from swsearch.report import headers, json_text, taxa
 from swsearch.report.base import Writer
 from swsearch.report.portions import AlignedPortion, aligned_portions, mismatches
 from swsearch.report.provenance import translated
@@ -111,6 +111,7 @@ def _hits(portion: AlignedPortion) -> list[str]:
         "description": json_text.strings(headers.all_encodable(portion.descriptions)),
         "length": portion.subject_lengths.tolist(),
         "index": portion.subjects.tolist(),
+        **taxa.subject_members(portion),
     }
     alignments = portion.by_hit(_alignments(portion))
     if portion.result.first_found is not None:

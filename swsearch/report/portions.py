@@ -15,6 +15,7 @@ import numpy as np
 
 from swsearch.alignments import AlignmentTable
 from swsearch.blocks import IntArray
+from swsearch.db.taxonomy import Taxa
 from swsearch.report import headers
 from swsearch.report.alignment_rows import AlignmentLetters, Rows, letters_of
 from swsearch.report.numbers import printed_ends
@@ -67,6 +68,12 @@ class Portion:
     def descriptions(self) -> list[str]:
         """What follows them in the headers."""
         return self._hits.headers.descriptions[self._rows]
+
+    @cached_property
+    def taxa(self) -> list[Taxa] | None:
+        """The taxa of the hits' subjects; None where the database knows none."""
+        taxa = self._hits.headers.taxa
+        return None if taxa is None else taxa[self._rows]
 
     @cached_property
     def names(self) -> list[str]:

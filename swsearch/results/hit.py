@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from swsearch.alignment import PairAlignment
+from swsearch.db.taxonomy import Taxa
 from swsearch.later import Later
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Hit:
         E-value by published statistics, where `evalue` is by fitted ones and both exist.
     query_frame, subject_frame : Frame or None
         The frames of DNA that the sequences of `pair` are; None where they are protein.
+    taxa : tuple of Taxon or None
+        The subject's taxa, `swsearch.db.taxonomy.Taxon`; None where the database was built without them.
     """
 
     query_id: str
@@ -97,6 +100,7 @@ class Hit:
     _further: Later[list[Hsp]] | None = field(default=None, repr=False, compare=False)
     query_frame: Frame | None = None
     subject_frame: Frame | None = None
+    taxa: Taxa | None = None
 
     @property
     def pair(self) -> PairAlignment:

@@ -226,12 +226,13 @@ class HitList(Sequence[Hit]):
 
     def _made(self, row: int) -> Hit:
         query, further, frames = self.query_of(row), self.further, self.table.subject_frames
+        taxa = self.table.headers.taxa
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
         alignment: Later[PairAlignment] = Later(RowPair(self, row))
         return Hit(
             query.identifier, identifier, description, subject, query.length, length, score, bits, evalue,
             alignment, z_score, published, None if further is None else further(row, alignment),
-            query.frame, None if frames is None else frames[row],
+            query.frame, None if frames is None else frames[row], None if taxa is None else taxa[row],
         )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.fasta import header_text
+from swsearch.db.taxonomy import Taxa
+from swsearch.later import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.translation import Frame, Frames
 
@@ -93,22 +95,39 @@ class Headers:
         The header lines without ``>``, one after the other.
     offsets : ndarray, shape (n + 1,), int64
         Where each begins, and the end of the last.
+    taxa : Later, optional
+        Reads the taxa of the subjects, where the database knows them.
+    first : int, optional
+        Where those of the first subject stand among these.
     """
 
-    def __init__(self, pool: bytes, offsets: IntArray) -> None:
-        self._pool, self._offsets = pool, offsets
+    def __init__(self, pool: bytes, offsets: IntArray, taxa: Later[list[Taxa]] | None = None, first: int = 0) -> None:
+        self._pool, self._offsets, self._taxa, self._first = pool, offsets, taxa, first
 
     @classmethod
-    def known(cls, texts: Sequence[tuple[str, str]]) -> Headers:
-        """Return those of subjects whose identifiers and descriptions are at hand."""
+    def known(cls, texts: Sequence[tuple[str, str]], taxa: Sequence[Taxa] | None = None) -> Headers:
+        """Return those of subjects whose identifiers and descriptions are at hand, and whose taxa are if known."""
         made = cls(b"", np.zeros(1, dtype=np.int64))
         made.__dict__["texts"] = list(texts)
+        made.__dict__["taxa"] = None if taxa is None else list(taxa)
         return made
 
     def part(self, begin: int, end: int) -> Headers:
         """Return some that stand together."""
         first, last = int(self._offsets[begin]), int(self._offsets[end])
-        return Headers(self._pool[first:last], self._offsets[begin : end + 1] - first)
+        offsets = self._offsets[begin : end + 1] - first
+        return Headers(self._pool[first:last], offsets, self._taxa, self._first + begin)
+
+    @cached_property
+    def taxa(self) -> list[Taxa] | None:
+        """The taxa of each; None where the database knows none."""
+        return None if self._taxa is None else self._taxa.get()[self._first : self._first + len(self._offsets) - 1]
+
+    def take(self, rows: IntArray) -> Headers:
+        """Return some, rows of shape (m,), in their order."""
+        places = rows.tolist()
+        taxa = None if self.taxa is None else [self.taxa[row] for row in places]
+        return Headers.known([self.texts[row] for row in places], taxa)
 
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
@@ -171,7 +190,7 @@ class HitTable:
             self.subject_lengths[rows],
             self.scores[rows],
             self.numbers.take(rows),
-            Headers.known([self.headers.texts[row] for row in rows.tolist()]),
+            self.headers.take(rows),
             None if queries is None else queries[rows],
             None if frames is None else frames.take(rows),
             None if records is None else records[rows],
@@ -198,9 +217,14 @@ class HitTable:
             np.array(lengths, dtype=np.int64),
             np.array([hit.score for hit in hits], dtype=np.int64),
             Numbers.of(hits),
-            Headers.known([(hit.subject_id, hit.subject_description) for hit in hits]),
+            Headers.known([(hit.subject_id, hit.subject_description) for hit in hits], _taxa_of(hits)),
             subject_frames=frames_of([hit.subject_frame for hit in hits]),
         )  # a hit knows its record's place alone, so that this stands for both
+
+
+def _taxa_of(hits: Sequence[Hit]) -> list[Taxa] | None:
+    taxa = [hit.taxa for hit in hits]
+    return None if None in taxa else [each for each in taxa if each is not None]
 
 
 def frames_of(frames: Sequence[Frame | None]) -> Frames | None:

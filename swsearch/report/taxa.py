@@ -1,0 +1,55 @@
+"""The taxa of hits as reports write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swsearch.db.taxonomy import NO_NAME, Taxa
+from swsearch.report import headers, json_text
+from swsearch.report.portions import Portion
+
+
+def first_texts(portion: Portion, field: str) -> list[str]:
+    """Return what one field of `Taxon` says of the first taxon of each hit, as blastp prints it."""
+    return [_text(taxa[:1], field) for taxa in _taxa(portion)]
+
+
+def all_texts(portion: Portion, field: str) -> list[str]:
+    """Return what a field says of all taxa of each hit, each value once, with semicolons between them."""
+    texts = [_text(taxa, field) for taxa in _taxa(portion)]
+    return ["0" if text == NO_NAME else text for text in texts] if field == "taxid" else texts  # as blastp has it
+
+
+def _taxa(portion: Portion) -> Sequence[Taxa]:
+    return [()] * portion.n_hits if portion.taxa is None else portion.taxa
+
+
+def _text(taxa: Taxa, field: str) -> str:
+    values = dict.fromkeys(str(value) for each in taxa if (value := getattr(each, field)))
+    return ";".join(map(headers.encodable, values)) or NO_NAME
+
+
+def entry_members(portion: Portion) -> list[str]:
+    """Return what BLAST's JSON says of the taxon of each hit, with a comma before it; nothing where it is not known.
+
+    Of a subject that stands for several sequences it is not known which of them is of which of several taxa.
+    """
+    members = []
+    for taxa in _taxa(portion):
+        if len(taxa) != 1:
+            members.append("")
+            continue
+        name = f',"sciname":{json_text.encode(headers.encodable(taxa[0].scientific))}' if taxa[0].scientific else ""
+        members.append(f',"taxid":{taxa[0].taxid}{name}')
+    return members
+
+
+def subject_members(portion: Portion) -> dict[str, list[str]]:
+    """Return the members that ``jsonl`` has of each subject, as JSON; none where the database knows no taxa."""
+    if portion.taxa is None:
+        return {}
+    names = [[headers.encodable(each.scientific) or None for each in taxa] for taxa in portion.taxa]
+    return {
+        "taxids": [json_text.encode([each.taxid for each in taxa]) for taxa in portion.taxa],
+        "scientific_names": [json_text.encode(each) for each in names],
+    }
