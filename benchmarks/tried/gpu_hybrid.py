@@ -47,8 +47,9 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Candidates, ChunkPlan, Engine, LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
-from swsearch.job.job import SearchJob, prepare
+from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
+from swsearch.job.scored import prepare
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode
 
