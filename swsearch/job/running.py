@@ -154,12 +154,14 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        kind_of = self.kind_of
+        kind_of, is_distribution_asked = self.kind_of, options.distribution
 
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
                 kind = kind_of(options) if database.genetic_code is None else self.kind_of_dna(database)
+                if database.genetic_code is not None and not is_distribution_asked:
+                    options = replace(options, distribution=False)  # a report would show it, and does without
                 job = kind(queries, database, engine, options, progress, threads, origin)
                 if checkpoint is not None:
                     job.keep_in(checkpoint)
@@ -211,7 +213,7 @@ class SearchResults:
         return self._search.iterated
 
     def keep_distribution(self) -> None:
-        """Let results keep how the whole database scores, if the search has not begun."""
+        """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
 

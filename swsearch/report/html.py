@@ -105,7 +105,7 @@ class HtmlWriter(Writer):
             f"<header>\n{_bar(self._bar)}"
             f"<h1>{_text(searched)}</h1>\n"
             f"<p>Exact {run.mode} search by swsearch: {run.database_subjects:,} subjects, "
-            f"{run.database_residues:,} residues, every one of them scored. "
+            f"{run.database_residues:,} {_database_unit(run)}, every one of them scored. "
             f'<a href="#parameters">Parameters and checksums</a></p>\n{html_of(run)}'
             "</header>\n"
             "<main>\n"
@@ -340,12 +340,13 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
     scoring, statistics = run.scoring, run.statistics
     values = "" if statistics is None or not hasattr(statistics, "parameters") else _named(statistics.parameters())
     queries = f"{run.queries}: " if run.queries and run.queries != "-" else ""
+    size = f"{run.database_subjects:,} subjects, {run.database_residues:,}"
     letters = "nucleotides" if run.program in ("blastx", "tblastx") else "residues"
     rows = [
         ("Program", f"swsearch {run.version}"),
         ("Queries", f"{queries}{len(index):,}, {sum(query['length'] for query in index):,} {letters}"),
         ("Hits", f"{sum(query['hits'] for query in index):,}"),
-        ("Database", f"{run.database_name}: {run.database_subjects:,} subjects, {run.database_residues:,} residues"),
+        ("Database", f"{run.database_name}: {size} {_database_unit(run)}"),
         ("Alignment", f"{run.mode}, exact"),
         ("Matrix", scoring.matrix.name),
         ("Gap of k residues", f"{scoring.gap_open} + k x {scoring.gap_extend}"),
@@ -357,6 +358,10 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
     if run.asked:
         rows.append(("Options", headers.asked(run.asked)))
     return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]
+
+
+def _database_unit(run: RunInfo) -> str:
+    return "nucleotides" if run.database_code is not None else "residues"
 
 
 def _threshold(evalue: float | None) -> str:

@@ -19,6 +19,8 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.engines.cpu.pairs import align_codes
+from swsearch.engines.cpu.shifts import align_strands
+from swsearch.engines.pools import pool_of
 from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.recurrence import Recurrence
@@ -31,7 +33,6 @@ from swsearch.shifted_alignment import ShiftedAlignment
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.translation import FRAME_NUMBERS, Frame, Frames
 from swsearch.translation.codes import translated_frames
-from swsearch.translation.shift_reference import shifted_align
 
 QUERY_IS_DNA: tuple[Program, ...] = ("blastx", "tblastx")
 SUBJECT_IS_DNA: tuple[Program, ...] = ("tblastn", "tblastx")
@@ -318,9 +319,18 @@ def shifted_result(*, together: bool) -> SearchResult:
     found = []
     for place, (_, _, protein) in enumerate(proteins):
         subject = PROTEIN.encode(protein)
-        aligned = [shifted_align(strand.codes, subject, Scoring(), SHIFT) for strand in strands]
-        strand = max(range(2), key=lambda k: aligned[k][0])
-        score, query_start, subject_start, cigar = aligned[strand]
+        aligned = align_strands(
+            pool_of([strand.codes for strand in strands]),
+            pool_of([subject]),
+            np.array([[0, 0], [1, 0]]),
+            Recurrence(Scoring(), "local", frame_shift=SHIFT),
+        )
+        strand = int(np.argmax(aligned.score))
+        columns = aligned.score, aligned.query_start, aligned.subject_start
+        score, query_start, subject_start = (int(column[strand]) for column in columns)
+        runs = slice(*aligned.run_offsets[strand : strand + 2].tolist())
+        operations = aligned.run_operations[runs].tobytes().decode("ascii")
+        cigar = tuple(zip(aligned.run_lengths[runs].tolist(), operations, strict=True))
         if score >= 60:
             codes = strands[strand].codes, subject
             pair = ShiftedAlignment(*codes, Scoring(), score, query_start, subject_start, cigar, frame_shift=SHIFT)
