@@ -37,7 +37,7 @@ class TaxaOfSubjects:
         return taxonomy_of(self._segments)
 
     def taxa_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> list[Taxa]:
-        """Return the taxa of many subjects, with their names, as for `taxids_of`."""
+        """Return the taxa of many subjects, shape (n,), with their names, as for `taxids_of`."""
         found = self.taxids_of(subjects)
         taxids = found.taxids.tolist()
         known = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}

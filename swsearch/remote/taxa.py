@@ -25,7 +25,10 @@ def told_taxa(taxa: Sequence[Taxa]) -> dict[str, NumberArray]:
 
 
 def taxa_told(arrays: Mapping[str, NumberArray], n: int) -> list[Taxa] | None:
-    """Return the taxa of n subjects; None where the database knows none, and nothing where what came says none."""
+    """Return the taxa of n subjects, from arrays of shape (m,); None where the database knows none.
+
+    There are none where what came says none.
+    """
     if "n_taxa" not in arrays:
         return None
     try:
