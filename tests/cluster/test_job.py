@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 import swsearch
 from support.cases import random_codes
@@ -26,12 +27,12 @@ from swsearch.cluster.sent import EngineWanted
 from swsearch.db import build_database
 from swsearch.db.volumes import write_manifest
 from swsearch.errors import ClusterError, GpuUnavailableError, InputError, OptionError
-from swsearch.inputs import read_queries
 from swsearch.job import job
 from swsearch.job.ahead import check_wanted
 from swsearch.job.asked import options_of
 from swsearch.job.pair_work import PairWork
 from swsearch.job.running import SearchResults
+from swsearch.job.search_queries import search_queries
 from swsearch.run_info import Origin
 
 FORMATS = ("6", "0", "xml", "json")
@@ -71,6 +72,13 @@ QUERIES = [
 ]
 
 
+CODONS = {letter: codon for codon, letter in unambiguous_dna_by_id[1].forward_table.items()}
+DNA_QUERIES = [
+    ("d0 shifted", "A".join("".join(CODONS.get(letter, "NNN") for letter in part) for part in parts))
+    for parts in [(QUERIES[0][1][:70], QUERIES[0][1][70:]), (QUERIES[2][1], "")]
+] + [("d1 none", "AC"), ("d2 short", "ATGAAA")]
+
+
 def fasta(path, some):
     path.write_text("".join(f">{header}\n{letters}\n" for header, letters in some))
     return path
@@ -89,7 +97,8 @@ def folders(tmp_path_factory):
     with Database.open(one / "db.h5") as opened:
         write_manifest(four / "db.h5", volumes, opened.sources())
     fasta(one / "queries.fasta", QUERIES)
-    return {"one": one, "four": four, "queries": one / "queries.fasta"}
+    fasta(one / "dna.fasta", DNA_QUERIES)
+    return {"one": one, "four": four, "queries": one / "queries.fasta", "dna": one / "dna.fasta"}
 
 
 @pytest.fixture(autouse=True)
@@ -107,8 +116,10 @@ def bytes_of(results):
 
 
 def begun(folders, cut, engine, kind=SearchResults, progress=None, owns_engine=False, **options):
+    asked = options_of(**options)
+    queries = search_queries(folders["queries" if asked.translation is None else "dna"], asked)
     return kind(
-        read_queries(folders["queries"]), folders[cut] / "db.h5", options_of(**options), engine, progress=progress,
+        queries, folders[cut] / "db.h5", asked, engine, progress=progress,
         threads=1, owns_engine=owns_engine, origin=Origin("queries.fasta"),
     )  # fmt: skip
 
@@ -158,6 +169,9 @@ OPTIONS = {
     "published distribution": {"distribution": True, "statistics": "published"},
     "iterations": {"iterations": 3},
     "published iterations": {"iterations": 2, "statistics": "published"},
+    "dna": {"translate": True, "max_hits": 20},
+    "dna, several": {"translate": True, "strand": "plus", "max_alignments": 3, "statistics": "published"},
+    "dna, filters": {"translate": True, "min_query_coverage": 20, "distribution": True},
 }
 QUICK = {"usual", "published", "global", "masks", "filters", "included", "distribution", "iterations"}
 EVERY_CUT = [("one", 1), ("one", 2), ("four", 1), ("four", 2), ("one", 4), ("four", 4)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 from support.small_searches import CASES, PARENT, QUERIES, build, fasta, request_of, searched, written
 from swsearch.db import Database
@@ -63,6 +64,29 @@ def test_reports_of_what_was_sent_have_the_same_bytes(case: str, database: Datab
     assert (there.doubts, there.unfitted, there.iterated) == (here.doubts, here.unfitted, here.iterated)
     assert b"s1" in found["6"]
     assert b"c" * 64 in found["html"]
+
+
+CODONS = {letter: codon for codon, letter in unambiguous_dna_by_id[1].forward_table.items()}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_alignments": 3},
+        pytest.param({"statistics": "published", "strand": "plus", "sort": "score"}, marks=pytest.mark.exhaustive),
+    ],
+    ids=str,
+)
+def test_dna_queries_are_sent_as_they_were_found(
+    options: dict[str, Any], database: Database, engine: CpuEngine
+) -> None:
+    dna = "".join(CODONS[letter] for letter in PARENT)
+    queries = fasta([("q1 shifted", f"{dna[:150]}A{dna[150:]}"), ("q2 of nothing", "AC"), ("q3", dna[30:120])])
+    request = SearchRequest("db", queries, options={"translate": True, "evalue": 1e3, **options})
+    expected = written(searched(request, database, engine), ["6", "15", "jsonl"])
+    found = written(read_transfer(io.BytesIO(sent(request, database, engine)), request, threads=1), [*expected])
+    assert found == expected
+    assert b"s1" in found["6"]
 
 
 FEW = replace(request_of("masked"), options={**CASES["masked"], "max_hits": 4, "max_alignments": 2})
