@@ -36,6 +36,8 @@ ALIASES: dict[str, dict[str, str]] = {
         "negative-taxids": "--exclude-taxids",
         "negative-taxidlist": "--exclude-taxids",
         "query-loc": "--query-loc",
+        "query-gencode": "--genetic-code",
+        "strand": "--strand",
         "task": TASK,
     },
 }

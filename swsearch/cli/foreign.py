@@ -69,7 +69,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "--config": "import-search-strategy config-file",
         "--save-config": "export-search-strategy",
         "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",
-        "--genetic-code, beside --translate for DNA queries": "query-gencode gencode",
+        "--genetic-code, beside --translate for DNA queries": "gencode",
         "--frame-shift, beside --translate for DNA queries": "frameshift",
         "everything runs on this machine": "remote",
         "databases hold proteins": "dbtype",

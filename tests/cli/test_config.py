@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from swsearch.job.settings import settings_of
 from swsearch.report.settings_text import settings_in, toml_of
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
+FILES = {"include_ids": "a.txt", "exclude_ids": "b.txt"}
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
 
@@ -132,10 +134,22 @@ def test_names_of_settings_are_options_of_the_search() -> None:
     from typer.main import get_command
 
     from swsearch.cli.whole import app
+    from swsearch.job.filters import HitFilters
     from swsearch.job.options import SearchOptions
     from swsearch.scoring import Scoring
+    from swsearch.translation import QueryTranslation
 
     command = get_command(app).commands["search"]  # type: ignore[attr-defined]
     known = {spelling for option in command.params for spelling in option.opts}
-    options = SearchOptions(Scoring(), iterations=2, allow_dna=True)
-    assert {f"--{name}" for name in settings_of(options, {})} <= known
+    filters = HitFilters(5, 1, 1, 1, ("a",), ("b",), True, (9606, 10090), (7,))
+    several = SearchOptions(Scoring(), iterations=2, allow_dna=True, filters=filters)
+    translated = SearchOptions(Scoring(), translation=QueryTranslation(2, "plus"))
+    part = SearchOptions(Scoring(), query_loc=(2, 9), dbsize=5, sort="score")
+    stated = {name: value for each in (several, translated, part) for name, value in settings_of(each, FILES).items()}
+    assert {f"--{name}" for name in stated} <= known
+    assert {"translate": True, "genetic-code": 2, "strand": "plus", "taxids": "9606,10090"}.items() <= stated.items()
+    assert settings_of(several, {})["missing"] == ["include-ids", "exclude-ids"]
+    # whatever may be asked for is there, but for what changes no hit, and what has another name
+    elsewhere = {"scoring", "statistics_method", "filters", "translation", "inclusion", "distribution", "keep_next"}
+    names = {each.name for each in (*fields(SearchOptions), *fields(HitFilters))} - elsewhere
+    assert {name.replace("_", "-") for name in names} <= set(stated)
