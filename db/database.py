@@ -348,6 +348,8 @@ class Database(Collection, TaxaOfSubjects):
 
     def subset(self, taken: npt.NDArray[np.bool_]) -> Subset:
         """Return some of the subjects as a search reads them; ``taken`` says which, shape (n_subjects,)."""
+        if not isinstance(taken, np.ndarray) or taken.shape != (self.n_subjects,):
+            raise OptionError("taken", taken, f"an array of shape ({self.n_subjects},)")
         return Subset(self._held.runs, taken, self.mask)
 
     def _locate(self, index: int) -> tuple[Segment, int]:

@@ -14,6 +14,7 @@ from swsearch.db import bulk
 from swsearch.db.stored import Segment
 from swsearch.db.stored_taxa import SubjectTaxa, has_taxa, subjects_of, taxids_of, taxids_there, taxonomy_of
 from swsearch.db.taxonomy import Taxa, TaxidArray, Taxonomy
+from swsearch.errors import OptionError
 
 
 class TaxaOfSubjects:
@@ -62,4 +63,7 @@ class TaxaOfSubjects:
 
     def subjects_of(self, taxids: Iterable[int]) -> IntArray:
         """Return the ordinals of all subjects that have one of some taxids itself, ascending, shape (n,)."""
-        return subjects_of(self._segments, np.array(sorted({*taxids}), dtype=np.int64))
+        wanted = list(taxids) if isinstance(taxids, Iterable) else [None]
+        if not all(isinstance(each, (int, np.integer)) and 0 <= each < 1 << 62 for each in wanted):
+            raise OptionError("taxids", taxids, "numbers of taxa")
+        return subjects_of(self._segments, np.array(sorted({*wanted}), dtype=np.int64))

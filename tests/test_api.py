@@ -87,6 +87,10 @@ FIRST = {
     db.Database.description: {"index": 0},
     db.Database.find: {"identifier": "x"},
     db.Database.find_all: {"identifiers": ["x"]},
+    db.Database.taxids_of: {"subjects": []},
+    db.Database.taxa_of: {"subjects": []},
+    db.Database.subjects_of: {"taxids": []},
+    db.Database.subset: {"taken": np.array([True])},
     db.Database.places_of: {"identifiers": ["x"]},
 }
 """Every public function and method that takes arguments, with arguments that it takes."""
