@@ -51,7 +51,7 @@ _BLANKS[[9, 11, 12, 32, _MERGED]] = True
 NARROW_NAME = 32
 """Bytes of an identifier that are looked at first: most are shorter."""
 
-NAMES_AT_ONCE = 1 << 14
+NAMES_AT_ONCE = 1 << 15
 """Names that are looked at together, so that their table of 32 bytes each stays in the cache."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

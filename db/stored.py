@@ -355,7 +355,9 @@ class Segment:
         be too large.
         """
         if not keep or self.n_subjects > INDEXED_SUBJECTS or asked.n > max(self.n_subjects // FEW_ASKED, 1):
-            found = in_turn(lambda some: asked.among(*some), self.all_headers(), self.n_subjects < HEADERS_AT_ONCE)
+            quick = self.n_subjects < HEADERS_AT_ONCE
+            parts = self.header_bounds(0, self.n_subjects)
+            found = in_turn(lambda part: asked.among(*self._headers(*part)), parts, quick)
             matches = Matches.joined(list(found))
             return matches._replace(subjects=matches.subjects + self.first)
         if self._index is None:
@@ -369,9 +371,13 @@ class Segment:
 
     def all_headers(self) -> Iterator[NamedHeaders]:
         """Yield all headers, some at a time."""
-        for first, bounds in self.header_bounds(0, self.n_subjects):
-            pool = self.stored["headers"].load(int(bounds[0]), int(bounds[-1]))
-            yield NamedPool(pool), bounds - bounds[0], np.arange(first, first + len(bounds) - 1)
+        for part in self.header_bounds(0, self.n_subjects):
+            yield self._headers(*part)
+
+    def _headers(self, first: int, bounds: IntArray) -> NamedHeaders:
+        """Read headers from a place on, whose offsets are known."""
+        pool = self.stored["headers"].load(int(bounds[0]), int(bounds[-1]))
+        return NamedPool(pool), bounds - bounds[0], np.arange(first, first + len(bounds) - 1)
 
     def header_bounds(self, first: int, last: int) -> Iterator[tuple[int, IntArray]]:
         """Yield where the headers of subjects stand, some at a time: the first one, and offsets, shape (n + 1,).

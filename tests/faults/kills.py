@@ -29,6 +29,11 @@ OURS = [f'File "{Path(package.__file__ or "").parent}' for package in (swsearch,
 COMMANDS: dict[str, tuple[list[object], list[str]]] = {
     "build": (["db", "build", "subjects.fasta", "-o", "out.h5", "-q"], ["out.h5"]),
     "append": (["db", "append", "out.h5", "subjects.fasta", "-q", "--on-duplicate", "keep"], ["out.h5"]),
+    "remove": (["db", "remove", "out.h5", "--ids", "ids.txt", "-q"], ["out.h5"]),
+    "merge": (
+        ["db", "merge", "base.h5", "all.h5", "-o", "out.h5", "--on-duplicate", "skip", "-q"],
+        ["out.h5"],
+    ),
     "search": (
         ["search", "queries.fasta", "base.h5", "-o", "a.tsv", "-o", "b.html", "-o", "c.xml", "--outfmt", "6",
          "--outfmt", "html", "--outfmt", "5", "--engine", "cpu", "-q"],
@@ -38,12 +43,18 @@ COMMANDS: dict[str, tuple[list[object], list[str]]] = {
 }  # fmt: skip
 """What is run, and the files that it writes."""
 
+IN_PLACE = {"append": N_RECORDS + 400, "remove": 100}
+"""What changes a database that is there, and how many records it then has."""
+
 
 class Kills(Kind):
     """No half file has a final name, signals that can be caught leave nothing, and the next run cleans up."""
 
     name = "kills"
-    what = "SIGKILL, SIGTERM and SIGINT at any moment of db build, db append, search with three outputs, and align"
+    what = (
+        "SIGKILL, SIGTERM and SIGINT at any moment of db build, append, remove and merge, search with three outputs, "
+        "and align"
+    )
     counts = (3, 60, 1_500)
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +67,9 @@ class Kills(Kind):
         (folder / "subjects.fasta").write_text(fasta(records))
         (folder / "some.fasta").write_text(fasta(records[-200:]))
         succeed(command("db", "build", "some.fasta", "-o", "base.h5", cwd=folder))
-        self.inputs = ["queries.fasta", "subjects.fasta", "some.fasta", "base.h5"]
+        succeed(command("db", "build", "subjects.fasta", "-o", "all.h5", cwd=folder))
+        (folder / "ids.txt").write_text("".join(f"r{n}\n" for n in range(100)))
+        self.inputs = ["queries.fasta", "subjects.fasta", "some.fasta", "base.h5", "all.h5", "ids.txt"]
         self.seconds: dict[tuple[str, bool], float] = {}
         self.right: dict[str, bytes] = {}
 
@@ -67,7 +80,7 @@ class Kills(Kind):
             with tempfile.TemporaryDirectory(dir=self.folder) as place:
                 folder = Path(place)
                 self._link(folder)
-                if name == "append":
+                if name in IN_PLACE:
                     shutil.copy(self.folder / "base.h5", folder / "out.h5")
                 process = Process(words, folder) if fresh else started(*words, cwd=folder)
                 self.seconds[name, fresh] = succeed(process.end(60)).seconds
@@ -86,7 +99,7 @@ class Kills(Kind):
         self._link(folder)
         chosen = generator.choice(list(COMMANDS))
         words, files = COMMANDS[chosen]
-        old = chosen == "append" or generator.random() < 0.5
+        old = chosen in IN_PLACE or generator.random() < 0.5
         if old:
             for each in files:
                 shutil.copy(self.folder / ("base.h5" if each.endswith(".h5") else "some.fasta"), folder / each)
@@ -109,7 +122,7 @@ class Kills(Kind):
             if number != signal.SIGKILL and left:
                 raise Wrong(f"left {', '.join(sorted(left))}")
             again = number == signal.SIGKILL or generator.random() < 0.3
-            if again and (chosen != "append" or (folder / "out.h5").read_bytes() == before["out.h5"]):
+            if again and (chosen not in IN_PLACE or (folder / "out.h5").read_bytes() == before["out.h5"]):
                 following = command(*words, cwd=folder, limit=60)
                 if following.code:
                     raise Wrong(f"the next run: exit {following.code}: {tail(following.err)}")
@@ -150,5 +163,5 @@ class Kills(Kind):
                 number = len(database)
         except SwsearchError as error:
             raise Wrong(f"{path.name}: {error}") from None
-        if number != N_RECORDS + 200 + (200 if chosen == "append" else 0):
+        if number != IN_PLACE.get(chosen, N_RECORDS + 200):
             raise Wrong(f"{path.name} has {number} records")

@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[list[object], list[str]]] = {
     "fasta": (["search", "queries.fasta", "subjects.fasta", *SEARCH], []),
     "build": (["db", "build", "subjects.fasta", "-o", "out.h5", "-q"], ["out.h5"]),
     "append": (["db", "append", "db.h5", "more.fasta", "-q", "--on-duplicate", "keep"], []),
+    "remove": (["db", "remove", "db.h5", "s1_3", "-q"], []),
+    "merge": (["db", "merge", "db.h5", "-o", "out.h5", "--on-duplicate", "keep", "-q"], ["out.h5"]),
     "info": (["db", "info", "db.h5"], []),
     "verify": (["db", "verify", "db.h5", "-q"], []),
     "fetch": (["db", "fetch", "db.h5", "s1_3", "-o", "a.fasta"], ["a.fasta"]),
@@ -33,7 +35,7 @@ COMMANDS: dict[str, tuple[list[object], list[str]]] = {
 }
 """What is run, and the files that it makes."""
 
-SMALL_FILES = ["reports", "parquet", "build", "append", "fetch", "align"]
+SMALL_FILES = ["reports", "parquet", "build", "append", "remove", "merge", "fetch", "align"]
 
 INTERPRETER = 1.25
 """A limit begins where the interpreter alone starts, times this."""
