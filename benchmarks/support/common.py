@@ -33,6 +33,7 @@ Records = list[tuple[str, str]]
 
 _VERSIONS: dict[str, tuple[list[str], str]] = {
     "blastp": (["blastp", "-version"], r"blastp: (\S+)"),
+    "tblastn": (["tblastn", "-version"], r"tblastn: (\S+)"),
     "blastx": (["blastx", "-version"], r"blastx: (\S+)"),
     "diamond": (["diamond", "version"], r"version (\S+)"),
     "jackhmmer": (["jackhmmer", "-h"], r"HMMER (\S+)"),
