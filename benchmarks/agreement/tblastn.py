@@ -103,7 +103,8 @@ def main() -> None:
         command("makeblastdb", "-in", fasta, "-dbtype", "nucl", "-out", work / "db")
         theirs = rows_of(timed(
             "tblastn", command, "tblastn", "-query", proteins, "-db", work / "db", "-db_gencode",
-            options.genetic_code, "-evalue", options.evalue, "-comp_based_stats", 0, "-seg", "no", "-sum_stats", "false", "-num_threads", 2,
+            options.genetic_code, "-evalue", options.evalue, "-comp_based_stats", 0,
+            "-seg", "no", "-sum_stats", "false", "-num_threads", 2,
             "-outfmt", f"6 {COLUMNS}",
         ))  # fmt: skip
         timed(
