@@ -49,6 +49,7 @@ FORMAT_NAMES = {
     "fasta-aligned": ("Aligned FASTA", "the hits in the query's columns"),
     "parquet": ("Parquet", "columns with types, for pandas and others"),
     "arrow": ("Arrow", "columns with types, Feather 2"),
+    "toml": ("Options", "what this search used, for search --config"),
 }
 """Every format of `swsearch.report.KINDS`, as the page calls it."""
 

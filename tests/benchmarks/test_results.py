@@ -25,7 +25,7 @@ def texts(*patterns: str) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
-DOCUMENTS = texts("*.md", "docs/**/*.md")
+DOCUMENTS = texts("*.md", "docs/**/*.md", "packaging/*.md")
 READERS = {
     ".png": DOCUMENTS,
     ".json": texts("benchmarks/*/*.py"),

@@ -261,7 +261,7 @@ def test_a_database_of_a_newer_format(tmp_path, queries):
     assert run("db", "build", queries, "-o", path).returncode == 0
     head, tail = path.read_bytes().split(b"format 1\n", 1)
     path.write_bytes(head + b"format 9\n" + tail)
-    fails(run("search", queries, path), 2, "format version 9, this swsearch reads up to 2", "upgrade")
+    fails(run("search", queries, path), 2, "format version 9, this swsearch reads up to 3", "upgrade")
 
 
 def test_a_damaged_database_is_never_searched(tmp_path, queries, database):
