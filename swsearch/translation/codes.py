@@ -121,7 +121,7 @@ def checked_code(genetic_code: Any) -> int:
     OptionError
         If there is none of this number.
     """
-    if genetic_code == STANDARD_CODE and type(genetic_code) is int:
+    if type(genetic_code) is int and genetic_code == STANDARD_CODE:
         return STANDARD_CODE  # which needs no table yet
     known = genetic_codes()
     expected = f"a genetic code by NCBI's number: {', '.join(map(str, known))}"
