@@ -1,4 +1,4 @@
-"""Measure what DNA queries cost on the CPU, beside the same frames as proteins, blastx and diamond blastx.
+"""Measure what DNA queries cost, beside the same frames as proteins, blastx and diamond blastx.
 
 Two files of queries are cut from genomes: --reads of 150 nucleotides, and --genes of 1,500. Whole commands against
 --subjects, whose databases were built before; contenders take turns (A B C, A B C, ...), so that a machine whose
@@ -7,8 +7,9 @@ the same queries, so that its cells are the same; ratios are medians of those to
 
 Needs: ncbi-blast+, diamond-aligner (what is not installed is skipped), a quiet machine. Ten minutes on two cores.
 Run:   python -m benchmarks.speed.blastx --genomes FILE... --subjects DB.fasta --work FOLDER [--reads 200]
-           [--genes 20] [--runs 3] [--threads 2] [--out benchmarks/results/blastx_speed.txt]
-Databases stay in --work.
+           [--genes 20] [--runs 3] [--threads 2] [--engine cpu] [--out benchmarks/results/blastx_speed.txt]
+Databases stay in --work. With --engine gpu, where processors wait, wall seconds are compared; results go into
+benchmarks/results/blastx_gpu.txt.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ BUILT = {
 """How each program's database is built, and a file that it has then."""
 
 _SEARCH = (
-    "{python} -m swsearch search {queries} {work}/db.h5 --engine cpu --threads {threads} --quiet -o {work}/found"
+    "{python} -m swsearch search {queries} {work}/db.h5 --engine {engine} --threads {threads} --quiet -o {work}/found"
 )
 
 LINES = {
@@ -95,10 +96,11 @@ def frames_of(queries: Records) -> Records:
     ]
 
 
-def measured(queries: Records, work: Path, threads: int, runs: int) -> list[list[str]]:
+def measured(queries: Records, work: Path, threads: int, runs: int, engine: str) -> list[list[str]]:
     """Time all contenders in turns; return the rows of the table."""
     values = {
-        "python": sys.executable, "work": work, "threads": threads, "subjects": work / "subjects.fasta",
+        "python": sys.executable, "work": work, "threads": threads, "engine": engine,
+        "subjects": work / "subjects.fasta",
         "queries": write(work / "queries.fasta", queries), "frames": write(work / "frames.fasta", frames_of(queries)),
     }  # fmt: skip
     names = [name for name, (program, _) in LINES.items() if program == "swsearch" or shutil.which(program)]
@@ -116,7 +118,8 @@ def measured(queries: Records, work: Path, threads: int, runs: int) -> list[list
     found = []
     for name in names:
         one = timings[name]
-        ratios = [mine / its for mine, its in zip(one.busy, timings[AGAINST].busy, strict=True)]
+        both = (one.wall, timings[AGAINST].wall) if engine == "gpu" else (one.busy, timings[AGAINST].busy)
+        ratios = [mine / its for mine, its in zip(*both, strict=True)]
         shown = "" if name == AGAINST else f"{hits[name]:,}"
         found.append([name, f"{one.median:.2f}", one.spread(), f"{statistics.median(one.busy):.2f}",
                       f"{statistics.median(ratios):.2f}", shown])  # fmt: skip
@@ -132,6 +135,7 @@ def main() -> None:
     parser.add_argument("--genes", type=int, default=20, help=f"of {GENE:,} nucleotides, default %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="turns, default %(default)s")
     parser.add_argument("--threads", type=int, default=2, help="of every program, default %(default)s")
+    parser.add_argument("--engine", default="cpu", choices=("cpu", "gpu"), help="of swsearch, default %(default)s")
     parser.add_argument("--note", default="", help="a sentence for the report, such as what else ran")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
@@ -141,14 +145,15 @@ def main() -> None:
     lines = [
         *heading(__file__, ("blastx", "diamond")),
         f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; queries cut from "
-        f"{', '.join(path.name for path in options.genomes)} (seed {SEED}); {options.threads} threads, "
-        f"{options.runs} turns. {options.note}".rstrip(),
+        f"{', '.join(path.name for path in options.genomes)} (seed {SEED}); engine {options.engine}, "
+        f"{options.threads} threads, {options.runs} turns. {options.note}".rstrip(),
     ]
     for n, length in ((options.reads, READ), (options.genes, GENE)):
         queries = cut(genomes, n, length)
         cells = residues(frames_of(queries)) * residues(subjects)
-        rows = measured(queries, options.work, options.threads, options.runs)
-        heads = ["", "median s", "extremes", "processor s", "times proteins' processor s", "pairs found"]
+        rows = measured(queries, options.work, options.threads, options.runs, options.engine)
+        clock = "s" if options.engine == "gpu" else "processor s"
+        heads = ["", "median s", "extremes", "processor s", f"times proteins' {clock}", "pairs found"]
         lines += ["", f"{n:,} queries of {length:,} nucleotides, {cells / 1e9:,.0f} Gcells in six frames:", "",
                   *table(heads, rows)]  # fmt: skip
     finish(lines, options.out)

@@ -7,7 +7,7 @@ first must be those of the third that are of 9606.
 
 Needs: Swiss-Prot as FASTA, twice its size of free disk; half a minute.
 Run:   python -m benchmarks.speed.taxa --subjects swissprot.fasta [--first 20] [--turns 5] [--threads 2]
-                [--out benchmarks/results/taxa.txt]
+                [--engine cpu] [--out benchmarks/results/taxa.txt, or taxa_gpu.txt]
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--turns", type=int, default=5, help="of each command, default %(default)s")
     parser.add_argument("--threads", type=int, default=2, help="default %(default)s")
+    parser.add_argument("--engine", default="cpu", choices=("cpu", "gpu"), help="default %(default)s")
     options = parser.parse_args()
     subjects, queries = read(options.subjects), read(options.queries, options.first)
     step = max(len(subjects) // HUMAN, 1)
@@ -40,7 +41,8 @@ def main() -> None:
         *heading(__file__, []),
         f"{options.subjects.name}: {len(subjects):,} sequences, {residues(subjects):,} residues; {len(chosen):,} of "
         f"them ({residues([subjects[place] for place in chosen]):,} residues) are given taxid {TAXID}; "
-        f"{options.threads} threads; medians of {options.turns} turns, the whole database once",
+        f"engine {options.engine}, {options.threads} threads; medians of {options.turns} turns, the whole "
+        "database once",
         "",
     ]
     with tempfile.TemporaryDirectory() as name:
@@ -57,7 +59,7 @@ def main() -> None:
         found = []
         for count in (1, len(queries)):
             some = write(folder / "some.fasta", queries[:count])
-            found += _measured(folder, some, queries[:count], options.turns, options.threads)
+            found += _measured(folder, some, queries[:count], options.turns, (options.engine, options.threads))
         lines += table(
             ["queries", "residues", "some taxa, s", "a database of these, s", "ratio", "the whole database, s"], found
         )
@@ -66,10 +68,11 @@ def main() -> None:
 
 
 def _measured(
-    folder: Path, some: Path, queries: list[tuple[str, str]], turns: int, threads: int
+    folder: Path, some: Path, queries: list[tuple[str, str]], turns: int, place: tuple[str, int]
 ) -> list[list[object]]:
     """Search with three commands in turn; return a row of the table."""
-    shared = ("--threads", threads, "-q")
+    engine, threads = place
+    shared = ("--engine", engine, "--threads", threads, "-q")
     works = {
         "taxa": ("whole.h5", "--taxids", TAXID),
         "alone": ("alone.h5",),
