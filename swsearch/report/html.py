@@ -31,6 +31,7 @@ from swsearch.report.portions import AlignedPortion, aligned_portions
 from swsearch.report.provenance import translated
 from swsearch.report.records import shown_hits
 from swsearch.report.settings_text import html_of
+from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
@@ -38,7 +39,7 @@ from swsearch.statistics.observed import ScoreDistribution
 
 SCRIPTS = (
     "alignments.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js", "table.js",
-    "report.js",
+    "taxa.js", "report.js",
 )  # fmt: skip
 """What makes up the page's script, in this order."""
 
@@ -224,6 +225,7 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         **({} if result.program == "blastp" else {"program": result.program}),
         "note": headers.one_line(note),
         "sequence": "" if result.has_query_frames else letters_of(result).query,
+        **_taxa_data(result),
         "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
         **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
@@ -237,6 +239,23 @@ def _iterations_note(result: SearchResult) -> str:
         for step in result.steps
     )
     return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
+
+
+def _taxa_data(result: SearchResult) -> dict[str, Any]:
+    """Return how many hits each taxon has, and how many hits have none; nothing where no hit has any."""
+    counts = [
+        {
+            "taxid": each.taxon.taxid,
+            "name": headers.one_line(each.taxon.scientific),
+            "common": headers.one_line(each.taxon.common),
+            "kingdom": headers.one_line(each.taxon.kingdom),
+            "hits": each.n_hits,
+            "evalue": numbers.finite(each.evalue),
+        }
+        for each in hits_by_taxon(result.table)
+    ]
+    shown = shown_hits(result.table).headers.taxa or ()
+    return {"taxa": counts, "withoutTaxa": sum(not taxa for taxa in shown)} if counts else {}
 
 
 def _profile_data(profile: Profile) -> dict[str, Any]:

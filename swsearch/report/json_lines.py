@@ -36,7 +36,9 @@ class JsonLinesWriter(Writer):
     how many of them were new; ``subject.iteration`` is the first that included it. Where the query or the database is
     DNA, its coordinates and lengths are in nucleotides of the given strand, ``query_frame`` and ``subject_frame`` say
     how it was read, and ``parameters`` has ``program`` (blastx, tblastn or tblastx), ``genetic_code`` and
-    ``database_code``; hits in one record are one, as are several alignments. Headers are as they were, merged ones
+    ``database_code``; hits in one record are one, as are several alignments. Where the database knows taxa,
+    ``subject`` has ``taxids`` and ``scientific_names``, and where hits have any, ``taxa`` counts them (taxid,
+    scientific_name, hits, and evalue, the best), the most frequent first. Headers are as they were, merged ones
     (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
@@ -86,6 +88,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
         },
         **({} if result.run is None else {JSON_KEY: _encodable(result.run.settings)}),
         **({} if result.first_found is None else {"iterations": _iterations(result)}),
+        **taxa.query_member(result.table),
         "hits": [],
     }
 

@@ -2,11 +2,77 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from swsearch.db.taxonomy import NO_NAME, Taxa
+from swsearch.db.taxonomy import NO_NAME, Taxa, Taxon
 from swsearch.report import headers, json_text
+from swsearch.report.numbers import finite
 from swsearch.report.portions import Portion
+from swsearch.report.records import shown_hits
+from swsearch.results import HitTable
+
+
+@dataclass
+class TaxonHits:
+    """The hits of a taxon.
+
+    Parameters
+    ----------
+    taxon : Taxon
+        Whose.
+    n_hits : int
+        How many there are.
+    evalue : float
+        The least E-value of them; NaN where there are no statistics.
+    """
+
+    taxon: Taxon
+    n_hits: int = 0
+    evalue: float = math.nan
+
+
+def hits_by_taxon(hits: HitTable) -> list[TaxonHits]:
+    """Count the hits of each taxon as reports show them, pieces of a record as one.
+
+    Parameters
+    ----------
+    hits : HitTable
+        All hits of a query.
+
+    Returns
+    -------
+    counts : list of TaxonHits
+        The most frequent taxon first; of equally frequent ones that of the better hit. A hit of several taxa counts
+        for each of them. None where the database knows no taxa, or those of no hit.
+    """
+    if not hits.headers.taxa:
+        return []
+    shown, counts = shown_hits(hits), dict[int, TaxonHits]()
+    for taxa, evalue in zip(shown.headers.taxa or (), shown.numbers.evalues.tolist(), strict=True):
+        for taxon in taxa:
+            found = counts.setdefault(taxon.taxid, TaxonHits(taxon))
+            found.n_hits += 1
+            found.evalue = evalue if math.isnan(found.evalue) else min(found.evalue, evalue)
+            if not found.taxon.scientific:  # of several databases, not all may have a taxonomy
+                found.taxon = taxon
+    return sorted(counts.values(), key=lambda each: -each.n_hits)
+
+
+def query_member(hits: HitTable) -> dict[str, list[dict[str, Any]]]:
+    """Return the member that ``jsonl`` has of a query whose hits have taxa; nothing of others."""
+    counts = [
+        {
+            "taxid": each.taxon.taxid,
+            "scientific_name": headers.encodable(each.taxon.scientific) or None,
+            "hits": each.n_hits,
+            "evalue": finite(each.evalue),
+        }
+        for each in hits_by_taxon(hits)
+    ]
+    return {"taxa": counts} if counts else {}
 
 
 def first_texts(portion: Portion, field: str) -> list[str]:

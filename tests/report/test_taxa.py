@@ -5,18 +5,24 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import swsearch
+from support.report_cases import make_result
 from support.taxa import SEQUENCE, SUBJECTS, write_subjects, write_taxonomy
 from swsearch.db import Database
+from swsearch.db.taxonomy import Taxon
 from swsearch.errors import SwsearchWarning
 from swsearch.remote.taxa import taxa_told, told_taxa
+from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import HitTable
 
 COLUMNS = "staxid staxids ssciname sscinames scomname scomnames sblastname sblastnames sskingdom sskingdoms"
@@ -85,6 +91,42 @@ def test_a_database_without_taxa(database: Database) -> None:
             "\t".join(["N/A", "0", *["N/A"] * 8]) + "\n"
         )
         assert "tax" not in written(plain, "jsonl") and "tax" not in written(plain, "json")
+
+
+def html_data(text: str) -> dict[str, Any]:
+    """Return the data of the first query of a page."""
+    (found,) = re.findall(r'<script type="application/json" id="data-0">(.*)</script>', text)
+    data: dict[str, Any] = json.loads(found)
+    return data
+
+
+def test_hits_are_counted_by_taxon(database: Database) -> None:
+    counts = json.loads(written(database, "jsonl"))["taxa"]
+    # one hit is of three taxa, and one of none
+    assert [(each["taxid"], each["hits"]) for each in counts[:3]] == [(9606, 2), (10090, 2), (12345, 2)]
+    assert {each["taxid"]: each["hits"] for each in counts[3:]} == {63221: 1, 83333: 1, 9598: 1, 4242: 1}
+    assert counts[0] == {"taxid": 9606, "scientific_name": "Homo sapiens", "hits": 2, "evalue": None}
+    assert counts[2]["scientific_name"] is None
+    data = html_data(written(database, "html"))
+    assert [(each["taxid"], each["hits"]) for each in data["taxa"]] == [(e["taxid"], e["hits"]) for e in counts]
+    human = {"name": "Homo sapiens", "common": "human", "kingdom": "Eukaryota", "hits": 2, "evalue": None}
+    assert data["taxa"][0] == {"taxid": 9606, **human}
+    assert data["withoutTaxa"] == 1
+    with Database.from_records([(header, SEQUENCE) for header, _ in SUBJECTS[:2]]) as plain:
+        assert not {"taxa", "withoutTaxa"} & html_data(written(plain, "html")).keys()
+
+
+@pytest.mark.exhaustive
+def test_counts_take_the_best_evalue_and_the_name_of_whichever_database_has_it() -> None:
+    subjects = [("a", "", SEQUENCE[:40]), ("b", "", SEQUENCE), ("c", "", SEQUENCE[:50])]
+    result = make_result(("q", "", SEQUENCE), subjects)
+    taxa = (Taxon(9606),), (Taxon(7), Taxon(9606, "Homo sapiens")), ()
+    hits = [replace(hit, taxa=each) for hit, each in zip(result.hits, taxa, strict=True)]
+    human, other = hits_by_taxon(HitTable.of(hits))
+    assert (human.taxon.scientific, human.n_hits, human.evalue) == ("Homo sapiens", 2, hits[1].evalue)
+    assert (other.taxon.taxid, other.n_hits, other.evalue) == (7, 1, hits[1].evalue)
+    assert hits_by_taxon(HitTable.of([replace(hits[2], taxa=())])) == hits_by_taxon(HitTable.of([])) == []
+    assert hits_by_taxon(HitTable.of(list(result.hits))) == []
 
 
 def test_hits_know_their_taxa(database: Database) -> None:

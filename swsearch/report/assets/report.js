@@ -84,8 +84,10 @@ function show(place) {
   const heading = make("h2", {}, make("span", { text: data.id }));
   if (data.title) heading.append(make("span", { class: "title", text: data.title }));
   const pictures = make("div", { class: "pictures" }), folding = { isOpen: false };
+  const size = `${plural(data.length, data.queryUnit, `${data.queryUnit}s`)}, ${plural(data.hits.length, "hit", "hits")}`;
+  const taxa = data.taxa ? taxaOf(data) : null;
   home.replaceChildren(heading,
-    make("p", { class: "note", text: `${plural(data.length, data.queryUnit, `${data.queryUnit}s`)}, ${plural(data.hits.length, "hit", "hits")}. ${data.note}` }),
+    make("p", { class: "note", text: size }, ...(taxa ? [" of ", taxa.link] : []), `. ${data.note}`),
     pictures);
   if (data.profile && data.length) home.append(logoFigure(data));
   table = data.hits.length ? new HitTable(data, positive, classes) : null;
@@ -113,6 +115,7 @@ function show(place) {
     home.append(make("p", { text: "No hits." }));
     redrawPictures();
   }
+  if (taxa) home.append(taxa.section);
 }
 
 /** Room for a picture in each column, in pixels. */
