@@ -67,8 +67,8 @@ class FramedDatabase(Database):
         """Return where the cores of windows begin and end in their frames, two of shape (n,), int64."""
         return cores_of(self._framed, bulk.checked_subjects(subjects, self.n_subjects))
 
-    def translated(self, pieces: FramePieces) -> list[ByteArray]:
-        """Return the residues of n pieces of frames, whose records are places in the input; each of shape (m,)."""
+    def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
+        """Translate n pieces of frames, whose records are places in the input: codes end to end, and offsets."""
         return translated(self._framed, pieces)
 
     def record_headers(self, records: IntArray) -> tuple[ByteArray, IntArray]:

@@ -18,7 +18,8 @@ from swsearch.alphabet import PAD, ByteArray
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, block_columns
 from swsearch.db.bulk import by_segment
 from swsearch.db.classes import offsets_of
-from swsearch.db.dna_stored import DnaSegment, frame_lengths
+from swsearch.db.content import ranges
+from swsearch.db.dna_stored import AT_ONCE, DnaSegment, frame_lengths
 from swsearch.db.stored import HEADER, Segment
 from swsearch.masking import Mask
 from swsearch.translation.frame import FRAME_NUMBERS
@@ -127,22 +128,30 @@ class FrameSegment(Segment):
         lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
         order = self._order[lanes].astype(np.int64)
         residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
-        for block in range(last - first):
-            out = residues[offsets[block] : offsets[block + 1]]
-            rows = np.full((LANES, len(out)), PAD, dtype=np.uint8)
-            found = self._translated(order[block * LANES : (block + 1) * LANES])
-            for row, codes in zip(rows, found, strict=False):
-                row[: len(codes)] = codes
-            out[:] = rows.T
+        begin = 0
+        while begin < last - first:  # some blocks at a time, for they stand in memory twice
+            end = int(np.searchsorted(offsets, offsets[begin] + AT_ONCE // LANES, side="right")) - 1
+            end = max(end, begin + 1)
+            codes, bounds = self._translated(order[begin * LANES : end * LANES])
+            for block in range(begin, end):
+                out = residues[offsets[block] : offsets[block + 1]]
+                rows = np.full((LANES, len(out)), PAD, dtype=np.uint8)
+                lane = (block - begin) * LANES
+                ends = bounds[lane : lane + LANES + 1].tolist()
+                for row, a, b in zip(rows, ends[:-1], ends[1:], strict=False):
+                    row[: b - a] = codes[a:b]
+                out[:] = rows.T
+            begin = end
         return Chunk(residues, offsets, self.lengths.part(lanes.start, lanes.stop), order + self.first)
 
-    def _translated(self, places: IntArray) -> list[ByteArray]:
+    def _translated(self, places: IntArray) -> tuple[ByteArray, IntArray]:
         pieces = self.pieces(places)
-        return list(self.dna.translated(self.genetic_code, *vars(pieces).values()))
+        return self.dna.translated(self.genetic_code, *vars(pieces).values())
 
     def codes(self, index: int) -> ByteArray:
         """Return one window's residues, shape (length,), uint8."""
-        return self._translated(np.array([index]))[0]
+        codes, _ = self._translated(np.array([index]))
+        return codes
 
     def lengths_of(self, places: IntArray) -> npt.NDArray[np.int32]:
         """Return the lengths of windows, shape (n,), int32."""
@@ -150,8 +159,8 @@ class FrameSegment(Segment):
 
     def copy_codes(self, places: IntArray, to: IntArray, pool: ByteArray) -> None:
         """Write the residues of windows, shape (n,), into a pool, shape (n_bytes,), at ``to``, shape (n,)."""
-        for codes, at in zip(self._translated(places), to.tolist(), strict=True):
-            pool[at : at + len(codes)] = codes
+        codes, offsets = self._translated(places)
+        pool[ranges(to, np.diff(offsets))] = codes
 
     def _records(self, places: IntArray) -> IntArray:
         records: IntArray = (np.searchsorted(self._firsts, places, side="right") - 1) // N_FRAMES
@@ -193,19 +202,29 @@ def cores_of(segments: Sequence[Segment], subjects: IntArray) -> tuple[IntArray,
     return begins, ends
 
 
-def translated(segments: Sequence[FrameSegment], pieces: FramePieces) -> list[ByteArray]:
-    """Return the residues of n pieces of frames, whose records are places in the input; each of shape (m,)."""
+def translated(segments: Sequence[FrameSegment], pieces: FramePieces) -> tuple[ByteArray, IntArray]:
+    """Translate n pieces of frames, whose records are places in the input.
+
+    Returns
+    -------
+    codes : ndarray, shape (n_residues,), uint8
+        End to end.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins.
+    """
     of = np.searchsorted([each.dna.first for each in segments], pieces.records, side="right") - 1
-    found: list[ByteArray] = [np.empty(0, dtype=np.uint8)] * len(pieces)
+    offsets = offsets_of(pieces.ends - pieces.begins)
+    codes = np.empty(int(offsets[-1]), dtype=np.uint8)
     for number, segment in enumerate(segments):
         which = np.flatnonzero(of == number)
         some = pieces.take(which)
-        codes = segment.dna.translated(
+        found, bounds = segment.dna.translated(
             segment.genetic_code, some.records - segment.dna.first, some.numbers, some.begins, some.ends
         )
-        for place, each in zip(which.tolist(), codes, strict=True):
-            found[place] = each
-    return found
+        if len(which) == len(pieces):
+            return found, bounds
+        codes[ranges(offsets[which], np.diff(bounds))] = found
+    return codes, offsets
 
 
 def span_bound(best: int, query_length: int, gap_open: int, gap_extend: int) -> int | None:

@@ -148,7 +148,7 @@ class LocusReader(SubjectReader):
 
     def scored(self, subjects: IntArray) -> SequencePool:
         """Return regions, shape (n,), as they are scored: codes end to end, and where each begins."""
-        return pooled(self.frames.translated(self.loci.regions.take(subjects)))
+        return self.frames.translated(self.loci.regions.take(subjects))
 
     def shown(self, subjects: IntArray) -> SubjectCodes:
         """Return regions, shape (n,), as they are scored and shown."""
@@ -303,7 +303,7 @@ class Locator:
             some = self.database.translated(pieces.take(np.arange(len(pieces))[part]))
             recurrence = self.reader.recurrence
             (scores[part],) = scores_with_copies(
-                [query.scored(recurrence.scoring)], recurrence, chunk_of(some), self.threads
+                [query.scored(recurrence.scoring)], recurrence, chunk_of(*some), self.threads
             )
         return scores
 
@@ -314,7 +314,7 @@ class Locator:
         found: list[tuple[AlignmentTable, IntArray]] = []
         for part in cut_at(stretches.pieces.ends - stretches.pieces.begins, RESIDUES_AT_ONCE):
             rows = np.arange(len(of_query))[part]
-            codes = pooled(self.database.translated(stretches.pieces.take(rows)))
+            codes = self.database.translated(stretches.pieces.take(rows))
             table = align_pairs(
                 self.reader, queries, SubjectCodes(codes[0], None, codes[1]), of_query[rows], None, self.threads
             )
@@ -336,21 +336,23 @@ def _joined(parts: Sequence[FramePieces]) -> FramePieces:
     return FramePieces(*(np.concatenate([_NONE, *(getattr(each, name) for each in parts)]) for name in columns))
 
 
-def pooled(sequences: Sequence[ByteArray]) -> SequencePool:
-    """Return sequences, each of shape (m,), one after the other, and where each begins, shape (n + 1,)."""
-    offsets = offsets_of(np.array([len(codes) for codes in sequences], dtype=np.int64))
-    return np.concatenate([np.empty(0, dtype=np.uint8), *sequences]), offsets
+def chunk_of(codes: ByteArray, offsets: IntArray) -> Chunk:
+    """Return sequences as a chunk that engines score; its ``subjects`` are their places.
 
-
-def chunk_of(sequences: Sequence[ByteArray]) -> Chunk:
-    """Return sequences, each of shape (m,), as a chunk that engines score; its ``subjects`` are their places."""
-    lengths = np.array([len(codes) for codes in sequences], dtype=np.int32)
+    Parameters
+    ----------
+    codes : ndarray, shape (n_residues,), uint8
+        End to end.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins.
+    """
+    lengths = np.diff(offsets).astype(np.int32)
     order = np.argsort(-lengths, kind="stable")
     columns = offsets_of(block_columns(lengths[order]))
     residues = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
     for block, (first, last) in enumerate(pairwise(columns.tolist())):
         some = order[block * LANES : (block + 1) * LANES]
-        interleave(np.concatenate([sequences[k] for k in some.tolist()]), lengths[some], residues[first:last])
+        interleave(codes[ranges(offsets[some], lengths[some].astype(np.int64))], lengths[some], residues[first:last])
     return Chunk(residues, columns, lengths[order], order)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
-from swsearch.db import Database, append_database, build_database, split_database, verify_database
+from swsearch.db import Database, append_database, build_database, dna_stored, split_database, verify_database
 from swsearch.db.dna_layout import packed, unpacked
 from swsearch.db.framed import FramedDatabase
 from swsearch.db.frames import Windows
@@ -45,7 +45,10 @@ def test_records_are_given_back_and_checked(path: Path, tmp_path: Path) -> None:
         split_database(path, tmp_path / "v.json", volumes=2)
 
 
-def test_windows_are_pieces_of_frames() -> None:
+@pytest.mark.parametrize("alone", [1, 5, 4096])
+def test_windows_are_pieces_of_frames(alone: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dna_stored, "LONG_PIECE", alone)  # shorter ones are translated together
+    monkeypatch.setattr(dna_stored, "AT_ONCE", 300)
     rng = random.Random(3)
     records = [
         (f"r{k}", "".join(rng.choice("ACGTN") for _ in range(rng.choice([0, 2, 3, 50, 400])))) for k in range(9)
@@ -64,6 +67,9 @@ def test_windows_are_pieces_of_frames() -> None:
             expected = frames[number][pieces.begins[place] : pieces.ends[place]]
             np.testing.assert_array_equal(framed.codes(place), expected)
             np.testing.assert_array_equal(scored[place], expected)
+            codes, offsets = framed.translated(pieces.take(np.array([place, 0, place])))
+            assert np.diff(offsets).tolist() == [len(expected), len(framed.codes(0)), len(expected)]
+            np.testing.assert_array_equal(codes[offsets[2] :], expected)
         cores = framed.cores_of(np.arange(framed.n_subjects))
         assert int((cores[1] - cores[0]).sum()) == sum(
             max(len(dna) - abs(number) + 1, 0) // 3 for _, dna in records for number in FRAME_NUMBERS
