@@ -155,3 +155,32 @@ def test_what_dna_cannot_have_is_refused(asked: dict[str, Any], named: str) -> N
     query = "ACGTAACCGGTTACGT" if "translate" in asked else "MKVLAAGIVG"
     with pytest.raises(swsearch.SwsearchError, match=rf"{named}: got .*reading frames"):
         next(iter(swsearch.search(query, database, **asked)))
+
+
+@pytest.mark.parametrize("seed", sample(range(12), lambda seed: seed < 1))
+def test_dna_queries_find_what_their_frames_find(seed: int) -> None:
+    rng = random.Random(seed)
+    protein, scoring = random_protein(rng, 30), Scoring(gap_open=rng.choice([5, 11]), gap_extend=1)
+    query = random_genome(rng, protein, rng.choice([3, 100, 150]))
+    records = [(f"r{k}", random_genome(rng, protein, rng.choice([0, 5, 300, 700]))) for k in range(4)]
+    database = swsearch.Database.from_records(records, translate=True)
+    asked: dict[str, Any] = {"statistics": "none", "min_score": LEAST, "scoring": scoring}
+    expected = []
+    for place, number in enumerate(FRAME_NUMBERS):
+        strand = str(Seq(query).reverse_complement()) if number < 0 else query
+        letters = strand[abs(number) - 1 :]
+        if residues := str(Seq(letters[: len(letters) // 3 * 3]).translate()):
+            alone = next(swsearch.search(residues, database, max_hits=1000, **asked))
+            span = Frame(number, len(query)).dna_span
+            for rank, hit in enumerate(alone.hits):
+                found = (*as_found(alone)[rank], number, span(*hit.query_range), *hit.pair.rows())
+                expected.append((-hit.score, place, rank, found))
+    wanted = [found for *_, found in sorted(expected)]
+    for most in (2, 1000):
+        result = next(swsearch.search(query, database, translate=True, max_hits=most, **asked))
+        found = [
+            (*each, hit.query_frame.number, hit.query_range, *hit.pair.rows())
+            for each, hit in zip(as_found(result), result.hits, strict=True)
+        ]
+        assert found == wanted[:most], f"seed {seed}, query {query}, records {records}"
+        assert result.program == "tblastx"
