@@ -32,7 +32,7 @@ LONG_PIECE = 4096
 """Residues from which on a piece of a frame is translated by itself; shorter ones are translated together, since each
 costs 20 us of Python's time alone."""
 
-AT_ONCE = 1 << 22
+SHORT_RESIDUES = 1 << 22
 """Residues of short pieces that are translated together, with up to 25 bytes of memory each."""
 
 
@@ -160,7 +160,7 @@ class DnaSegment(Segment):
             codes[offsets[row] : offsets[row + 1]] = found[::-1] if reverse[row] else found
         rows = np.flatnonzero((counts > 0) & (counts < LONG_PIECE))
         total = np.cumsum(counts[rows])
-        cuts = np.searchsorted(total, np.arange(AT_ONCE, total[-1] if len(rows) else 0, AT_ONCE))
+        cuts = np.searchsorted(total, np.arange(SHORT_RESIDUES, total[-1] if len(rows) else 0, SHORT_RESIDUES))
         for some in filter(len, np.split(rows, cuts)):
             found = self._short(tables, at[some], counts[some], reverse[some])
             if len(rows) == len(counts):
@@ -183,6 +183,10 @@ class DnaSegment(Segment):
             First letters, counted over all records on the strand that was given, and residues; at least 1.
         reverse : ndarray, shape (n,), bool
             Which are of the other strand.
+
+        Returns
+        -------
+        ndarray, shape (n_residues,), uint8
         """
         first, last = at // 2, -(-(at + CODON * counts) // 2)  # bytes
         order = np.argsort(first, kind="stable")

@@ -68,7 +68,15 @@ class FramedDatabase(Database):
         return cores_of(self._framed, bulk.checked_subjects(subjects, self.n_subjects))
 
     def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
-        """Translate n pieces of frames, whose records are places in the input: codes end to end, and offsets."""
+        """Translate n pieces of frames, whose records are places in the input.
+
+        Returns
+        -------
+        codes : ndarray, shape (n_residues,), uint8
+            End to end.
+        offsets : ndarray, shape (n + 1,), int64
+            Where each begins.
+        """
         return translated(self._framed, pieces)
 
     def record_headers(self, records: IntArray) -> tuple[ByteArray, IntArray]:

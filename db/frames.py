@@ -19,7 +19,7 @@ from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, block_columns
 from swsearch.db.bulk import by_segment
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
-from swsearch.db.dna_stored import AT_ONCE, DnaSegment, frame_lengths
+from swsearch.db.dna_stored import SHORT_RESIDUES, DnaSegment, frame_lengths
 from swsearch.db.stored import HEADER, Segment
 from swsearch.masking import Mask
 from swsearch.translation.frame import FRAME_NUMBERS
@@ -130,7 +130,7 @@ class FrameSegment(Segment):
         residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
         begin = 0
         while begin < last - first:  # some blocks at a time, for they stand in memory twice
-            end = int(np.searchsorted(offsets, offsets[begin] + AT_ONCE // LANES, side="right")) - 1
+            end = int(np.searchsorted(offsets, offsets[begin] + SHORT_RESIDUES // LANES, side="right")) - 1
             end = max(end, begin + 1)
             codes, bounds = self._translated(order[begin * LANES : end * LANES])
             for block in range(begin, end):

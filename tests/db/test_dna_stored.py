@@ -48,7 +48,7 @@ def test_records_are_given_back_and_checked(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("alone", [1, 5, 4096])
 def test_windows_are_pieces_of_frames(alone: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dna_stored, "LONG_PIECE", alone)  # shorter ones are translated together
-    monkeypatch.setattr(dna_stored, "AT_ONCE", 300)
+    monkeypatch.setattr(dna_stored, "SHORT_RESIDUES", 300)
     rng = random.Random(3)
     records = [
         (f"r{k}", "".join(rng.choice("ACGTN") for _ in range(rng.choice([0, 2, 3, 50, 400])))) for k in range(9)
