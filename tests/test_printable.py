@@ -144,8 +144,8 @@ def test_what_is_said_of_a_database(folder: Path) -> None:
     clean(run(*words, cwd=folder).stderr, 1)
     (folder / "empty.fa").write_text(">e\x1b[2J\n")
     for words, lines in (
-        (["db", "append", f"{name}.h5", name], 1),
-        (["db", "append", f"{name}.h5", name, "empty.fa"], 2),
+        (["db", "append", f"{name}.h5", name, "--on-duplicate", "keep"], 1),
+        (["db", "append", f"{name}.h5", name, "empty.fa", "--on-duplicate", "keep"], 2),
         (["db", "verify", f"{name}.h5"], 1),
     ):
         done = run(*words, cwd=folder)

@@ -154,12 +154,13 @@ class SearchResults:
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        kind_of, is_distribution_asked = self.kind_of, options.distribution
+        # the search may not know its results: it ends when these are dropped
+        kind_of, kind_of_dna, is_distribution_asked = self.kind_of, self.kind_of_dna, options.distribution
 
         def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                kind = kind_of(options) if database.genetic_code is None else self.kind_of_dna(database)
+                kind = kind_of(options) if database.genetic_code is None else kind_of_dna(database)
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without
                 job = kind(queries, database, engine, options, progress, threads, origin)

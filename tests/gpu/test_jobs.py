@@ -351,7 +351,7 @@ def test_a_search_that_is_given_up(database, cpu, monkeypatch):
 
 
 def test_usage_and_descriptions(gpu, database):
-    plan = job.plan_for(gpu, swsearch.inputs.read_queries(QUERIES, PROTEIN), database)
+    plan = job.plan_for(gpu, [swsearch.inputs.read_queries(QUERIES, PROTEIN)], database)
     assert gpu.description == "gpu (Fake GPU, sm_90, fake compiler)"
     assert plan.keep
     assert plan.in_flight == gpu.memory_plan.n_slots

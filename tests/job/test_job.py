@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 import swsearch
 from support.cases import any_codes
 from support.samples import random_cases
-from swsearch import api, reference
+from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.inputs import read_queries
+from swsearch.job import asked as asked_for
 from swsearch.job import job
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.options import SearchOptions
@@ -258,12 +259,12 @@ def test_gpu_options_reach_the_engine_that_is_made(database, monkeypatch):
         asked.append((name, options))
         return create_engine("cpu", threads=1)
 
-    monkeypatch.setattr(api, "create_engine", create)
+    monkeypatch.setattr(asked_for, "create_engine", create)
     list(swsearch.search("MKV", database, engine="gpu", device=1, gpu_memory=1 << 30, evalue=1e9))
     swsearch.score("MKV", database, threads=2, gpu_memory=5)
     assert asked == [
-        ("gpu", {"threads": None, "device": 1, "gpu_memory": 1 << 30}),
-        ("auto", {"threads": 2, "device": None, "gpu_memory": 5}),
+        ("gpu", {"threads": None, "device": 1, "gpu_memory": 1 << 30, "cpu_only": ""}),
+        ("auto", {"threads": 2, "device": None, "gpu_memory": 5, "cpu_only": ""}),
     ]
 
 
