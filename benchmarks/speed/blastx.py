@@ -143,7 +143,7 @@ def main() -> None:
     write(options.work / "subjects.fasta", subjects)
     genomes = [genome(path) for path in options.genomes]
     lines = [
-        *heading(__file__, ("blastx", "diamond")),
+        *heading(__file__, [name for name in ("blastx", "diamond") if shutil.which(name)]),
         f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; queries cut from "
         f"{', '.join(path.name for path in options.genomes)} (seed {SEED}); engine {options.engine}, "
         f"{options.threads} threads, {options.runs} turns. {options.note}".rstrip(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import json
 import random
 from dataclasses import replace
 from itertools import pairwise
