@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import swsearch
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.db import Database, append_database, build_database, dna_stored, split_database, verify_database
 from swsearch.db.dna_layout import packed, unpacked
@@ -135,3 +136,37 @@ def test_a_truncated_or_changed_file_is_refused(path: Path) -> None:
         database.sequence(0)
     with pytest.raises(DatabaseDamageError, match="nucleotides"):
         verify_database(path)
+
+
+SEARCHED = "QRMHYEEV"
+
+
+def _found(path: Path) -> list[object]:
+    """Return all that is read of a database: what a search finds, headers and letters."""
+    with Database.open(path) as database:
+        result = next(swsearch.search(SEARCHED, database, statistics="none", min_score=1, max_hits=99))
+        entries = [(database.header(k), database.sequence(k)) for k in range(database.n_subjects)]
+        hits = [(hit.score, hit.subject_id, hit.subject_range, hit.pair.rows()) for hit in result.hits]
+        return [database.genetic_code, entries, hits]
+
+
+@pytest.mark.exhaustive
+def test_a_file_that_is_damaged_anywhere_is_refused_or_gives_the_same(path: Path) -> None:
+    whole, rng = path.read_bytes(), random.Random(20)
+    expected, n_refused = _found(path), 0
+    assert expected[-1], "the search finds something"
+    for number in range(300):
+        raw = bytearray(whole)
+        at, n = rng.randrange(len(raw)), rng.choice([1, 1, 4, 64])
+        if number % 4:
+            raw[at : at + n] = rng.randbytes(len(raw[at : at + n]))
+        else:
+            del raw[at:]
+        path.write_bytes(raw)
+        try:
+            found = _found(path)
+        except DatabaseError:
+            n_refused += 1
+        else:
+            assert found == expected, f"case {number}, {n} bytes at {at}"
+    assert n_refused > 75  # the quarter that was cut off, and others
