@@ -8,8 +8,6 @@ import pytest
 from Bio.Data.CodonTable import standard_dna_table
 
 import swsearch
-from swsearch.engines.gpu.engine import GpuEngine
-from swsearch.errors import GpuUnavailableError
 
 pytestmark = pytest.mark.gpu
 
@@ -22,17 +20,6 @@ SEARCHES = [
     {"statistics": "none", "sort": "score", "max_hits": 20},
     {"evalue": 1e3, "min_query_coverage": 30.0},
 ]
-
-
-@pytest.fixture
-def gpu():
-    """A GPU engine, or a skip that says why."""
-    try:
-        engine = GpuEngine()
-    except GpuUnavailableError as error:
-        pytest.skip(str(error))
-    with engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -63,26 +50,26 @@ def searched(queries, subjects, engine, **asked):
 
 
 @pytest.mark.parametrize("asked", [*SEARCHES, {"max_alignments": 3}, {"strand": "minus"}], ids=str)
-def test_queries_of_dna(gpu, genes, proteins, asked):
-    found, expected = (searched(genes, proteins, e, translate=True, **asked) for e in (gpu, "cpu"))
+def test_queries_of_dna(real_gpu, genes, proteins, asked):
+    found, expected = (searched(genes, proteins, e, translate=True, **asked) for e in (real_gpu, "cpu"))
     assert found == expected
     assert found[1] > len(genes) // 2
 
 
 @pytest.mark.parametrize("translate", [False, True])
 @pytest.mark.parametrize("asked", SEARCHES, ids=str)
-def test_a_database_of_dna(gpu, genes, proteins, asked, translate):
+def test_a_database_of_dna(real_gpu, genes, proteins, asked, translate):
     queries = genes[:3] if translate else [("p", proteins.sequence(0)), ("r", proteins.sequence(9))]
     with swsearch.Database.from_records(genes, translate=True) as database:
-        found, expected = (searched(queries, database, e, translate=translate, **asked) for e in (gpu, "cpu"))
+        found, expected = (searched(queries, database, e, translate=translate, **asked) for e in (real_gpu, "cpu"))
     assert found == expected
     assert found[1]
 
 
 @pytest.mark.parametrize("asked", SEARCHES, ids=str)
-def test_a_tenth_of_a_database(gpu, proteins, asked):
+def test_a_tenth_of_a_database(real_gpu, proteins, asked):
     names = [proteins[k].identifier for k in range(0, proteins.n_subjects, 10)]
     queries = [("a", proteins.sequence(0)), ("b", proteins.sequence(30)), ("c", proteins.sequence(7))]
-    found, expected = (searched(queries, proteins, e, include_ids=names, **asked) for e in (gpu, "cpu"))
+    found, expected = (searched(queries, proteins, e, include_ids=names, **asked) for e in (real_gpu, "cpu"))
     assert found == expected
     assert found[1]

@@ -10,9 +10,7 @@ import pytest
 import swsearch
 from support.small_jobs import CHUNK, Small
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
-from swsearch.errors import GpuUnavailableError
 from swsearch.inputs import read_queries
 from swsearch.job import resident
 from swsearch.job.ahead import Stopped
@@ -35,17 +33,6 @@ ASKED = [
 """Some are scored together, some cannot be."""
 
 ROUNDS = 2
-
-
-@pytest.fixture
-def gpu():
-    """A GPU engine, or a skip that says why."""
-    try:
-        engine = GpuEngine()
-    except GpuUnavailableError as error:
-        pytest.skip(str(error))
-    with engine:
-        yield engine
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +60,14 @@ def expected(database, queries):
 
 @pytest.mark.parametrize("n_together", [256, 3], ids=["in one turn", "in turns"])
 @pytest.mark.parametrize("stays", [True, False], ids=["resident", "streamed"])
-def test_searches_at_a_time_are_those_of_the_cpu(gpu, database, queries, expected, monkeypatch, stays, n_together):
+def test_searches_at_a_time_are_those_of_the_cpu(
+    real_gpu, database, queries, expected, monkeypatch, stays, n_together
+):
     monkeypatch.setattr(resident, "QUERIES_TOGETHER", n_together)
     Small(monkeypatch, CHUNK, stays)
-    monkeypatch.setattr(gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
+    monkeypatch.setattr(real_gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
-    with closing(Resident(database, gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
+    with closing(Resident(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
         assert place.plan.keep == stays
         for _ in range(ROUNDS):
             found = threads.map(lambda each: text_of(place.search(read, options_of(**each))), ASKED)
@@ -86,7 +75,7 @@ def test_searches_at_a_time_are_those_of_the_cpu(gpu, database, queries, expecte
 
 
 @pytest.mark.parametrize("asked", [[], ASKED], ids=["alone", "beside others"])
-def test_a_search_that_is_stopped_leaves_the_others_their_results(gpu, database, queries, expected, asked):
+def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, database, queries, expected, asked):
     """It is stopped while it is scored, and the database is there for the next ones, whatever the kernels were at."""
     read = read_queries(queries, PROTEIN)
     begun, is_stopped = threading.Event(), threading.Event()
@@ -95,7 +84,7 @@ def test_a_search_that_is_stopped_leaves_the_others_their_results(gpu, database,
         begun.set()
         assert is_stopped.wait(60)
 
-    with closing(Resident(database, gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
+    with closing(Resident(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
         unwanted = place.search(read * 20, options_of(), progress=wait_for_the_stop)
         taken = threads.submit(list, unwanted)
         found = [threads.submit(lambda each: text_of(place.search(read, options_of(**each))), each) for each in asked]
