@@ -11,7 +11,7 @@ import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.blocks import IntArray
-from swsearch.db.build import BUILD_MEMORY, Inputs, checked_inputs, checked_memory, layout_of, read_inputs
+from swsearch.db.build import Inputs, checked_inputs, checked_memory, layout_of, read_inputs
 from swsearch.db.contents import Contents, SegmentContents, read_contents
 from swsearch.db.database import Database
 from swsearch.db.disk import DiskWatch
@@ -21,6 +21,7 @@ from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import BYTES_PER_CHECKSUM
 from swsearch.db.gathered import gathered
 from swsearch.db.layout import DatasetWriter, Sink
+from swsearch.db.numbers import BUILD_MEMORY
 from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray

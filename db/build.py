@@ -15,7 +15,7 @@ from swsearch.db.dna_layout import DnaLayout
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch
 from swsearch.db.inputs import Input, stream_of
 from swsearch.db.layout import Layout, low_complexity, piece_budget
-from swsearch.db.numbers import MIB
+from swsearch.db.numbers import BUILD_MEMORY, MIB
 from swsearch.db.parts import SpoolPart
 from swsearch.db.spool import Spool
 from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa
@@ -24,9 +24,6 @@ from swsearch.db.writing import PathLike, check_output, fill, output_errors, rep
 from swsearch.errors import OptionError, check_flag
 from swsearch.masking import Mask, check_mask
 from swsearch.translation.codes import STANDARD_CODE, checked_code
-
-BUILD_MEMORY = 512 * MIB
-"""Memory of a build in bytes."""
 
 SMALLEST_MEMORY = 64 * MIB
 """Least memory that can be asked for; the interpreter and what reads the inputs take a little more."""

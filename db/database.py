@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +15,12 @@ import numpy.typing as npt
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
 from swsearch.db import bulk
-from swsearch.db.build import (
-    BUILD_MEMORY,
-    Inputs,
-    build_database,
-    checked_inputs,
-    checked_memory,
-    checked_translation,
-    layout_of,
-    read_inputs,
-)
 from swsearch.db.collection import Collection
-from swsearch.db.dna import DnaWatch
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.finding import AskedNames, Matches, NamedHeaders, checked_identifiers, resolved
-from swsearch.db.records import record_batches
+from swsearch.db.numbers import BUILD_MEMORY
 from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
 from swsearch.db.source import FileSource
-from swsearch.db.spool import Spool
 from swsearch.db.stored import INDEXED_SUBJECTS, Segment
 from swsearch.db.stored_taxa import described_taxa
 from swsearch.db.subset import Subset
@@ -52,6 +40,9 @@ from swsearch.db.writing import PathLike, fill, output_errors
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
 from swsearch.masking import MASKS, Mask, check_mask
 from swsearch.translation.codes import STANDARD_CODE
+
+if TYPE_CHECKING:
+    from swsearch.db.build import Inputs
 
 Ordinals = Sequence[int] | npt.NDArray[np.integer]
 """Subjects by their places in the input."""
@@ -130,6 +121,8 @@ class Database(Collection, TaxaOfSubjects):
         genetic_code: int = STANDARD_CODE,
     ) -> Database:
         """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
+        from swsearch.db.build import build_database
+
         build_database(
             inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
             volume_size=volume_size, taxids=taxids, taxonomy=taxonomy, translate=translate, genetic_code=genetic_code,
@@ -225,6 +218,11 @@ class Database(Collection, TaxaOfSubjects):
         SequenceError
             If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
         """
+        from swsearch.db.build import checked_translation, layout_of
+        from swsearch.db.dna import DnaWatch
+        from swsearch.db.records import record_batches
+        from swsearch.db.spool import Spool
+
         check_mask("mask", mask)
         check_flag("allow_dna", allow_dna)
         if not isinstance(name, str):
@@ -266,6 +264,9 @@ class Database(Collection, TaxaOfSubjects):
         -------
         Database
         """
+        from swsearch.db.build import checked_inputs, checked_memory, checked_translation, layout_of, read_inputs
+        from swsearch.db.spool import Spool
+
         names, memory = checked_inputs(inputs), checked_memory(memory)
         code = checked_translation(translate, genetic_code, mask)
         check_mask("mask", mask)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.blocks import IntArray
-from swsearch.db.build import BUILD_MEMORY, checked_memory
+from swsearch.db.build import checked_memory
 from swsearch.db.cuts import ends_by_size
 from swsearch.db.database import Database
 from swsearch.db.duplicates import Duplicates, OnDuplicate, check_rule, duplicates_among
@@ -19,6 +19,7 @@ from swsearch.db.fasta import ReadProgress
 from swsearch.db.finding import checked_identifiers
 from swsearch.db.format import is_manifest
 from swsearch.db.gathered import gathered, take_all_but_residues
+from swsearch.db.numbers import BUILD_MEMORY
 from swsearch.db.source import FileSource
 from swsearch.db.split import fill_volumes
 from swsearch.db.spool import Spool

@@ -14,6 +14,9 @@ from swsearch.blocks import IntArray
 
 MIB = 1 << 20
 
+BUILD_MEMORY = 512 * MIB
+"""Memory of a build in bytes."""
+
 NUMBERS_AT_ONCE = 1 << 18
 """NumberSequence that are read at once: 1 or 2 MiB. A multiple of the 64 subjects of a block."""
 

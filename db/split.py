@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from itertools import islice
 
 from swsearch.blocks import IntArray
-from swsearch.db.build import BUILD_MEMORY, checked_memory
+from swsearch.db.build import checked_memory
 from swsearch.db.cuts import MOST_BUILT, ends_by_number, ends_by_size, runs_of
 from swsearch.db.database import Database
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.gathered import MOST_CHUNK_BYTES, Said, check_disk, fill_groups, part_to_fill, take_all_but_residues
 from swsearch.db.layout import Layout
+from swsearch.db.numbers import BUILD_MEMORY
 from swsearch.db.spool import Spool
 from swsearch.db.volume_files import VolumeFiles, checked_volume_size
 from swsearch.db.writing import PathLike, fill, output_errors

@@ -14,7 +14,6 @@ from typing import Any
 
 from swsearch.blocks import LANES
 from swsearch.db.contents import Contents, planned, read_contents
-from swsearch.db.dna_stored import DnaSegment
 from swsearch.db.format import is_manifest
 from swsearch.db.identity import identity_of
 from swsearch.db.layout import MemorySink
@@ -34,10 +33,14 @@ SHOWN_IDENTITY = 12
 
 def load_segments(source: Source, contents: Contents) -> list[Segment]:
     """Read and check the numbers of all segments."""
+    kind = Segment
+    if contents.genetic_code is not None:
+        from swsearch.db.dna_stored import DnaSegment
+
+        kind = DnaSegment
     segments: list[Segment] = []
     first = 0
     for each in contents.segments:
-        kind = Segment if contents.genetic_code is None else DnaSegment
         segments.append(kind(source, each, first))
         first += segments[-1].n_subjects
     for name in ("n_subjects", "n_residues"):

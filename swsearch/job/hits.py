@@ -16,7 +16,6 @@ from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
 from swsearch.job.frames import best_of_frames
 from swsearch.job.further import FoundFurther, Further
-from swsearch.job.further_frames import FurtherOfFrames
 from swsearch.job.hit_alignments import HitSource, align_lists, find_further
 from swsearch.job.least import LeastScores
 from swsearch.job.options import SearchOptions
@@ -191,6 +190,8 @@ class HitMaker:
         )  # fmt: skip
         further: FindFurther | None = None
         if self.options.max_alignments > 1 and is_dna:
+            from swsearch.job.further_frames import FurtherOfFrames
+
             further = FurtherOfFrames(
                 self.options, self.least, self.work, self.numbers, queries,
                 [each.statistics for each in selections], ranked.subjects, columns.lengths, columns.frames,

@@ -25,7 +25,6 @@ from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.further import FoundFurther
 from swsearch.job.nulls import NullMaker, PairsAsked
-from swsearch.job.strands import align_strand, align_with_shifts
 from swsearch.job.subjects import SubjectReader
 from swsearch.results import SubjectCodes
 from swsearch.scoring import QueryLike, specific_rows
@@ -135,6 +134,8 @@ class PairWork:
         """
         subjects = self.reader.shown(pairs.subjects)
         if self.reader.recurrence.frame_shift is not None:
+            from swsearch.job.strands import align_with_shifts
+
             recurrence = self.reader.recurrence
             return align_with_shifts(pairs.queries, pairs.of_query, subjects, recurrence, self.threads), subjects
         found = align_pairs(self.reader, pairs.queries, subjects, pairs.of_query, pairs.scores, self.threads, aligner)
@@ -152,6 +153,8 @@ class PairWork:
         """Align a query with the subject of a place in the input, on the CPU."""
         codes, letters = self.reader.one(subject)
         if self.reader.recurrence.frame_shift is not None:
+            from swsearch.job.strands import align_strand
+
             return align_strand(query, codes, letters, self.reader.recurrence)
         scored = query.scored(self.reader.recurrence.scoring)
         return aligned_alone(self.reader, scored, codes).shown_as(query.letters, letters)

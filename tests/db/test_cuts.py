@@ -11,9 +11,10 @@ import pytest
 
 from support.db_helpers import HBA, HBB
 from support.samples import sample
-from swsearch.db.build import BUILD_MEMORY, read_inputs
+from swsearch.db.build import read_inputs
 from swsearch.db.cuts import METADATA_BYTES, ends_by_number, ends_by_size, runs_of
 from swsearch.db.layout import Layout
+from swsearch.db.numbers import BUILD_MEMORY
 from swsearch.db.parts import SpoolPart
 from swsearch.db.spool import Spool
 from swsearch.db.writing import fill
