@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import swsearch
+from support.samples import sample
 from swsearch.db import Database, Entry, entries, read_fasta
 from swsearch.errors import DatabaseError
 
@@ -77,13 +78,16 @@ def test_entries_are_queries(database: Database) -> None:
         assert [result[0].subject_id for result in results] == ["s4", "s5", "s6"]
 
 
-def test_a_database_goes_to_another_process_by_its_files(fasta: Path, database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("volume_size", sample([4096, 40_000], lambda size: size != 4096))
+def test_a_database_goes_to_another_process_by_its_files(
+    fasta: Path, database: Database, tmp_path: Path, volume_size: int
+) -> None:
     other = tmp_path / "b.fasta"
     other.write_text(">b\nMKVLAAGIV\n")
     with (
         Database.build(other, tmp_path / "b.h5") as second,
         Database.joined([database, second]) as joined,
-        Database.build(fasta, tmp_path / "v.json", volume_size=4096) as volumes,
+        Database.build(fasta, tmp_path / "v.json", volume_size=volume_size) as volumes,
     ):
         volumes.name = "mine"
         assert len(volumes.volumes) > 1

@@ -72,7 +72,8 @@ CODONS = {letter: codon for codon, letter in unambiguous_dna_by_id[1].forward_ta
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_alignments": 3},
+        {"max_alignments": 3, "max_hits": 6},
+        pytest.param({"max_alignments": 3}, marks=pytest.mark.exhaustive),
         pytest.param({"statistics": "published", "strand": "plus", "sort": "score"}, marks=pytest.mark.exhaustive),
     ],
     ids=str,
