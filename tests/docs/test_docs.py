@@ -59,6 +59,7 @@ PEERS = {name: {program for block in blocks(page(name)) for program in block.nee
 
 
 @pytest.mark.peer
+@pytest.mark.exhaustive  # tests/report/test_blastp.py has some of it in a quick run
 @pytest.mark.parametrize("name", [name for name, programs in PEERS.items() if programs])
 def test_what_a_page_says_of_other_programs_is_so(name, tmp_path):
     missing = [program for program in sorted(PEERS[name]) if shutil.which(program) is None]
