@@ -137,7 +137,6 @@ def search_command(
     ] = None,
     statistics: Annotated[
         StatisticsName,
-        StrandOption,
         typer.Option(
             help="What E-values come from: scores with shuffled copies of each hit's sequence (fitted; auto is the "
             "same), which hold in every mode and for queries of unusual composition, or BLAST's constants "
