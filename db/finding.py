@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import IntArray
+from swsearch.blocks import IntArray, each_once
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
 from swsearch.db.fasta import header_encoding
@@ -92,8 +93,6 @@ def in_turn(work: Callable[[_T], _R], given: Iterable[_T], quick: bool = False) 
     if quick or n_threads < 2 or not has_room_for_threads(n_threads):
         yield from map(work, given)
         return
-    from concurrent.futures import Future, ThreadPoolExecutor
-
     ahead: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         for each in given:
@@ -242,7 +241,7 @@ def _other_spellings(
     for place in np.flatnonzero(chains).tolist():
         more.append(changed(place, identifiers[place].replace("_", "|", 1)))
     owners = np.searchsorted(starts, np.flatnonzero(lines == ord(":")), side="right") - 1
-    for place in np.unique(owners).tolist():
+    for place in each_once(owners)[0].tolist():
         more.append(changed(place, identifiers[place].replace(":", "|", 1)))
     entries = (
         np.flatnonzero((lengths > 8) & (lines[np.minimum(starts + 3, at)] == ord("|"))) if len(lines) else starts
@@ -301,5 +300,4 @@ class NameIndex:
         """Return the places of all subjects that may be asked for, ascending, shape (n,)."""
         begins = asked.sums & _UPPER
         first, last = np.searchsorted(self._keys, begins), np.searchsorted(self._keys, begins | ~_UPPER, side="right")
-        found: IntArray = np.unique(self._keys[ranges(first, last - first)] & ~_UPPER).astype(np.int64)
-        return found
+        return each_once((self._keys[ranges(first, last - first)] & ~_UPPER).astype(np.int64))[0]

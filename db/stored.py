@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, each_once
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import (
     N_LETTERS,
@@ -282,7 +282,7 @@ class Segment:
         places : ndarray, shape (n,), int64
             The subjects.
         """
-        chosen, back = np.unique(places, return_inverse=True)  # each once: rows must ascend
+        chosen, back = each_once(places)  # each once: rows must ascend
         rows = (chosen[:, None] + np.arange(2)).reshape(-1)
         found = self.stored[f"{what}_offsets"].take(rows)
         if problem := some_offsets_problem(rows, found, self.n_subjects, self._end(what), what, int(what == HEADER)):

@@ -24,6 +24,33 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+def each_once(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Return whole numbers ascending and each once, and where each of those that were given stands among them.
+
+    `numpy.unique` imports numpy's masked arrays when it is first called. That takes 20 ms; and where a thread is at it
+    while the process forks, the copy waits for it without end.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (n,), int64
+        In any order.
+
+    Returns
+    -------
+    chosen : ndarray, shape (m,), int64
+        The numbers.
+    back : ndarray, shape (n,), int64
+        Places in them.
+    """
+    order = np.argsort(numbers, kind="stable")
+    ascending = numbers[order]
+    is_new = np.ones(len(numbers), dtype=np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
+    back: IntArray = np.empty(len(numbers), dtype=np.int64)
+    back[order] = np.cumsum(is_new) - 1
+    return ascending[is_new], back
+
+
 class RunLengths:
     """Lengths of subjects in an order in which equal ones stand together, in a few bytes for each distinct length.
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, make_chunk
 from swsearch.alphabet import PAD
-from swsearch.blocks import COLUMN_MULTIPLE, LANES, RunLengths, block_columns, deinterleave
+from swsearch.blocks import COLUMN_MULTIPLE, LANES, RunLengths, block_columns, deinterleave, each_once
 
 
 @given(st.lists(any_codes(20), min_size=1, max_size=150))
@@ -77,3 +77,11 @@ def test_what_an_engine_keeps_of_a_chunk(last, kind):
     assert kept.subjects.dtype == kind and kept.subjects.tolist() == chunk.subjects.tolist()
     assert kept.lengths.tolist() == [70, 70, 3, 0] and kept.residues.shape == (0, LANES)
     assert (kept.n_subjects, kept.n_blocks, kept.n_residues) == (4, 1, 143)
+
+
+@given(st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62)))
+def test_numbers_each_once(numbers):
+    given_numbers = np.array(numbers, dtype=np.int64)
+    chosen, back = each_once(given_numbers)
+    assert chosen.tolist() == sorted(set(numbers))
+    assert chosen[back].tolist() == numbers
