@@ -27,8 +27,8 @@ FloatArray = npt.NDArray[np.float64]
 def each_once(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Return whole numbers ascending and each once, and where each of those that were given stands among them.
 
-    `numpy.unique` imports numpy's masked arrays when it is first called. That takes 20 ms; and where a thread is at it
-    while the process forks, the copy waits for it without end.
+    ``numpy.unique`` imports numpy's masked arrays when it is first called. That takes 20 ms; and where a thread is at
+    it while the process forks, the copy waits for it without end.
 
     Parameters
     ----------
