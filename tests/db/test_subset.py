@@ -61,7 +61,7 @@ def test_a_subset_of_several_segments_and_files(tmp_path: Path) -> None:
     path = tmp_path / "in.fasta"
     path.write_text("".join(f">r{n}\n{'MKVLAAGIVG' * (n % 37)}\n" for n in range(1, 400)))
     build_database(path, tmp_path / "a.h5")
-    append_database(tmp_path / "a.h5", path)
+    append_database(tmp_path / "a.h5", path, on_duplicate="keep")
     build_database(path, tmp_path / "b.json", volume_size=40_000)
     with Database.open([tmp_path / "a.h5", tmp_path / "b.json"]) as database:
         taken = np.zeros(database.n_subjects, dtype=bool)
