@@ -11,12 +11,8 @@ from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
-from swsearch.db.contents import SegmentContents
 from swsearch.db.dna_layout import unpacked
-from swsearch.db.finding import NameIndex
-from swsearch.db.source import Source
 from swsearch.db.stored import Segment
-from swsearch.db.stored_array import StoredArray
 from swsearch.errors import DatabaseError
 from swsearch.masking import Mask
 from swsearch.translation.codes import codon_table, reverse_complement
@@ -49,16 +45,10 @@ class DnaSegment(Segment):
         Ordinal of its first record in the whole database.
     """
 
-    def __init__(self, source: Source, contents: SegmentContents, first: int) -> None:
-        self.source, self.first, self.name = source, first, contents.name
-        self.attributes = contents.attributes
-        self.stored = {
-            name: StoredArray(source, dataset, contents.checksums[name])
-            for name, dataset in contents.datasets.items()
-        }
-        self.n_subjects = self.stored["record_lengths"].shape[0]
-        if problem := self._misfit():
-            raise self._wrong(problem)
+    counted = "record_lengths"
+
+    def _take_lengths(self) -> None:
+        """Read how long the records are, and check that the nucleotides fit this."""
         lengths: npt.NDArray[np.int32] = self.stored["record_lengths"].all()
         if not len(lengths) or lengths.min() < 0:
             raise self._wrong("record lengths are none, or negative")
@@ -67,15 +57,8 @@ class DnaSegment(Segment):
         self.offsets = offsets_of(lengths.astype(np.int64))
         """Where each record begins among all nucleotides, and where the last one ends."""
         self.block_offsets: IntArray = np.zeros(1, dtype=np.int64)  # records are in no blocks
-        self._ranks: npt.NDArray[np.int64] | None = None
-        self._index: NameIndex | None = None
-        self._n_masked: dict[Mask, int] = {}
-        self._near: dict[str, tuple[int, IntArray]] = {}
         if self.stored["nucleotides"].shape[0] != -(-int(self.offsets[-1]) // 2):
             raise self._wrong("nucleotides do not fit the record lengths")
-        for name, count in self.counts().items():
-            if self.attributes.get(name) != count:
-                raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
 
     def _misfit(self) -> str:
         """Say which dataset has not as many rows as the number of records asks for."""

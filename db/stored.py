@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,9 @@ class Segment:
         Ordinal of its first subject in the whole database.
     """
 
+    counted: ClassVar[str] = "lengths"
+    """The dataset that has a row for each subject."""
+
     def __init__(self, source: Source, contents: SegmentContents, first: int) -> None:
         self.source, self.first, self.name = source, first, contents.name
         self.attributes = contents.attributes
@@ -82,24 +85,28 @@ class Segment:
             name: StoredArray(source, dataset, contents.checksums[name])
             for name, dataset in contents.datasets.items()
         }
-        self.n_subjects = self.stored["lengths"].shape[0]
+        self.n_subjects = self.stored[self.counted].shape[0]
         if problem := self._misfit():  # before anything is loaded
             raise self._wrong(problem)
-        self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
-        """Of the sorted subjects."""
-        self.block_offsets: IntArray = self.stored["block_offsets"].all()
         self._ranks: npt.NDArray[Any] | None = None
         self._index: NameIndex | None = None
         self._n_masked: dict[Mask, int] = {}
         self._near: dict[str, tuple[int, IntArray]] = {}
+        self._take_lengths()
+        for name, count in self.counts().items():
+            if self.attributes.get(name) != count:
+                raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
+
+    def _take_lengths(self) -> None:
+        """Read how long the subjects are and where they stand, and check that the residues fit this."""
+        self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
+        """Of the sorted subjects."""
+        self.block_offsets: IntArray = self.stored["block_offsets"].all()
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
         if problem := lengths_problem(self.lengths, self.block_offsets):
             raise self._wrong(problem)
         if self.stored["residues"].shape[0] != self.block_offsets[-1]:
             raise self._wrong("residues do not fit the block offsets")
-        for name, count in self.counts().items():
-            if self.attributes.get(name) != count:
-                raise self._wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
 
     def placed(self, first: int) -> Segment:
         """Return the same segment with another ordinal for its first subject."""
