@@ -12,9 +12,6 @@ from swsearch.errors import InputError, SequenceError
 LIST_BYTES = 1 << 30
 """Most bytes of a list, unpacked: a hundred million accessions."""
 
-SHOWN_NAME = 255
-"""Characters of a file's name that a message repeats; file systems take no longer ones, folders not counted."""
-
 
 def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[str]:
     """Return what stands in a list, each once, in its order.
@@ -34,8 +31,7 @@ def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[
         If it cannot be read, is no text, or there is nothing in it.
     """
     name = os.fspath(path)
-    shown = name if len(name) <= SHOWN_NAME else f"{name[:60]}..."
-    source = f"{option}: {'<stdin>' if name == '-' else shown}"
+    source = f"{option}: {'<stdin>' if name == '-' else name}"
     raw = _read(name, source, what)
     if b"\0" in raw:
         raise InputError(f"{source}: holds NUL bytes and is no text, expected {what}, one a line")

@@ -42,19 +42,32 @@ def printable(text: str, instead: str | None = None, keep: str = "") -> str:
     return _UNPRINTABLE.sub(shown, text)
 
 
+LONGEST_NAME = 255
+"""Most characters of a name that a message repeats; file systems take no longer ones, folders not counted."""
+
+_TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{LONGEST_NAME - 59},}}")
+
+
 class SwsearchWarning(UserWarning):
     """What is likely a mistake, and is done all the same."""
 
 
 class SwsearchError(Exception):
-    """Base of every error that swsearch raises on purpose; its message is one line that is fit to print."""
+    """Base of every error that swsearch raises on purpose; its message is one line that is fit to print.
+
+    A word of more than `LONGEST_NAME` characters, which no file's name can be, is cut to its beginning.
+    """
 
     exit_code = 255
     _keep = ""
     """Characters that a message may hold though they are no text."""
 
     def __init__(self, *parts: object) -> None:
-        super().__init__(*(printable(part, keep=self._keep) if isinstance(part, str) else part for part in parts))
+        super().__init__(*(self._fit(part) if isinstance(part, str) else part for part in parts))
+
+    @classmethod
+    def _fit(cls, part: str) -> str:
+        return _TOO_LONG.sub(r"\1...", printable(part, keep=cls._keep))
 
 
 class InputError(SwsearchError, ValueError):

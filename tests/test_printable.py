@@ -160,3 +160,10 @@ def test_what_is_said_of_a_database(folder: Path) -> None:
     done = run("db", "info", f"{name}.h5", "--json", cwd=folder)
     assert json.loads(done.stdout)["segments"][0]["sources"][0]["path"] == name
     clean(done.stdout)
+
+
+def test_a_word_that_can_be_no_name_is_cut():
+    """What is pasted for a file's name does not fill the screen; a path of long folders stays whole."""
+    path = "/".join(["d" * 255] * 4)
+    assert str(errors.InputError(f"{path}: no")) == f"{path}: no"
+    assert str(errors.InputError(f"--config {'1' * 256}: no")) == f"--config {'1' * 60}...: no"

@@ -10,7 +10,6 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from swsearch.db.lists import SHOWN_NAME
 from swsearch.errors import InputError, OptionError
 
 TOKEN_COOKIE = "swsearch-token"  # its name
@@ -83,13 +82,12 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
     InputError
         If it cannot be read, holds none, or one that cannot be used.
     """
-    name = str(path) if len(str(path)) <= SHOWN_NAME else f"{str(path)[:60]}..."
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"--token-file {name}: cannot be read: {said}") from None
+        raise InputError(f"--token-file {path}: cannot be read: {said}") from None
     found = set()
     for number, line in enumerate(lines, 1):
         token = line.strip()
@@ -97,17 +95,17 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
             continue
         if len(token) < LEAST_TOKEN or not _TOKEN.fullmatch(token):
             raise InputError(  # it may be a token but for a letter, and is not shown
-                f"--token-file {name}: line {number} is no token, expected at least {LEAST_TOKEN} letters, digits "
+                f"--token-file {path}: line {number} is no token, expected at least {LEAST_TOKEN} letters, digits "
                 "and -._~, such as openssl rand -hex 16 prints"
             )
         found.add(token)
     if not found:
         raise InputError(
-            f"--token-file {name}: holds no token, expected one a line; without the option all are let in"
+            f"--token-file {path}: holds no token, expected one a line; without the option all are let in"
         )
     doubt = ""
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        doubt = f"--token-file {name}: others on this machine can read it; chmod 600 keeps it to you"
+        doubt = f"--token-file {path}: others on this machine can read it; chmod 600 keeps it to you"
     return frozenset(found), doubt
 
 

@@ -282,6 +282,9 @@ def test_every_option_of_blasts_programs_is_known(title):
     assert {foreign.plain(name) for name in theirs} <= known
 
 
+WRITTEN = ("--output", "--write", "--checkpoint", "--save-config", "--save-msa", "--save-profile")
+"""Options that name what is written: what cannot be is an output error."""
+
 NUMBERS = ("N", "N,...|all", "PERCENT", "SIZE", "RESIDUES")
 HOSTILE = ["inf", "1" + "0" * 23, ""]
 MORE = [
@@ -325,7 +328,7 @@ def test_no_value_of_an_option_does_harm(swsearch, path, value, monkeypatch):
         if ended[0] in (0, 7):  # no GPU here
             assert "Traceback" not in ended[2]
             assert not (value in HOSTILE and option.metavar in NUMBERS), name
-        elif ended[0] != 6 or name not in ("--output", "--write", "--checkpoint", "--save-msa", "--save-profile"):
+        elif ended[0] != 6 or name not in WRITTEN:
             refusal(ended)
 
 
