@@ -42,10 +42,10 @@ def printable(text: str, instead: str | None = None, keep: str = "") -> str:
     return _UNPRINTABLE.sub(shown, text)
 
 
-LONGEST_WORD = 255
+REPEATED_WORD = 255
 """Most characters of a name that a message repeats; file systems take no longer ones, folders not counted."""
 
-_TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{LONGEST_WORD - 59},}}")
+_TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{REPEATED_WORD - 59},}}")
 
 
 class SwsearchWarning(UserWarning):
@@ -55,7 +55,7 @@ class SwsearchWarning(UserWarning):
 class SwsearchError(Exception):
     """Base of every error that swsearch raises on purpose; its message is one line that is fit to print.
 
-    A word of more than `LONGEST_WORD` characters, which no file's name can be, is cut to its beginning.
+    A word of more than `REPEATED_WORD` characters, which no file's name can be, is cut to its beginning.
     """
 
     exit_code = 255
