@@ -12,6 +12,8 @@ from swsearch.db.database import Database, Ordinals
 from swsearch.db.dna_stored import DnaSegment
 from swsearch.db.frames import FramePieces, FrameSegment, Windows, cores_of, pieces_of, translated
 from swsearch.db.shares import all_blocks
+from swsearch.db.stored_taxa import taxids_of, with_names
+from swsearch.db.taxonomy import Taxa
 from swsearch.errors import OptionError
 
 
@@ -82,6 +84,10 @@ class FramedDatabase(Database):
     def record_headers(self, records: IntArray) -> tuple[ByteArray, IntArray]:
         """Return the header lines of records, shape (n,), as `headers_of` does: shapes (m,) and (n + 1,)."""
         return bulk.headers_of([each.dna for each in self._framed], records)
+
+    def record_taxa(self, records: IntArray) -> list[Taxa]:
+        """Return the taxa of records, shape (n,), as `taxa_of` does those of subjects."""
+        return with_names(taxids_of([each.dna for each in self._framed], records), self.taxonomy)
 
     def record_lengths(self) -> npt.NDArray[np.int32]:
         """Return the nucleotides of every record, shape (n_records,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges, some_offsets_problem
 from swsearch.db.stored import HEADERS_AT_ONCE, Segment
-from swsearch.db.taxonomy import TaxidArray, Taxonomy, TaxonomyDamageError
+from swsearch.db.taxonomy import Taxa, TaxidArray, Taxonomy, TaxonomyDamageError
 from swsearch.errors import DatabaseDamageError
 
 TAXID = "taxid"
@@ -112,6 +113,13 @@ def taxids_of(segments: Sequence[Segment], subjects: IntArray) -> SubjectTaxa:
     for which, some in parts:
         taxids[ranges(offsets[which], counts[which])] = some
     return SubjectTaxa(offsets, taxids)
+
+
+def with_names(found: SubjectTaxa, taxonomy: Taxonomy) -> list[Taxa]:
+    """Return the taxa of subjects, shape (n,), with what a taxonomy calls them."""
+    taxids = found.taxids.tolist()
+    known = {taxid: taxonomy.taxon(taxid) for taxid in {*taxids}}
+    return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(found.offsets.tolist())]
 
 
 def subjects_of(segments: Sequence[Segment], taxids: npt.NDArray[np.integer]) -> IntArray:

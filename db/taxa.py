@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,15 @@ import numpy as np
 from swsearch.blocks import IntArray
 from swsearch.db import bulk
 from swsearch.db.stored import Segment
-from swsearch.db.stored_taxa import SubjectTaxa, has_taxa, subjects_of, taxids_of, taxids_there, taxonomy_of
+from swsearch.db.stored_taxa import (
+    SubjectTaxa,
+    has_taxa,
+    subjects_of,
+    taxids_of,
+    taxids_there,
+    taxonomy_of,
+    with_names,
+)
 from swsearch.db.taxonomy import Taxa, TaxidArray, Taxonomy
 from swsearch.errors import OptionError
 
@@ -39,10 +46,7 @@ class TaxaOfSubjects:
 
     def taxa_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> list[Taxa]:
         """Return the taxa of many subjects, shape (n,), with their names, as for `taxids_of`."""
-        found = self.taxids_of(subjects)
-        taxids = found.taxids.tolist()
-        known = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}
-        return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(found.offsets.tolist())]
+        return with_names(self.taxids_of(subjects), self.taxonomy)
 
     @property
     def taxids(self) -> TaxidArray:

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from swsearch.alphabet import DNA
 from swsearch.blocks import LANES
 from swsearch.db.contents import Contents, planned, read_contents
 from swsearch.db.format import is_manifest
@@ -318,6 +319,8 @@ def described_files(members: Sequence[Member], files: Sequence[OpenFile]) -> dic
     """Return what `Database.info` says of the format of files, and of when they were made."""
     names = ("format", "format_version", "alphabet", "letters", "created", "software")
     said = {name: files[0].contents.attributes.get(name) for name in names}
+    if files[0].contents.genetic_code is not None:
+        said |= {"alphabet": "dna", "letters": DNA.letters}
     manifest = members[0].manifest
     if manifest is not None and len(members) == 1:
         said |= {"created": manifest.created, "software": manifest.software}

@@ -66,7 +66,9 @@ def summary(job: SearchJob, seconds: float, spared: int) -> str:
     """Return a line that says what was done, in how many seconds, but for cells that were spared."""
     rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
     plural = "query" if len(job.queries) == 1 else "queries"
+    run = job.run
+    subjects, residues = ("subjects", "residues") if run.database_code is None else ("records of DNA", "nucleotides")
     return (
-        f"swsearch: {len(job.queries)} {plural} x {job.database.n_subjects:,} subjects, "
-        f"{job.database.n_residues:,} residues, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
+        f"swsearch: {len(job.queries)} {plural} x {run.database_subjects:,} {subjects}, "
+        f"{run.database_residues:,} {residues}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,7 @@ from swsearch.job.ranking import Ranked, in_order
 from swsearch.job.selection import Selection
 from swsearch.job.shuffled import cut_at, scores_with_copies
 from swsearch.job.subjects import SubjectReader
+from swsearch.later import Later
 from swsearch.results import Headers, SubjectCodes
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
@@ -157,8 +159,10 @@ class LocusReader(SubjectReader):
 
     def headers(self, subjects: IntArray) -> Headers:
         """Return the headers of the records of loci, shape (n,)."""
-        pool, offsets = self.frames.record_headers(self.loci.regions.records[subjects])
-        return Headers(pool.tobytes(), offsets)
+        records = self.loci.regions.records[subjects]
+        pool, offsets = self.frames.record_headers(records)
+        taxa = Later(partial(self.frames.record_taxa, records)) if self.frames.has_taxa else None
+        return Headers(pool.tobytes(), offsets, taxa)
 
     # what is asked of a database of these subjects
 

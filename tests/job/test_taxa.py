@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from Bio.Data.CodonTable import standard_dna_table
 
 import swsearch
 from support.taxa import SEQUENCE, write_subjects, write_taxonomy
@@ -118,3 +119,30 @@ def test_lists(tmp_path: Path) -> None:
     path.write_text("9606\nhuman\n")
     with pytest.raises(OptionError, match="got 'human', expected a taxid"):
         named_taxids(path, "taxids")
+
+
+def test_hits_in_dna_have_the_taxa_of_their_records(tmp_path: Path) -> None:
+    """Windows of frames are no records: each hit has its record's taxa, in two files as in one."""
+    gene = "".join(standard_dna_table.back_table[residue] for residue in SEQUENCE)
+    write_taxonomy(tmp_path / "taxonomy")
+    owners = [("one", 9606, 0), ("two", 10090, 700), ("three", 0, 10), ("four", 83333, 3000)]
+    records = [f">{name} OX={taxid}\n{'AC' * before}{gene}{'AC' * 400}\n" for name, taxid, before in owners]
+    paths = [tmp_path / "first.h5", tmp_path / "second.h5"]
+    for path, some in zip(paths, (records[:1], records[1:]), strict=True):
+        path.with_suffix(".fasta").write_text("".join(some).replace(" OX=0", ""))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SwsearchWarning)
+            Database.build(
+                path.with_suffix(".fasta"), path, translate=True, taxids="header", taxonomy=tmp_path / "taxonomy"
+            ).close()
+    with Database.open(paths) as database:
+        for options, expected in [
+            ({}, {"one": (9606,), "two": (10090,), "three": (), "four": (83333,)}),
+            ({"taxids": 40674}, {"one": (9606,), "two": (10090,)}),
+            ({"exclude_taxids": 40674}, {"three": (), "four": (83333,)}),
+        ]:
+            (result,) = swsearch.search(SEQUENCE, database, evalue=1e-10, engine="cpu", threads=1, **options)
+            found = {hit.subject_id: tuple(taxon.taxid for taxon in hit.taxa) for hit in result.hits}
+            assert found == expected
+            names = {hit.subject_id: [taxon.scientific for taxon in hit.taxa] for hit in result.hits}
+            assert names.get("two", ["Mus musculus"]) == ["Mus musculus"]
