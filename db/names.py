@@ -165,7 +165,12 @@ class NamedPool:
 
     def words(self, starts: IntArray, lengths: IntArray, width: int) -> npt.NDArray[np.uint64]:
         """Copy names of at most ``width`` bytes as numbers, zeros after their ends: shape (n, width / 8)."""
-        numbers = self.rows(starts, width).view("<u8")
+        rows = self.rows(starts, width)
+        numbers = rows.view("<u8")
+        if len(rows) < width // 8:  # few, and long ones
+            for row, length in zip(rows, lengths.tolist(), strict=True):
+                row[length:] = 0
+            return numbers
         for column in range(width // 8):
             numbers[:, column] &= _KEEP[np.clip(lengths - 8 * column, 0, 8)]
         return numbers

@@ -170,3 +170,15 @@ def test_an_identifier_in_another_file_goes_before_other_names(tmp_path) -> None
         parts.append(tmp_path / f"{number}.h5")
     with Database.open(parts) as both:
         assert both.find_all(["A1B2C3", "N_M"]) == [[1], [0]]
+
+
+def test_identifiers_of_thousands_of_bytes_are_told_apart() -> None:
+    """One that is another's beginning, or differs in its last byte, is another; few of them or many."""
+    stem = "x" * 9_001
+    names = [stem, stem + "a", stem + "b", stem + "ab", *(f"{stem}{k}" for k in range(100))]
+    with Database.from_records([(name, "MKVLAAG") for name in names]) as database:
+        for some in (names, names[:1], names[1:3]):
+            asked, subjects = database.places_of([*some, stem[:-1], stem + "c"])
+            assert (asked.tolist(), [names[k] for k in subjects]) == (list(range(len(some))), some)
+    with Database.from_records([(stem + "a", "MKVLAAG"), (stem + "b", "MKVLAAG")]) as database:
+        assert database.find(stem + "b") == [1]
