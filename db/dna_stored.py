@@ -60,6 +60,13 @@ class DnaSegment(Segment):
         if self.stored["nucleotides"].shape[0] != -(-int(self.offsets[-1]) // 2):
             raise self._wrong("nucleotides do not fit the record lengths")
 
+    def check_blocks(self) -> None:
+        """Raise `DatabaseError`: what would be scored are no subjects, and there would be none."""
+        raise DatabaseError(
+            f"{self.source.name}: holds DNA, which has no residues to score before its reading frames are cut for "
+            "some queries; swsearch search, or swsearch.search in Python, finds the alignments in them"
+        )
+
     def _misfit(self) -> str:
         """Say which dataset has not as many rows as the number of records asks for."""
         n, rows = self.n_subjects, {name: stored.shape[0] for name, stored in self.stored.items()}

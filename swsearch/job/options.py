@@ -124,7 +124,7 @@ class SearchOptions:
     def _check_query_loc(self) -> None:
         object.__setattr__(self, "query_loc", checked_query_loc(self.query_loc))
         if self.query_loc is not None and (self.makes_profiles or self.translation is not None):
-            beside = "iterations" if self.makes_profiles else "translate"
+            beside = self.profiles_asked if self.makes_profiles else "--translate"
             raise OptionError("query_loc", self.query_loc, f"none with {beside}", "cut the queries beforehand")
 
     def _check_translation(self) -> None:
@@ -135,8 +135,7 @@ class SearchOptions:
         if self.mode != "local":
             raise OptionError("mode", self.mode, "local with --translate (in Python translate=True)", why)
         if self.makes_profiles:
-            asked = f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
-            raise InputError(f"translate: {asked} cannot be had, since profiles are of proteins; {why}")
+            raise InputError(f"translate: {self.profiles_asked} cannot be had, since profiles are of proteins; {why}")
         if self.frame_shift is not None:
             self._check_shifts()
 
@@ -159,8 +158,7 @@ class SearchOptions:
         if not self.makes_profiles:
             return
         if self.threshold is None:
-            asked = f"--iterations {iterations}" if iterations > 1 else "a profile of the hits"
-            why = f"{asked} takes E-values to choose hits by"
+            why = f"{self.profiles_asked} takes E-values to choose hits by"
             raise OptionError("statistics", self.statistics_method, "fitted or published", why)
         lambda_of(self.scoring.matrix)
 
@@ -207,6 +205,11 @@ class SearchOptions:
     def makes_profiles(self) -> bool:
         """Whether hits make profiles."""
         return self.iterations > 1 or self.keep_next
+
+    @property
+    def profiles_asked(self) -> str:
+        """What asks for profiles of hits, for messages."""
+        return f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
 
     def of_inclusion(self) -> SearchOptions:
         """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""

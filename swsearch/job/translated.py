@@ -20,7 +20,7 @@ from swsearch.db.dna_stored import frame_lengths
 from swsearch.db.framed import FramedDatabase
 from swsearch.db.frames import Windows, span_bound, windows_for
 from swsearch.engines.pair_base import PairAligner
-from swsearch.errors import OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
 from swsearch.job.filters import Allowed, allowed_subjects
 from swsearch.job.frames import best_of_frames, searched_queries, told_of_frames
@@ -64,8 +64,8 @@ def check_options(options: SearchOptions, name: str) -> None:
         shift = options.translation.frame_shift
         raise OptionError("frame_shift", shift, "none", f"{what}, one with one; shifts are for proteins as subjects")
     if options.makes_profiles:
-        why = f"{what}; search proteins for a profile, and then this with the profile"
-        raise OptionError("iterations", options.iterations, "1", why)
+        why = f"{options.profiles_asked} cannot be had; search proteins for a profile, and then this with the profile"
+        raise InputError(f"{what}: {why}")
     if options.distribution:
         raise OptionError("distribution", True, "False", f"{what}, in windows whose scores are no subjects' scores")
 

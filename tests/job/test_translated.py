@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from Bio.Seq import Seq
 
@@ -145,7 +146,6 @@ def test_an_alignment_spans_no_more_than_its_bound() -> None:
     [
         ({"mode": "global"}, "mode"),
         ({"subject_mask": "lower"}, "subject_mask"),
-        ({"iterations": 2}, "iterations"),
         ({"distribution": True}, "distribution"),
         ({"translate": True, "frame_shift": 15}, "frame_shift"),
     ],
@@ -155,6 +155,25 @@ def test_what_dna_cannot_have_is_refused(asked: dict[str, Any], named: str) -> N
     query = "ACGTAACCGGTTACGT" if "translate" in asked else "MKVLAAGIVG"
     with pytest.raises(swsearch.SwsearchError, match=rf"{named}: got .*reading frames"):
         next(iter(swsearch.search(query, database, **asked)))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda database: swsearch.score("MKVLAAGIVG", database),
+        lambda database: swsearch.score("MKVLAAGIVG", database, top=1),
+        lambda database: list(database.chunks(1 << 20)),
+        lambda database: database.subset(np.ones(1, dtype=np.bool_)),
+        swsearch.Searcher,
+        lambda database: next(iter(swsearch.search("MKVLAAGIVG", database, iterations=2))),
+    ],
+)
+def test_what_has_no_frames_says_so_and_finds_no_zeros(ask: Any) -> None:
+    with (
+        swsearch.Database.from_records([("a", "ACGTTGCA" * 20)], translate=True) as database,
+        pytest.raises(swsearch.SwsearchError, match=r"^<memory>:? holds DNA, .* reading frames"),
+    ):
+        ask(database)
 
 
 @pytest.mark.parametrize("seed", sample(range(12), lambda seed: seed < 1))
