@@ -26,7 +26,7 @@ from swsearch.db.source import FileSource
 from swsearch.db.spool import Spool
 from swsearch.db.stored_array import StoredArray
 from swsearch.db.streamed import check_content
-from swsearch.db.taxids import without_taxa
+from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa, without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import InputError, OutputError, SwsearchWarning, check_flag
@@ -78,6 +78,8 @@ def append_database(
     memory: int = BUILD_MEMORY,
     progress: ReadProgress | None = None,
     allow_dna: bool = False,
+    taxids: PathLike | None = None,
+    taxonomy: PathLike | None = None,
 ) -> Edited:
     """Add the records of FASTA files to a database, as a new segment; they are masked like the others.
 
@@ -96,6 +98,9 @@ def append_database(
         database is sorted anew, which takes 16 bytes of memory for each subject besides.
     memory, progress, allow_dna : optional
         As for `build_database`.
+    taxids, taxonomy : path, optional
+        As for `build_database`, for a database that was built with taxids. Without ``taxonomy`` taxa have the names,
+        and stand below those, that the database has for them.
 
     Returns
     -------
@@ -104,17 +109,22 @@ def append_database(
     Raises
     ------
     InputError
-        If an identifier is there and ``on_duplicate`` is ``error``.
+        If an identifier is there and ``on_duplicate`` is ``error``, or there are taxids for a database without any.
     DatabaseError
         If there is no such database, or it is damaged, which a copy would hide; or it is a manifest of volumes.
     SequenceError, OutputError, MemoryLimitError
         As for `build_database`; the database is then as it was.
+
+    Warns
+    -----
+    SwsearchWarning
+        Of records without a taxid in a database that has them for others, and of taxids that no taxonomy has.
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
     check_rule("on_duplicate", on_duplicate)
-    with open_to_change(path, NO_APPEND)[0] as earlier:  # what is wrong is said before inputs are read
-        code = earlier.genetic_code
+    taxa = check_taxa(taxids, taxonomy)
+    code, has_taxa = earlier = _kind_of(path, taxa)
     resolved = check_output(path, names, True)
     with (
         output_errors(resolved),
@@ -128,19 +138,18 @@ def append_database(
         spool.finish()
         database, source = open_to_change(resolved, NO_APPEND)
         held.callback(source.close)  # after the renaming, until which its turn lasts
-        if database.genetic_code != code:
+        if (database.genetic_code, database.has_taxa) != earlier:
             raise OutputError(f"{resolved}: changed while records were read; append them again")
         verify_source(source, content=code is not None)  # a copy would hide the damage
         contents = read_contents(source)
         if code is None:
             check_content(source, contents)
         dropped = _dropped(database, spool, on_duplicate, memory)
-        n_old, n_new = database.n_subjects, spool.n_subjects
-        n_gone = int(np.searchsorted(dropped, n_old))
-        left_out = len(dropped) - n_gone
-        edited = Edited(n_new - left_out, left_out, n_gone, n_old + n_new - len(dropped))
+        edited = _edited(database.n_subjects, spool.n_subjects, dropped)
         if not edited.added:
             raise _NothingAddedError
+        if has_taxa:
+            _take_taxa(spool, taxa, database)
         if len(dropped):
             _fill_joined(temporary, database, spool, dropped, memory)
         else:
@@ -149,8 +158,40 @@ def append_database(
     return edited
 
 
+def _edited(n_old: int, n_new: int, dropped: IntArray) -> Edited:
+    """Count what is added to a database, left out and replaced."""
+    n_gone = int(np.searchsorted(dropped, n_old))
+    left_out = len(dropped) - n_gone
+    return Edited(n_new - left_out, left_out, n_gone, n_old + n_new - len(dropped))
+
+
 class _NothingAddedError(Exception):
     """Leaves the database as it is."""
+
+
+def _kind_of(path: PathLike, taxa: TaxonSources | None) -> tuple[int | None, bool]:
+    """Return a database's genetic code, and whether it has taxids; what is wrong is said before inputs are read."""
+    with open_to_change(path, NO_APPEND)[0] as database:
+        if taxa is not None and not database.has_taxa:
+            raise InputError(
+                f"taxids: {database.name} was built without them; build a database of the new records with --taxids, "
+                "and make one of both with: swsearch db merge"
+            )
+        return database.genetic_code, database.has_taxa
+
+
+def _take_taxa(spool: Spool, taxa: TaxonSources | None, database: Database) -> None:
+    """Find the taxa of what was read, for a database that knows those of its records."""
+    if taxa is not None:
+        take_taxa(spool, taxa, database.taxonomy)
+        return
+    without_taxa(spool)
+    warnings.warn(
+        f"taxids: {database.name} has them, and there are none for what is appended (records: {spool.n_subjects:,}), "
+        "which --taxids of a search leaves out; db append takes --taxids header, or a file of accessions and taxids",
+        SwsearchWarning,
+        stacklevel=3,
+    )
 
 
 def _dropped(database: Database, spool: Spool, rule: OnDuplicate, memory: int) -> IntArray:
@@ -172,8 +213,6 @@ def _dropped(database: Database, spool: Spool, rule: OnDuplicate, memory: int) -
 
 def _fill_longer(output: Path, source: FileSource, contents: Contents, spool: Spool, memory: int) -> None:
     """Write the segments of a database and one of what was read."""
-    if "taxonomy" in contents.parts:
-        without_taxa(spool)
     layout = layout_of(spool, memory, contents.mask, contents.genetic_code)
     earlier = [(CopiedSegment(source, each), each.attributes) for each in contents.segments]
     root = {name: value for name, value in contents.attributes.items() if name not in COUNTED}

@@ -179,8 +179,11 @@ def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
     return TaxonSources(source, None if taxonomy is None else os.fsdecode(taxonomy))
 
 
-def take_taxa(spool: Spool, sources: TaxonSources | None) -> None:
+def take_taxa(spool: Spool, sources: TaxonSources | None, there: Taxonomy | None = None) -> None:
     """Find which taxa the records of a spool are of, and keep it with them; no record can be added after that.
+
+    Where the sources have no taxonomy, taxids are held against that of the database that the records come to
+    (``there``), if it has one.
 
     Warns
     -----
@@ -200,7 +203,8 @@ def take_taxa(spool: Spool, sources: TaxonSources | None) -> None:
         filled += len(np.unique(of))
     tree = Taxonomy.empty() if sources.taxonomy is None else read_taxonomy(sources.taxonomy, kinds)
     add_part(spool, SubjectTaxids(owners, numbers, (0, spool.n_subjects), tree))
-    for note in _notes(filled, spool.n_subjects, kinds, tree, sources):
+    held = (there or tree, "the database's") if sources.taxonomy is None else (tree, sources.taxonomy)
+    for note in _notes(filled, spool.n_subjects, kinds, *held, sources.taxids):
         warnings.warn(note, SwsearchWarning, stacklevel=3)
 
 
@@ -217,19 +221,22 @@ def without_taxa(spool: Spool) -> None:
     add_part(spool, SubjectTaxids(owners, numbers, (0, spool.n_subjects), Taxonomy.empty()))
 
 
-def _notes(filled: int, n_subjects: int, kinds: TaxidArray, tree: Taxonomy, sources: TaxonSources) -> Iterator[str]:
-    """Say how many records have no taxid, and which taxids are not in the taxonomy."""
+def _notes(filled: int, n_subjects: int, kinds: TaxidArray, tree: Taxonomy, name: str, source: str) -> Iterator[str]:
+    """Say how many records have no taxid, and which taxids are not in the taxonomy of this name."""
     if filled < n_subjects:
-        where = "their header" if sources.taxids == FROM_HEADERS else sources.taxids
+        where = "their header" if source == FROM_HEADERS else source
         yield f"taxids: {n_subjects - filled:,} of {n_subjects:,} records have none in {where}"
-    if sources.taxonomy is None:
+    if not len(tree):
         return
     states = [(taxid, tree.state(taxid)) for taxid in kinds.tolist()]
-    for state, text in (("deleted", "deleted from"), ("unknown", "not in")):
+    for state, text, remedy in (
+        ("deleted", "deleted from", ""), ("unknown", "not in", ""),
+        ("elsewhere", "without a name in", "; give --taxonomy"),
+    ):  # fmt: skip
         lost = [str(taxid) for taxid, each in states if each == state]
         if lost:
             shown_ones = ", ".join(lost[:NAMED_TAXIDS]) + (", ..." if len(lost) > NAMED_TAXIDS else "")
-            yield f"taxonomy: {len(lost):,} of {len(kinds):,} taxids are {text} {sources.taxonomy}: {shown_ones}"
+            yield f"taxonomy: {len(lost):,} of {len(kinds):,} taxids are {text} {name}: {shown_ones}{remedy}"
 
 
 def _headers(spool: Spool) -> Iterator[tuple[int, bytes, list[int]]]:

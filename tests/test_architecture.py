@@ -30,6 +30,7 @@ EXCEPTIONS = {
     "swsearch.db.build.build_database": PUBLIC,
     "swsearch.db.database.Database.build": PUBLIC,
     "swsearch.cli.database.db_build": COMMAND,
+    "swsearch.cli.database_edits.db_append": COMMAND,
     "swsearch.cli.msa.msa_command": COMMAND,
     "swsearch.cli.search.search_command": COMMAND,
     "swsearch.cli.serve.serve_command": COMMAND,

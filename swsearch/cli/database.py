@@ -21,6 +21,8 @@ from swsearch.cli.options import (
     ProgressName,
     ProgressOption,
     QuietOption,
+    TaxidsOfOption,
+    TaxonomyOption,
     VolumeSizeOption,
 )
 from swsearch.cli.usage import CommandGroup, OneCommand
@@ -60,24 +62,8 @@ def db_build(
         ),
     ] = 1,
     memory: MemoryOption = "512M",
-    taxids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|header",
-            help="Which taxa the sequences are of: a file of accessions and taxids, in two columns or in the four of "
-            "NCBI's prot.accession2taxid.gz; or header, where headers say it (OX=9606, TaxID=9606).",
-            show_default="not known",
-        ),
-    ] = None,
-    taxonomy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="NCBI's taxonomy, of which the database keeps what it needs: a folder with nodes.dmp and names.dmp, "
-            "or taxdump.tar.gz.",
-            show_default="none: taxa have no names, and nothing stands below them",
-        ),
-    ] = None,
+    taxids: TaxidsOfOption = None,
+    taxonomy: TaxonomyOption = None,
     allow_dna: AllowDnaOption = False,
     progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,

@@ -17,6 +17,8 @@ from swsearch.cli.options import (
     ProgressName,
     ProgressOption,
     QuietOption,
+    TaxidsOfOption,
+    TaxonomyOption,
     VolumeSizeOption,
 )
 from swsearch.errors import InputError
@@ -36,6 +38,8 @@ def db_append(
         ),
     ] = DuplicateName.error,
     memory: MemoryOption = "512M",
+    taxids: TaxidsOfOption = None,
+    taxonomy: TaxonomyOption = None,
     allow_dna: AllowDnaOption = False,
     progress: ProgressOption = ProgressName.auto,
     quiet: QuietOption = False,
@@ -49,7 +53,7 @@ def db_append(
         budget = parse_size(memory, "memory")
         edited = append_database(
             database, inputs, on_duplicate=on_duplicate.value, memory=budget, progress=done.move_to,
-            allow_dna=allow_dna,
+            allow_dna=allow_dna, taxids=taxids, taxonomy=taxonomy,
         )  # fmt: skip
     more = "".join(
         f", {n:,} {what}" for n, what in ((edited.left_out, "left out"), (edited.removed, "replaced")) if n

@@ -518,6 +518,27 @@ class DuplicateName(StrEnum):
 DatabaseArgument = Annotated[
     str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
 ]
+TaxidsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--taxids",
+        metavar="FILE|header",
+        help="Which taxa the sequences are of: a file of accessions and taxids, in two columns or in the four of "
+        "NCBI's prot.accession2taxid.gz; or header, where headers say it (OX=9606, TaxID=9606).",
+        show_default="not known",
+    ),
+]
+
+TaxonomyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="NCBI's taxonomy, of which the database keeps what it needs: a folder with nodes.dmp and names.dmp, "
+        "or taxdump.tar.gz.",
+        show_default="none: taxa have no names, and nothing stands below them",
+    ),
+]
+
 VolumeSizeOption = Annotated[
     str | None,
     typer.Option(

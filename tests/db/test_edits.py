@@ -21,7 +21,7 @@ from swsearch.db import (
 )
 from swsearch.db.duplicates import DUPLICATE_RULES, OnDuplicate
 from swsearch.db.names import NamedPool
-from swsearch.errors import DatabaseError, InputError, OutputError
+from swsearch.errors import DatabaseError, InputError, OutputError, SwsearchWarning
 
 Record = tuple[str, str]
 
@@ -87,8 +87,9 @@ def test_rules_do_what_they_do_to_lists(tmp_path: Path, rule: OnDuplicate, way: 
     draw = random.Random(f"{rule} {way}")
     old, middle, new = drawn(draw, 60, 90), drawn(draw, 30, 90), drawn(draw, 60, 90)
     build_database(written(tmp_path, "old", old), tmp_path / "a.h5", taxids="header")
-    append_database(tmp_path / "a.h5", written(tmp_path, "middle", middle), on_duplicate="keep")
-    edited = append_database(tmp_path / "a.h5", written(tmp_path, "new", new), on_duplicate=rule)
+    with pytest.warns(SwsearchWarning, match="none for what is appended"):
+        append_database(tmp_path / "a.h5", written(tmp_path, "middle", middle), on_duplicate="keep")
+    edited = append_database(tmp_path / "a.h5", written(tmp_path, "new", new), on_duplicate=rule, taxids="header")
     after = expected(old + middle, new, rule)
     assert held(tmp_path / "a.h5") == after
     kept = sum(each in after for each in new)
@@ -97,7 +98,7 @@ def test_rules_do_what_they_do_to_lists(tmp_path: Path, rule: OnDuplicate, way: 
         assert sum(source["records"] for source in database.sources()) == len(after)
         of = database.taxids_of(np.arange(len(database)))
         counts = np.diff(of.offsets).tolist()
-        assert counts == [int(each in old) for each in after]  # what is appended has no taxa
+        assert counts == [int(each not in middle) for each in after]  # which were appended without
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import gzip
 import tarfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 
 from support.db_helpers import put, wrong
 from support.samples import sample
-from support.taxa import SUBJECTS, dump, write_subjects, write_taxonomy
+from support.taxa import SEQUENCE, SUBJECTS, dump, write_subjects, write_taxonomy
 from swsearch.db import Database, append_database, build_database, split_database, verify_database
+from swsearch.db.duplicates import OnDuplicate
 from swsearch.db.format import read_user_block
 from swsearch.db.taxids import header_taxids
 from swsearch.db.taxonomy import Taxonomy, TaxonomyDamageError, packed_taxids, unpacked_taxids
-from swsearch.errors import DatabaseDamageError, InputError, SwsearchWarning
+from swsearch.errors import DatabaseDamageError, InputError, SwsearchError, SwsearchWarning
 
 TAXIDS = [[taxid] if taxid else [] for _, taxid in SUBJECTS]
 
@@ -166,7 +168,8 @@ def test_volumes_split_append_and_joined_databases_keep_their_taxa(places: Path,
             assert taxids(database) == TAXIDS and database.taxonomy.names == tree.names
             assert database.info()["n_with_taxid"] == 7
     (tmp_path / "a.h5").write_bytes((places / "db.h5").read_bytes())
-    append_database(tmp_path / "a.h5", places / "in.fasta", on_duplicate="keep")
+    with pytest.warns(SwsearchWarning, match=r"none for what is appended .records: 8., .* takes --taxids header"):
+        append_database(tmp_path / "a.h5", places / "in.fasta", on_duplicate="keep")
     verify_database(tmp_path / "a.h5")
     with Database.open(tmp_path / "a.h5") as database:
         assert taxids(database) == TAXIDS + [[]] * len(SUBJECTS)
@@ -176,6 +179,50 @@ def test_volumes_split_append_and_joined_databases_keep_their_taxa(places: Path,
         order = np.array([15, 0, 8, 8])
         found = database.taxids_of(order)
         assert found.offsets.tolist() == [0, 1, 1, 2, 3] and found.taxids.tolist() == [4242, 9606, 9606]
+
+
+@pytest.mark.parametrize("rule", ["keep", "replace", "skip"])
+@pytest.mark.parametrize("with_tree", [False, True])
+def test_records_that_are_appended_have_their_taxa(
+    places: Path, tmp_path: Path, rule: OnDuplicate, with_tree: bool
+) -> None:
+    (tmp_path / "a.h5").write_bytes((places / "db.h5").read_bytes())
+    more = [("new1", 9606), ("P00005", 0), ("new2", 562), ("new3", 9443), ("new4", 1423)]
+    lines = (f">{name}{f' OX={taxid}' if taxid else ''}\n{SEQUENCE}\n" for name, taxid in more)
+    (tmp_path / "more.fasta").write_text("".join(lines))
+    tree: dict[str, Any] = {"taxonomy": places / "taxonomy"} if with_tree else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SwsearchWarning)
+        append_database(tmp_path / "a.h5", tmp_path / "more.fasta", taxids="header", on_duplicate=rule, **tree)
+    said = ["taxids: 1 of 5 records have none in their header"]
+    if not with_tree:
+        said.append("taxonomy: 1 of 4 taxids are without a name in the database's: 1423; give --taxonomy")
+    assert [str(each.message) for each in caught] == said
+    verify_database(tmp_path / "a.h5")
+    with Database.open(tmp_path / "a.h5") as database:
+        old = TAXIDS if rule != "replace" else [*TAXIDS[:4], *TAXIDS[5:]]
+        new = [[9606], *([[]] if rule != "skip" else []), [562], [9443], [1423]]
+        assert taxids(database) == [*old, *new]
+        last = database.taxa_of([len(database) - 3, len(database) - 1])
+        assert [taxon.scientific for (taxon,) in last] == ["Escherichia coli", "Bacillus subtilis" * with_tree]
+        found = database.subjects_of(database.taxonomy.below([9443])).tolist()
+        assert [database.identifier(subject) for subject in found[-2:]] == ["new1", "new3"]
+        assert len(found) == 5
+
+
+def test_taxids_for_a_database_without_any_are_refused(places: Path, tmp_path: Path) -> None:
+    build_database(places / "in.fasta", tmp_path / "plain.h5")
+    before = (tmp_path / "plain.h5").read_bytes()
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"taxids": "header"}, "was built without them; build a database of the new records"),
+        ({"taxids": tmp_path / "none.tsv"}, "no such file"),
+        ({"taxonomy": places / "taxonomy"}, "says nothing without taxids"),
+    ]
+    for options, problem in refused:
+        with pytest.raises(SwsearchError, match=problem):
+            append_database(tmp_path / "plain.h5", places / "in.fasta", on_duplicate="keep", **options)
+    assert (tmp_path / "plain.h5").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain.h5"]
 
 
 @pytest.mark.exhaustive
