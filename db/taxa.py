@@ -39,6 +39,11 @@ class TaxaOfSubjects:
         """Whether it, or one of its files, was built with taxids."""
         return has_taxa(self._segments)
 
+    @property
+    def n_of_no_taxa(self) -> int:
+        """How many subjects stand in files, or were appended to such, that were built without taxids."""
+        return sum(segment.n_subjects for segment in self._segments if not has_taxa([segment]))
+
     @cached_property
     def taxonomy(self) -> Taxonomy:
         """What stands above the taxa of its subjects and what they are called; read when first asked for."""

@@ -97,7 +97,7 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
     -----
     SwsearchWarning
         If a taxid was merged, or no subject is of it or below it; if only subjects of the taxids themselves are
-        found, because the database has no taxonomy.
+        found, because the database has no taxonomy; if it is several files, of which one knows no taxa.
     """
     if not database.has_taxa:
         raise InputError(
@@ -132,7 +132,12 @@ def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree:
 def _notes(
     database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]
 ) -> Iterable[str]:
-    """Say what is odd of taxids that are asked for."""
+    """Say what is odd of taxids that are asked for, and of the database."""
+    if database.n_of_no_taxa:
+        yield (
+            f"{option}: {database.n_of_no_taxa:,} of {database.n_subjects:,} subjects are in files that were built "
+            "without taxids: none of these subjects is of any taxon"
+        )
     if not len(tree):
         yield f"{option}: {database.name} has no taxonomy: subjects of taxa below these are not among them"
         return

@@ -121,6 +121,19 @@ def test_lists(tmp_path: Path) -> None:
         named_taxids(path, "taxids")
 
 
+@pytest.mark.parametrize(
+    ("option", "hits"), [("taxids", [1, 3]), ("exclude_taxids", [2, 4, 5, 6, 7, 8, *range(9, 17)])]
+)
+def test_a_file_without_taxids_beside_one_with_them_is_told_of(folder: Path, option: str, hits: list[int]) -> None:
+    said = rf"^{option}: 8 of 16 subjects are in files that were built without taxids: none of these subjects is of"
+    (folder / "copy.fasta").write_text((folder / "in.fasta").read_text().replace(">", ">other_"))
+    with Database.build(folder / "copy.fasta", folder / "other.h5"):
+        pass
+    with Database.open([folder / "db.h5", folder / "other.h5"]) as both, pytest.warns(SwsearchWarning, match=said):
+        results = swsearch.search(SEQUENCE, both, statistics="none", engine="cpu", threads=1, **{option: 9606})
+        assert sorted(hit.subject_index + 1 for hit in next(results).hits) == hits
+
+
 def test_hits_in_dna_have_the_taxa_of_their_records(tmp_path: Path) -> None:
     """Windows of frames are no records: each hit has its record's taxa, in two files as in one."""
     gene = "".join(standard_dna_table.back_table[residue] for residue in SEQUENCE)
