@@ -1,8 +1,9 @@
 """What a run of the tests is: quick or exhaustive, in parallel or not; and the fixtures that all share.
 
-``pytest`` runs a sample of what takes long and draws no random cases. ``pytest --exhaustive`` runs everything that is
-marked ``exhaustive`` too, with more cases, drawn anew; ``--after-quick`` leaves out what would be done again just as
-a quick run has done it. A failing random test prints its case through hypothesis or the assertion's message.
+``pytest`` runs a sample of what takes long, with the same random cases each time. ``pytest --exhaustive`` runs
+everything that is marked ``exhaustive`` too, with more cases, which are the same each time as well; ``--after-quick``
+leaves out what would be done again just as a quick run has done it. ``SWSEARCH_HYPOTHESIS=thorough`` draws many cases
+anew. A failing random test prints its case through hypothesis or the assertion's message.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ MOST_WORKERS = 8
 LEFT_OUT: pytest.StashKey[int] = pytest.StashKey()
 
 settings.register_profile(
-    "exhaustive", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=60
+    "thorough", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=2000
 )
 # the same cases in every run: what fails here fails on every machine, and what passes here does not fail by chance
-settings.register_profile("quick", parent=settings.get_profile("exhaustive"), derandomize=True, max_examples=20)
-settings.register_profile("thorough", parent=settings.get_profile("exhaustive"), max_examples=2000)
+settings.register_profile("exhaustive", parent=settings.get_profile("thorough"), derandomize=True, max_examples=60)
+settings.register_profile("quick", parent=settings.get_profile("exhaustive"), max_examples=20)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--exhaustive",
         action="store_true",
-        help="run every variant, instruction set and case, and draw random cases anew; otherwise a sample of them",
+        help="run every variant, instruction set and case, and more random ones; otherwise a sample of them",
     )
     parser.addoption(
         "--after-quick",
@@ -69,9 +70,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     exhaustive = config.getoption("--exhaustive")
-    settings.load_profile(os.environ.get("SWSEARCH_HYPOTHESIS", "exhaustive" if exhaustive else "quick"))
+    profile = os.environ.get("SWSEARCH_HYPOTHESIS", "exhaustive" if exhaustive else "quick")
+    settings.load_profile(profile)
     command_line.FORKED = not exhaustive
-    if not exhaustive:
+    if settings.get_profile(profile).derandomize:
         from support.samples import draw_the_same_everywhere  # reads the profiles, which this file makes
 
         draw_the_same_everywhere()
@@ -100,7 +102,7 @@ def is_exhaustive(item: pytest.Item) -> bool:
 
 
 def is_the_same(item: pytest.Item) -> bool:
-    """Say whether a quick run does all of a test: no case is drawn anew, and no command in a process of its own."""
+    """Say whether a quick run does all of a test: there are no more cases, and no command in a process of its own."""
     if is_exhaustive(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         return False
     used = vars(getattr(item, "module", command_line)).values()

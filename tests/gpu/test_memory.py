@@ -170,6 +170,13 @@ def test_chunks_fit_what_was_planned_for_them(drawn, budget):
         assert region.used + TILE_PADDING <= region.end, (case, "merged")
 
 
+@pytest.mark.parametrize("n_empty", [0, 64, 640, 64_000])
+def test_scores_of_subjects_without_residues_have_room(n_empty):
+    lengths = np.concatenate([np.full(700, 5), np.zeros(n_empty)]).astype(np.int32)
+    demand = demand_of(lengths, 1, 100, int(block_columns(lengths).sum()) * LANES, 4)
+    assert make_plan(demand, 8 * MIB).scores >= 4 * len(lengths), "their blocks have no columns"
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("most", [18, 24])
 @random_cases(15)

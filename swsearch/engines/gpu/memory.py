@@ -400,7 +400,7 @@ def demand_of(
     """
     ordered = RunLengths.counted([lengths])
     longest = max(ordered.longest, 1)
-    blocks = np.maximum(ordered.block_columns(), 8) * LANES if len(ordered) else np.array([8 * LANES])
+    blocks = ordered.block_columns() * LANES if len(ordered) else np.array([8 * LANES])
     return Demand(
         residue_bytes=max(residue_bytes, LANES * 8),
         longest=longest,
