@@ -45,10 +45,6 @@ class AlignedMemory {
   size_t size_ = 0;
 };
 
-// What a column costs a striped kernel, in what a row of a vector costs the other one: measured on Zen 4 with vectors
-// of 16, 32 and 64 bytes, 64 to 5,478 rows and unrelated sequences: 12 to 30, and 1.3 to 1.8 per vector.
-constexpr int64_t striped_column(int64_t rows, int lanes) { return 24 + (rows + lanes - 1) / lanes * 3 / 2; }
-
 // A bundle against a block of the chunk; or against up to 64 subjects that are packed together first, or one by one.
 struct Item {
   enum Kind { kBlock, kPacked, kStriped };

@@ -18,13 +18,19 @@ namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(50);  // between two looks at whether to stop
 constexpr int64_t kColumnMultiple = 8;                     // of a block: COLUMN_MULTIPLE of swsearch/blocks.py
+// Work that may be added to share out what one thread would do, in what that is. A choice: queries of 600 residues or
+// more, with vectors of 64 bytes; a search does other things meanwhile.
+constexpr int64_t kMostExtra = 3;
 
 // Up to 64 copies that are scored with one query: lanes from `first` on of the pairs in their order.
 struct Item {
   int64_t query, first;
   int32_t lanes;
-  int64_t cells;  // as many as in lanes of the longest
+  bool striped;  // one copy that has all lanes of a vector
+  int64_t cost;  // of scoring, as search.hpp counts it
 };
+
+bool costs_less(const Item& a, const Item& b) { return a.cost < b.cost; }
 
 // What a thread works in.
 struct Room {
@@ -38,6 +44,7 @@ class Copies {
   explicit Copies(const ScoredCopies& asked) : s_(asked), order_(static_cast<size_t>(asked.n_pairs)) {
     sort_pairs();
     cut();
+    share_out();
   }
 
   void run() {
@@ -108,11 +115,61 @@ class Copies {
       }
       const int64_t stop = filled * s_.n_copies;
       for (int64_t first = begin * s_.n_copies; first < stop; first += kBlockLanes) {
-        const int32_t lanes = static_cast<int32_t>(std::min<int64_t>(kBlockLanes, stop - first));
-        items_.push_back({query, first, lanes, rows * length_of(pair_of(first)) * lanes});
+        items_.push_back(lanes_of(query, first, static_cast<int32_t>(std::min<int64_t>(kBlockLanes, stop - first))));
       }
     }
-    std::sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.cells > b.cells; });
+  }
+
+  // Copies of one query in lanes, up to 64.
+  Item lanes_of(int64_t query, int64_t first, int32_t lanes) const {
+    int64_t columns = 0;
+    for (int32_t lane = 0; lane < lanes; lane += vector_) columns += length_of(pair_of(first + lane));
+    return {query, first, lanes, false, columns * rows_of(query)};
+  }
+
+  // One copy.
+  Item striped_of(int64_t query, int64_t first) const {
+    return {query, first, 1, true, length_of(pair_of(first)) * striped_column(rows_of(query), vector_)};
+  }
+
+  // Where the longest copies of a query would keep one thread at work when the others have nothing left to do, score
+  // them one by one: that is more work, but all threads share it. Scores are the same.
+  void share_out() {
+    const bool may = s_.way == Way::kChosen && !s_.row_costs && s_.costs.mode != Mode::kShifted && s_.threads > 1;
+    int64_t total = 0;
+    for (const Item& item : items_) total += item.cost;
+    std::make_heap(items_.begin(), items_.end(), costs_less);
+    while (may && !items_.empty() && items_.front().cost > total / s_.threads && cut_longest(total)) {
+    }
+    std::sort_heap(items_.begin(), items_.end(), costs_less);
+    std::reverse(items_.begin(), items_.end());
+  }
+
+  // Take copies out of the item that costs most, the longest first, until what is left is no more than a thread's
+  // share; say whether all threads together then have less to wait for.
+  bool cut_longest(int64_t& total) {
+    const Item whole = items_.front();
+    if (whole.striped) return false;
+    std::vector<Item> single;
+    int64_t after = total - whole.cost;
+    Item rest = whole;
+    while (rest.lanes > 0 && rest.cost > after / s_.threads) {
+      single.push_back(striped_of(rest.query, rest.first));
+      after += single.back().cost;
+      rest = lanes_of(rest.query, rest.first + 1, rest.lanes - 1);
+    }
+    after += rest.cost;
+    if (after - total > kMostExtra * whole.cost) return false;
+    if (std::max(after / s_.threads, single.front().cost) >= whole.cost) return false;
+    std::pop_heap(items_.begin(), items_.end(), costs_less);
+    items_.pop_back();
+    if (rest.lanes > 0) single.push_back(rest);
+    for (const Item& item : single) {
+      items_.push_back(item);
+      std::push_heap(items_.begin(), items_.end(), costs_less);
+    }
+    total = after;
+    return true;
   }
 
   int64_t pair_of(int64_t lane) const { return order_[static_cast<size_t>(lane / s_.n_copies)]; }
@@ -198,7 +255,7 @@ class Copies {
     search.first_bits = s_.first_bits;
     search.last_bits = s_.last_bits;
     search.threads = 1;
-    search.way = s_.way;
+    search.way = item.striped ? Way::kStriped : s_.way;
     search.kernels = s_.kernels;
     search.scores = scores;
     search.saturated = saturated;
@@ -212,6 +269,7 @@ class Copies {
   }
 
   const ScoredCopies& s_;
+  const int vector_ = s_.kernels->lanes(s_.costs.mode == Mode::kLocal ? s_.first_bits : 16);  // lanes of a vector
   std::vector<int64_t> order_;  // of pairs
   std::vector<Item> items_;
   std::atomic<size_t> next_{0};

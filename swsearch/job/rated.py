@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database
 
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
-"""Candidates that get their nulls at a time, the best first, until no other can be a hit."""
+"""Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""
 
 MOST_RATED = 1 << 20
 """Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
@@ -191,9 +191,14 @@ class _Rating:
         self.evalues: FloatArray = np.empty(0)
         self._found: list[PairNulls] = []
 
-    def next_part(self, n: int) -> Ranked:
-        """Return the next n candidates."""
-        return self.selection.candidates[len(self.evalues) : len(self.evalues) + n]
+    def next_part(self, first: int) -> Ranked:
+        """Return the next candidates: so many ``first``, and then as many again as have their nulls.
+
+        So a query with thousands of candidates has few rounds, in which all threads have something to do, and twice
+        as many of them get nulls as have to, at most.
+        """
+        done = len(self.evalues)
+        return self.selection.candidates[done : 2 * done or first]
 
     def add(self, nulls: PairNulls, evalues: FloatArray) -> None:
         """Take over the nulls and E-values, shape (n,), of these."""

@@ -9,6 +9,7 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.job import rated
 from swsearch.job.options import SearchOptions
+from swsearch.job.pair_work import PairWork
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import MODES, Scoring
 
@@ -88,6 +89,23 @@ def test_as_many_candidates_as_needed_get_their_nulls(query, database, everythin
     for max_hits in (1, 4, 30):
         found = search(query, database, max_hits=max_hits)
         assert listed(found.hits) == listed(everything["local"][:max_hits])
+
+
+def test_rounds_grow(query, database, everything, monkeypatch):
+    """What is charged comes first, and all of it has to get its nulls before the best relative can be told."""
+    sizes = []
+    real = PairWork.nulls
+
+    def nulls(self, asked):
+        sizes.append(sum(len(each.subjects) for each in asked))
+        return real(self, asked)
+
+    monkeypatch.setattr(PairWork, "nulls", nulls)
+    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
+    found = search(query, database, max_hits=1)
+    assert listed(found.hits) == listed(everything["local"][:1])
+    assert len(sizes) > 4
+    assert sizes[:-1] == [2, 2, 4, 8, 16, 32, 64][: len(sizes) - 1]
 
 
 @pytest.mark.parametrize("mode", MODES)

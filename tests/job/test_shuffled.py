@@ -144,6 +144,21 @@ def test_every_instruction_set_scores_what_the_engine_does(alike, mode, name, mo
     assert found.max() > 255 or mode != "local"
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_long_copies_that_threads_share_out_score_the_same(mode):
+    random = np.random.default_rng(11)
+    low = random.choice([5, 11, 17], 1300).astype(np.uint8)
+    queries = [low, *some_sequences((2500, 700, 60), seed=12)]
+    sequences = [low[:900], *some_sequences((6000, 3000, 500, 350, 90, 1), seed=13)]
+    pairs = [(m, n) for n in range(7) for m in range(4)]
+    recurrence = Recurrence(Scoring(), mode)
+    alone = scored(queries, sequences, pairs, range(3, 10), recurrence, threads=1)
+    for threads in (2, 5, 64):
+        assert (scored(queries, sequences, pairs, range(3, 10), recurrence, threads) == alone).all(), threads
+    one_query = scored(queries[:1], sequences, [(0, n) for n in range(7)], range(3, 10), recurrence, threads=7)
+    assert (one_query == alone[::4]).all()
+
+
 def test_scores_beyond_16_bits():
     sequence = np.zeros(7000, dtype=np.uint8)
     recurrence = Recurrence(Scoring(dna_matrix(match=10), 20, 2))
