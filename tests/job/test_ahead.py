@@ -248,3 +248,49 @@ def test_each_starts_no_more_threads_than_it_has_items_for(monkeypatch, n_items,
     for_each(done.append, range(n_items), 5)
     assert sorted(done) == list(range(n_items))
     assert len(started) == n_started
+
+
+def wait_until_unwanted():
+    while True:
+        check_wanted()
+        threading.Event().wait(0.001)
+
+
+def test_an_error_ends_what_other_threads_do():
+    met = threading.Barrier(3, timeout=60)
+
+    def work(k):
+        met.wait()
+        if threading.current_thread().name != "swsearch-each":
+            raise ValueError(k)
+        wait_until_unwanted()
+
+    before = threads()
+    with pytest.raises(ValueError, match=r"^[012]$"):
+        for_each(work, range(3), 3)
+    assert threads() == before
+
+
+def test_threads_end_with_the_work_of_the_one_that_started_them():
+    met = threading.Barrier(3, timeout=60)
+    ended = []
+
+    def work(k):
+        try:
+            met.wait()
+            if threading.current_thread().name == "swsearch-each":
+                wait_until_unwanted()
+        finally:
+            ended.append(k)
+
+    def items():
+        for_each(work, range(3), 3)
+        yield "not reached"
+
+    stage = Ahead(items(), "test")
+    while not ended:  # the stage's own part is over; it waits for the others
+        threading.Event().wait(0.001)
+    stage.close()
+    assert sorted(ended) == [0, 1, 2]
+    with pytest.raises(Stopped):
+        next(stage)
