@@ -38,7 +38,7 @@ from swsearch.engines.gpu.limits import check_memory, refuse_position_gaps
 from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
-from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory
+from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory, TurnOrder
 from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
 from swsearch.engines.gpu.variants import highest_strip
 from swsearch.engines.pair_base import PairAligner
@@ -199,6 +199,7 @@ class GpuEngine(Engine):
             shared = Shared(
                 self._device, self.kernels, plan, self._clock, self.usage, boundary, taken,
                 whole.take(plan.wavefront), self._device.event(),
+                TurnOrder(self._device.event()) if plan.resident else None,
             )  # fmt: skip
             regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(plan.n_slots)]
             self._slots = [Slot(SlotMemory(shared, region)) for region in regions]

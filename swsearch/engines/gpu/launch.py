@@ -239,7 +239,10 @@ class Launch:
             memory.end_wavefront(stream)
         if beside:
             memory.beside_done.record(stream)
-        for batch in self._batches:
+        for batch in self._batches[:-1]:
+            self._run_batch(batch)
+        memory.end_turn()
+        for batch in self._batches[-1:]:
             self._run_batch(batch)
         if beside:
             memory.stream.wait_for_event(memory.beside_done)

@@ -66,6 +66,7 @@ class Turn:
         memory.kernels.require(needed)
         memory.shared.usage.launched.update(kernel.source for kernel in needed)
         memory.stream.wait_for_event(chunk.ready)
+        memory.wait_for_turn(sum(len(profile) for profile in uploaded.part.profiles))
         memory.begun.record(memory.stream)
         memory.clear()
         self._launch.run()

@@ -41,6 +41,9 @@ microseconds after a minute, and for 8 milliseconds after a day."""
 SURELY_LATER = 1.0
 """Seconds after an event, by times that count from an older one, that are after it however old that one is."""
 
+MUCH_SMALLER = 4
+"""Times that a turn has to have more query residues than another for this not to wait for it. A choice."""
+
 Timed = tuple[Any, float]
 """An event that was recorded, and when it was."""
 
@@ -78,6 +81,35 @@ class DeviceClock:
         return True
 
 
+class TurnOrder:
+    """Lets the launches of one turn begin when those of the one before are ending, and not among them.
+
+    Streams take turns with the device, so that two turns of the same size that are begun together end together, and
+    whoever waits for the first has waited for both. A turn that is much smaller than the one before waits for nothing:
+    it is asked for by somebody else, and does not take long.
+
+    Parameters
+    ----------
+    event : Event
+        Nobody else's.
+    """
+
+    def __init__(self, event: Any) -> None:
+        self._event, self._n_rows = event, 0
+
+    def wait(self, stream: Any, n_rows: int) -> bool:
+        """Let the stream of a turn of so many query residues wait; return whether the next one waits for this one."""
+        if MUCH_SMALLER * n_rows < self._n_rows:
+            return False
+        stream.wait_for_event(self._event)
+        self._n_rows = n_rows
+        return True
+
+    def end(self, stream: Any) -> None:
+        """Let the next turn begin with what is launched on this stream next."""
+        self._event.record(stream)
+
+
 @dataclass(frozen=True)
 class Shared:
     """What the slots of an engine share.
@@ -99,6 +131,8 @@ class Shared:
         whether a block has it, and of the memory for what the wavefront kernel keeps.
     wavefront_free : Event
         Recorded when the last wavefront kernel is done with its memory.
+    order : TurnOrder or None
+        When turns begin; None where each begins at once: small chunks leave room for the next.
     """
 
     device: Device
@@ -110,6 +144,7 @@ class Shared:
     taken: int
     wavefront: int
     wavefront_free: Any
+    order: TurnOrder | None = None
 
 
 class SlotMemory:
@@ -156,8 +191,19 @@ class SlotMemory:
         self.hits_back: npt.NDArray[np.uint8] = back[COUNTERS * COUNTER_BYTES :]
         self.shape = (0, 0)
         self._next_counter = self._kept_counters = self._kept_small = 0
+        self._is_followed = False
 
     # a turn
+
+    def wait_for_turn(self, n_rows: int) -> None:
+        """Let the slot's stream wait until a turn of so many query residues may begin."""
+        order = self.shared.order
+        self._is_followed = order is not None and order.wait(self.stream, n_rows)
+
+    def end_turn(self) -> None:
+        """Say that the next turn may begin with what is launched next, the last of this one."""
+        if self._is_followed and self.shared.order is not None:
+            self.shared.order.end(self.stream)
 
     def times(self) -> tuple[float, float]:
         """Return when the turn's work began and ended, once it has."""
