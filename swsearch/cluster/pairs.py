@@ -50,11 +50,6 @@ class ClusterPairs(PairWork):
 
     remote: Remote | None = None
 
-    @property
-    def at_a_time(self) -> int:
-        """See `PairWork.at_a_time`: tasks of one call are in work at a time as it is."""
-        return 1
-
     def nulls(self, asked: Sequence[PairsAsked]) -> list[PairNulls]:
         """See `PairWork.nulls`."""
         if self.remote is None or self.remote.is_closed:

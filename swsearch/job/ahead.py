@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
@@ -25,9 +24,6 @@ Item = TypeVar("Item")
 
 TURN_SECONDS = 0.0002
 """See `_Turns`."""
-
-JOIN_SECONDS = 0.05
-"""Between two looks of a thread that waits for others at whether all of that is still wanted."""
 
 
 class Stopped(BaseException):
@@ -179,8 +175,6 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
     """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL.
 
     No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
-    Where this thread fails, or its work is stopped, the others end what they are doing; where another does, they go
-    on to the end of an item.
     """
     threads = min(threads, len(items))
     left, guard, errors = iter(items), threading.Lock(), deque[BaseException]()
@@ -196,44 +190,19 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
         except BaseException as error:  # raised again below
             errors.append(error)
 
-    with _helped_by(take, threads - 1) as others:
-        take()
-        for thread in others:
-            while thread.is_alive():
-                thread.join(JOIN_SECONDS)
-                if errors:
-                    raise errors[0]
-                check_wanted()
+    others = [threading.Thread(target=take, name="swsearch-each", daemon=True) for _ in range(threads - 1)]
+    started = []
+    for thread in others if has_room_for_threads(threads) else []:
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads to be had
+            break
+        started.append(thread)
+    take()
+    for thread in started:
+        thread.join()
     if errors:
         raise errors[0]
-
-
-@contextmanager
-def _helped_by(take: Callable[[], None], n: int) -> Iterator[list[threading.Thread]]:
-    """Let threads do something too, at most n, and end them where that is given up; yield those there are."""
-    number = next(_numbers)
-
-    def help() -> None:
-        _work_on(number)
-        take()
-
-    started: list[threading.Thread] = []
-    try:
-        for _ in range(n if n > 0 and has_room_for_threads(n + 1) else 0):
-            thread = threading.Thread(target=help, name="swsearch-each", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads to be had
-                break
-            started.append(thread)
-        yield started
-    except BaseException:
-        stop_work(number)
-        raise
-    finally:
-        for thread in started:
-            thread.join()
-        end_work(number)
 
 
 class _Shared(Generic[Item]):

@@ -37,11 +37,6 @@ ALIGNMENT_MEMORY = 32 << 20
 more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
 
 
-THREADS_OF_EACH, MOST_THAT_ASK = 4, 4
-"""Processors for each thread that asks for nulls, and how many such threads there are at most. A choice: half of the
-time of making nulls goes into reading subjects and into Python, which threads of the extension do not help with."""
-
-
 @dataclass(frozen=True)
 class PairsToAlign:
     """Pairs of queries and subjects, as a search has found them.
@@ -107,11 +102,6 @@ class PairWork:
     reader: SubjectReader
     threads: int
     maker: NullMaker | None = None
-
-    @property
-    def at_a_time(self) -> int:
-        """Threads that should ask for nulls at a time: while one reads subjects, another's copies are scored."""
-        return max(1, min(self.threads // THREADS_OF_EACH, MOST_THAT_ASK))
 
     def nulls(self, asked: Sequence[PairsAsked]) -> list[PairNulls]:
         """Return the nulls of the pairs of some queries; what a pair gets follows from it alone.

@@ -10,7 +10,6 @@ import numpy as np
 
 from swsearch.blocks import FloatArray
 from swsearch.inputs import Query
-from swsearch.job.ahead import for_each
 from swsearch.job.nulls import PairsAsked
 from swsearch.job.options import SearchOptions
 from swsearch.job.pair_work import PairWork
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
 """Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""
 
-MOST_RATED, FEWEST_RATED = 1 << 20, 1 << 11
-"""Candidates of queries whose nulls are made together, which takes 64 bytes of each; and from how many on they are
-divided among threads."""
+MOST_RATED = 1 << 20
+"""Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
 
 SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
@@ -61,7 +59,7 @@ class Rater:
     def rated_group(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
         """Return the hits among the candidates of some queries.
 
-        Many of them are worked on together, in rounds, until each has enough.
+        All of them are worked on together, in rounds, until each has enough.
 
         Parameters
         ----------
@@ -81,15 +79,10 @@ class Rater:
             for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
             if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
         ]
-
-        def rate(part: slice) -> None:
+        sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
+        for part in cut_at(sizes, MOST_RATED):
             for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
                 found[each.place] = kept
-
-        sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
-        at_a_time = self.work.at_a_time
-        most = min(MOST_RATED, max(-(-int(sizes.sum()) // at_a_time), FEWEST_RATED))
-        for_each(rate, list(cut_at(sizes, most)), at_a_time)
         return found
 
     def _hits_of(self, rating: Sequence[_Rating]) -> list[Selection]:

@@ -10,7 +10,6 @@ from swsearch.alphabet import PROTEIN
 from swsearch.job import rated
 from swsearch.job.options import SearchOptions
 from swsearch.job.pair_work import PairWork
-from swsearch.job.rated import Rater
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import MODES, Scoring
 
@@ -175,9 +174,9 @@ def test_no_candidate_is_no_hit(database):
     assert result.statistics is not None
 
 
-@pytest.mark.parametrize(("most", "at_a_time"), [(1, 1), (3, 1), (10**9, 1), (10**9, 3)])
-def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, database, monkeypatch, most, at_a_time):
-    """In rounds, some of which are over for some of the queries; some of these by another thread."""
+@pytest.mark.parametrize("most", [1, 3, 10**9])
+def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, database, monkeypatch, most):
+    """In rounds, some of which are over for some of the queries."""
     generator = np.random.default_rng(22)
     queries = [query, "WWWWW", query[:80], PROTEIN.decode(random_codes(generator, 60, 20)), query, query[90:]]
     plain = [listed(search(each, database, max_hits=6).hits) for each in queries]
@@ -186,16 +185,9 @@ def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, data
     alone = [search(each, database, max_hits=6) for each in queries]
     monkeypatch.setattr(rated, "MOST_RATED", most)
     monkeypatch.setattr(rated, "AT_ONCE", most)
-    monkeypatch.setattr(rated, "FEWEST_RATED", 1)
-    monkeypatch.setattr(PairWork, "at_a_time", at_a_time)
-    runs = []
-    real = Rater._hits_of
-    monkeypatch.setattr(Rater, "_hits_of", lambda self, some: (runs.append(len(some)), real(self, some))[1])
     together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
     assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
     doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]
     assert doubts[0] == doubts[1]
     assert any(doubts[0])
     assert not all(doubts[0])
-    assert sum(runs) == len(queries)
-    assert len(runs) >= (2 if at_a_time > 1 else 1)
