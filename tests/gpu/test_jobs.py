@@ -19,7 +19,7 @@ from swsearch.engines.gpu.chunks import SPANS_KEPT, Usage, together
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
-from swsearch.engines.gpu.slot_memory import DeviceClock
+from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
 from swsearch.scoring import MODES, Scoring, load_matrix
@@ -406,6 +406,34 @@ def test_times_are_exact_after_a_night_without_work():
     assert clock.takes(first, clock.at(first))
     morning = clock.at(At(40_002.001)) - clock.at(At(40_002.0))
     assert morning == pytest.approx(0.001, abs=1e-5)
+
+
+def test_a_turn_waits_for_the_one_before_unless_it_is_much_smaller():
+    log = []
+
+    class Logged:
+        def __init__(self, name):
+            self.name = name
+
+        def record(self, stream):
+            log.append(f"{stream.name} records {self.name}")
+
+        def wait_for_event(self, event):
+            log.append(f"{self.name} waits for {event.name}")
+
+    order, one, two = TurnOrder(Logged("event")), Logged("one"), Logged("two")
+    assert order.wait(one, 50_000)
+    order.end(one)
+    assert order.wait(two, 12_500)
+    order.end(two)
+    assert order.wait(one, 50_000)
+    assert not order.wait(two, 12_499)  # it runs beside, and what comes next does not wait for it
+    assert order.wait(two, 49_000)
+    waits, records = "{} waits for event", "{} records event"
+    assert log == [
+        waits.format("one"), records.format("one"), waits.format("two"), records.format("two"), waits.format("one"),
+        waits.format("two"),
+    ]  # fmt: skip
 
 
 def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):

@@ -224,8 +224,14 @@ class Launch:
     # launching
 
     def run(self) -> None:
-        """Launch everything, the wavefront kernel first and on a stream of its own: its tasks are the longest."""
+        """Launch everything, the wavefront kernel first and on a stream of its own: its tasks are the longest.
+
+        The next turn begins when the inter-task kernels are done, or at once where there are none: the wavefront
+        kernel leaves room for others.
+        """
         memory = self._memory
+        if not self._batches:
+            memory.end_turn()
         beside = bool(self._batches and self._wavefronts)
         stream = memory.beside if beside else memory.stream
         if beside:
@@ -239,11 +245,10 @@ class Launch:
             memory.end_wavefront(stream)
         if beside:
             memory.beside_done.record(stream)
-        for batch in self._batches[:-1]:
+        for batch in self._batches:
             self._run_batch(batch)
-        memory.end_turn()
-        for batch in self._batches[-1:]:
-            self._run_batch(batch)
+        if self._batches:
+            memory.end_turn()
         if beside:
             memory.stream.wait_for_event(memory.beside_done)
         if self._saturates:

@@ -82,11 +82,11 @@ class DeviceClock:
 
 
 class TurnOrder:
-    """Lets the launches of one turn begin when those of the one before are ending, and not among them.
+    """Lets the launches of one turn begin when those of the one before are done, and not beside them.
 
-    Streams take turns with the device, so that two turns of the same size that are begun together end together, and
-    whoever waits for the first has waited for both. A turn that is much smaller than the one before waits for nothing:
-    it is asked for by somebody else, and does not take long.
+    Launches of two streams share the device, so that two turns of the same size end together, and whoever waits for
+    the first has waited for both. A turn that is much smaller than the one before waits for nothing: it is asked for
+    by somebody else, and does not take long.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class TurnOrder:
         return True
 
     def end(self, stream: Any) -> None:
-        """Let the next turn begin with what is launched on this stream next."""
+        """Let the next turn begin when what was launched on this stream is done."""
         self._event.record(stream)
 
 
@@ -201,7 +201,7 @@ class SlotMemory:
         self._is_followed = order is not None and order.wait(self.stream, n_rows)
 
     def end_turn(self) -> None:
-        """Say that the next turn may begin with what is launched next, the last of this one."""
+        """Say that the next turn may begin after what was launched for this one."""
         if self._is_followed and self.shared.order is not None:
             self.shared.order.end(self.stream)
 
