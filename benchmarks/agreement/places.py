@@ -45,6 +45,7 @@ from benchmarks.support.common import (
     finish,
     heading,
     read_titles,
+    sha256_of,
     swsearch,
     table,
     write,
@@ -165,14 +166,6 @@ class Data:
             write(self.folder / kind / "few.fasta", lowered(asked[: self._few]))
             write(self.folder / kind / "pairs.fasta", found[:: max(1, len(found) // 400)])
             (self.folder / kind / "ids.txt").write_text("\n".join([*named, "copy_3", "copy_20"]) + "\n")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    if not path.is_file():
-        sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def split(database: Path, manifest: Path, volumes: int) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.jobs import spread
-from benchmarks.support.common import arguments, finish, heading, read, residues, swsearch, table, write
+from benchmarks.support.common import arguments, finish, heading, numbers, read, residues, swsearch, table, write
 from benchmarks.support.timing import Timing, say, take_turn
 
 STREAMED_MEMORY = 200 << 20
@@ -159,9 +159,7 @@ def main() -> None:
     parser.add_argument("fasta", type=Path, help="the database's proteins, of which queries are taken")
     parser.add_argument("database", type=Path)
     parser.add_argument("twenty", type=Path, help="twenty queries")
-    parser.add_argument(
-        "--devices", type=lambda text: list(map(int, text.split(","))), default=[0, 0], help="against the first alone"
-    )
+    parser.add_argument("--devices", type=numbers, default=[0, 0], help="against the first alone")
     parser.add_argument("--only", action="append", metavar="PART", help="what has this in its name; may be repeated")
     parser.add_argument("--queries", type=int, default=1000, help="how many are many, default %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="turns, default %(default)s")

@@ -16,7 +16,6 @@ Exit code 1 if any byte differs.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,18 @@ from pathlib import Path
 
 from benchmarks.speed.devices import Devices, Scans
 from benchmarks.speed.jobs import spread
-from benchmarks.support.common import Records, arguments, finish, heading, read, swsearch, table, write
+from benchmarks.support.common import (
+    Records,
+    arguments,
+    finish,
+    heading,
+    numbers,
+    read,
+    sha256_of,
+    swsearch,
+    table,
+    write,
+)
 from benchmarks.support.timing import Timing, say, take_turn
 
 COLUMNS = ["what", "GPUs", "one or resident, s", "these, s", "measured", "asked for", "met"]
@@ -139,7 +149,7 @@ def digests(machine: Machine, queries: Path, database: Path, output: Path) -> di
     found = {}
     for name, given in places.items():
         swsearch("search", queries, database, *given, "--quiet", "-o", output)
-        found[name] = hashlib.sha256(output.read_bytes()).hexdigest()
+        found[name] = sha256_of(output)
         say(f"{name}: {found[name][:16]}")
     return found
 
@@ -151,11 +161,6 @@ def many_copies(records: Records, copies: int, folder: Path) -> Path:
     swsearch("db", "build", fasta, "-o", database, "--quiet")
     fasta.unlink()
     return database
-
-
-def numbers(text: str) -> list[int]:
-    """Read numbers with commas between them."""
-    return [int(part) for part in text.split(",")]
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import os
 import platform
 import re
@@ -91,6 +92,19 @@ def numbered(records: Records, prefix: str) -> Records:
 def residues(records: Records) -> int:
     """Count the residues."""
     return sum(len(letters) for _, letters in records)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    if not path.is_file():
+        sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def numbers(text: str) -> list[int]:
+    """Read whole numbers with commas between them, for an option."""
+    return [int(part) for part in text.split(",")]
 
 
 def need(*programs: str) -> None:
