@@ -54,6 +54,11 @@ SETTLED = 3.0
 SILENT = 10.0
 """Seconds after which a worker that does not say what it is, such as one that hangs, is not waited for."""
 
+PAUSED_SECONDS = 10.0
+"""Seconds after which a paused worker's waiting tasks go to other workers; its count of tasks may be 5 s old."""
+
+PAUSED = "Dask has paused it, as it does for lack of memory"
+
 LONGEST_STEP = 5.0
 """Most seconds that pass between two looks: where this process itself stood still, nobody's limit is over."""
 
@@ -82,6 +87,7 @@ class _Worker:
         self.homes: set[Hashable] = set()
         self.lacks: dict[Hashable, str] = {}
         self.since = 0.0
+        self.paused_since: float | None = None
         self.failures = 0
         self.pace = Pace()
 
@@ -92,8 +98,7 @@ class _Worker:
     @property
     def trouble(self) -> str:
         """Why it gets no tasks, if it gets none."""
-        paused = "Dask has paused it, as it does for lack of memory"
-        return self.problem or (paused if self.is_usable and not self.found.is_ready else "")
+        return self.problem or (PAUSED if self.is_usable and not self.found.is_ready else "")
 
     @property
     def load(self) -> tuple[int, int, int]:
@@ -184,6 +189,7 @@ class CrewBoard:
         self._looked = now
         for worker in list(self._usable()):
             self._check_time(worker)
+            self._check_paused(worker)
         self._place()
         self._check_workers()
         self._check_readers()
@@ -267,6 +273,24 @@ class CrewBoard:
         self._abandon(worker, f"worker {worker.name} gave no result within {limit:,.0f} s (--task-timeout)")
         if worker.found.is_restartable:
             self._transport.restart(worker.found)
+
+    def _check_paused(self, worker: _Worker) -> None:
+        """Give the tasks that a paused worker has not begun to other workers; those that it executes it can end."""
+        if worker.found.is_ready:
+            worker.paused_since = None
+            return
+        if worker.paused_since is None:
+            worker.paused_since = self._now
+            self._say_once(
+                f"worker {worker.name}: {PAUSED}; other workers do its tasks until it is resumed; give workers more "
+                "memory, or start fewer of them on a machine",
+                (PAUSED, worker.name),
+            )
+        if self._now - worker.paused_since >= PAUSED_SECONDS:
+            for number in list(worker.under_way)[worker.found.n_executing :][::-1]:
+                work, _ = self._take_off(number)
+                self._transport.drop(number)
+                self._queue.appendleft(work)
 
     def _limit(self, worker: _Worker, task: Task) -> float:
         if self._task_timeout is not None:

@@ -546,6 +546,8 @@ def _is_unreachable(told: object) -> bool:
 
 
 def _found(address: str, facts: dict[str, Any], n_threads: int | None) -> WorkerFound:
+    is_ready = str(facts.get("status", "running")) == "running"
+    counts = facts.get("metrics", {}).get("task_counts", {})
     return WorkerFound(
         address=address,
         host=str(facts.get("host") or ""),
@@ -553,5 +555,6 @@ def _found(address: str, facts: dict[str, Any], n_threads: int | None) -> Worker
         memory=int(facts.get("memory_limit") or 0),
         is_restartable=bool(facts.get("nanny")),
         incarnation=str(facts.get("local_directory") or facts.get("id") or ""),
-        is_ready=str(facts.get("status", "running")) == "running",
+        is_ready=is_ready,
+        n_executing=0 if is_ready else int(counts.get("executing", 0)),
     )

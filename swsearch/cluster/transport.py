@@ -94,6 +94,8 @@ class WorkerFound:
         Differs from that of a worker that had the same address before.
     is_ready : bool
         Whether it takes tasks now.
+    n_executing : int
+        Number of tasks that it has begun and not ended; only counted where it is not ready.
     """
 
     address: str
@@ -103,6 +105,7 @@ class WorkerFound:
     is_restartable: bool = False
     incarnation: str = ""
     is_ready: bool = True
+    n_executing: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from support.crews import Stage
 from support.samples import random_cases
-from swsearch.cluster.board import AT_A_WORKER, FAILURES, PATIENCE, SETTLED, SILENT, TRIES
+from swsearch.cluster.board import AT_A_WORKER, FAILURES, PATIENCE, PAUSED_SECONDS, SETTLED, SILENT, TRIES
 from swsearch.cluster.pace import FIRST_LIMIT, GENEROSITY, LEAST_LIMIT
-from swsearch.cluster.transport import WorkerInspected
+from swsearch.cluster.transport import WorkerFound, WorkerInspected
 from swsearch.errors import (
     ClusterError,
     DatabaseError,
@@ -562,12 +562,42 @@ def test_where_none_can_be_used_the_sentence_says_why() -> None:
 
 def test_workers_that_dask_has_paused_get_nothing_and_are_not_waited_for_without_end() -> None:
     stage = Stage("a")
-    stage.there["a"] = type(stage.there["a"])("a", "h", is_ready=False)
+    stage.there["a"] = WorkerFound("a", "h", is_ready=False)
     stage.see()
     future = stage.submit()
     assert not stage.at("a")
     stage.look(PATIENCE + 1)
     assert "lack of memory" in sentence(future)
+
+
+def test_a_paused_worker_ends_what_it_executes_and_others_do_the_rest() -> None:
+    stage = Stage("a")
+    stage.submit(count=2)
+    first, waiting = stage.at("a")
+    stage.come("b")
+    stage.there["a"] = WorkerFound("a", "h", is_ready=False, n_executing=1)
+    stage.see()
+    stage.look(PAUSED_SECONDS + 1)
+    assert stage.at("a") == [first]
+    assert stage.transport.dropped == [waiting]
+    stage.end(*stage.at("b"))
+    stage.end(first)
+    assert [future.result(0) for future in stage.futures] == [b"done"] * 2
+    assert stage.notices == [
+        "worker a: Dask has paused it, as it does for lack of memory; other workers do its tasks until it is "
+        "resumed; give workers more memory, or start fewer of them on a machine"
+    ]
+
+
+def test_tasks_of_workers_that_are_all_paused_end_with_a_sentence() -> None:
+    stage = Stage("a", "b")
+    future = stage.submit(count=3)
+    for name in "ab":
+        stage.there[name] = WorkerFound(name, "h", is_ready=False)
+    stage.see()
+    stage.look(PAUSED_SECONDS + PATIENCE + 2)
+    assert "a: Dask has paused it, as it does for lack of memory; b: Dask has paused it" in sentence(future)
+    assert len(stage.notices) == 3
 
 
 # The end

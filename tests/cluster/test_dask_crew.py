@@ -107,6 +107,32 @@ def test_closing_stops_what_runs_and_leaves_the_client(dask_client) -> None:
     assert dask_client.status == "running"
 
 
+def pause(dask_worker) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = 1e-9
+
+
+def resume(dask_worker) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = False
+    dask_worker.status = type(dask_worker.status).running
+
+
+def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(
+    dask_client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "PAUSED_SECONDS", 2)
+    notices: list[str] = []
+    with crew_of(dask_client, notice=notices.append) as crew:
+        paused = next(iter(dask_client.scheduler_info()["workers"]))
+        futures = [crew.submit(task("slow", b"20", near)) for near in range(12)]
+        dask_client.run(pause, workers=[paused])
+        try:
+            assert {future.result(SOON) for future in futures} == {b"20"}
+        finally:
+            dask_client.run(resume, workers=[paused])
+    assert len(notices) == 1
+    assert f"worker {paused}: Dask has paused it, as it does for lack of memory; other workers" in notices[0]
+
+
 def test_a_worker_of_another_version_is_not_used(dask_client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_crew, "program", lambda: {**program(), "swsearch": "0.0.1"})
     monkeypatch.setattr(board, "SETTLED", 0)
