@@ -1,4 +1,4 @@
-"""How many processors there are to work with, and whether a thread may be started."""
+"""Number of processors, room for threads, and the process that threads belong to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,37 @@ import os
 import resource
 from pathlib import Path
 
+from swsearch.errors import EngineError
+
 THREAD_ROOM = 64 << 20
 """Bytes that are to be left below a limit of memory where a thread of Python is started. It is born with a stack of
 some 8 MiB; if it then finds no memory for its first object, whoever started it waits for ever."""
+
+
+class OwnProcess:
+    """The process that made something; a fork of it has a copy, but none of its threads, connections and devices.
+
+    Parameters
+    ----------
+    what : str
+        What messages call it, e.g. ``this Searcher``.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._number = what, os.getpid()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the process, and no fork of it."""
+        return os.getpid() == self._number
+
+    def check(self) -> None:
+        """Raise `EngineError` in a fork."""
+        if not self.is_here:
+            raise EngineError(
+                f"{self._what}: was made before this process was forked, and cannot be used in the fork; make one in "
+                "each process (e.g. in the initializer of a multiprocessing.Pool)"
+            )
 
 
 def available_processors() -> int:

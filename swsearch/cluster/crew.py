@@ -7,7 +7,6 @@ to workers: those of Dask (`swsearch.cluster.dask_crew`), or threads of this pro
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 import time
@@ -21,6 +20,7 @@ from swsearch.cluster.board import AT_A_WORKER, PATIENCE, CrewBoard, Notice
 from swsearch.cluster.inline import InlineTransport
 from swsearch.cluster.transport import CrewEvent, Task, Transport, WorkerPlace
 from swsearch.errors import ClusterError, SwsearchError, SwsearchWarning
+from swsearch.processors import OwnProcess
 
 __all__ = ["Crew", "InlineCrew", "Task", "WorkerPlace"]
 
@@ -133,7 +133,8 @@ class Crew:
         self._transport = transport
         self._shared = shared = _Shared(CrewBoard(transport, notice or _warn, task_timeout, patience), clock)
         self._thread = threading.Thread(target=shared.run, name="swsearch-crew", daemon=True)
-        self._finalizer = weakref.finalize(self, _finish, transport, shared.inbox, self._thread, os.getpid())
+        self._process = OwnProcess("this client of a cluster")
+        self._finalizer = weakref.finalize(self, _finish, transport, shared.inbox, self._thread, self._process)
         transport.open(shared.inbox.put)
         self._thread.start()
 
@@ -163,6 +164,7 @@ class Crew:
         Errors of the task come as they were raised; what is wrong with the cluster comes as a `ClusterError`. What
         is called when it is done is called in the crew's thread, and must not wait for the crew.
         """
+        self._process.check()
         future: Future[bytes] = Future()
         with self._shared.changed:
             self._shared.n_open += 1
@@ -199,6 +201,7 @@ class Crew:
         return self.workers
 
     def _wait(self, is_there: Callable[[], bool], timeout: float | None = None) -> bool:
+        self._process.check()
         shared = self._shared
         with shared.changed:
             shared.changed.wait_for(lambda: is_there() or shared.error is not None, timeout)
@@ -242,9 +245,9 @@ def closed() -> ClusterError:
     return ClusterError("the crew of workers is closed")
 
 
-def _finish(transport: Transport, inbox: _Inbox, thread: threading.Thread, process: int) -> None:
+def _finish(transport: Transport, inbox: _Inbox, thread: threading.Thread, process: OwnProcess) -> None:
     """End the dispatcher, which lets go of all tasks, and then the transport."""
-    if os.getpid() != process:  # a fork, whose threads and connections are not here
+    if not process.is_here:
         return
     inbox.put(None)
     try:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
-from swsearch.processors import has_room_for_threads
+from swsearch.processors import OwnProcess, has_room_for_threads
 
 Item = TypeVar("Item")
 
@@ -82,7 +82,7 @@ class Ahead(Generic[Item]):
 
     def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
         self._shared, self._in_place = _Shared(items, room), InPlace(items)
-        self._closing = threading.Lock()
+        self._closing, self._process = threading.Lock(), OwnProcess("this search")
         self._thread: threading.Thread | None = None
         if has_room_for_threads():
             thread = threading.Thread(target=self._shared.run, name=f"swsearch-{name}", daemon=True)
@@ -98,12 +98,18 @@ class Ahead(Generic[Item]):
         return self
 
     def __next__(self) -> Item:
-        return next(self._in_place) if self._thread is None else self._shared.take()
+        if self._thread is None:
+            return next(self._in_place)
+        if not self._shared.is_done:
+            self._process.check()
+        return self._shared.take()
 
     def close(self) -> None:
         """End the thread, and drop what was made."""
         if self._thread is None:
             self._in_place.close()
+            return
+        if not self._process.is_here:  # the thread is not, and may have held a lock
             return
         self._shared.stop()
         with self._closing:  # whoever comes second has nothing left to do
@@ -212,7 +218,7 @@ class _Shared(Generic[Item]):
         self.items, self._room, self.work = items, room, next(_numbers)
         self._made: deque[Item] = deque()
         self._changed = threading.Condition()
-        self._is_done = self._is_stopped = False
+        self.is_done = self._is_stopped = False
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -231,7 +237,7 @@ class _Shared(Generic[Item]):
         except BaseException as caught:
             error = error or caught
         with self._changed:
-            self._error, self._is_done = error, True
+            self._error, self.is_done = error, True
             self._changed.notify_all()
 
     def _put(self, item: Item) -> bool:
@@ -245,7 +251,7 @@ class _Shared(Generic[Item]):
     def take(self) -> Item:
         """Wait for the next item; raise `Stopped` if there is to be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._made or self._is_done or self._is_stopped)
+            self._changed.wait_for(lambda: self._made or self.is_done or self._is_stopped)
             if self._made:
                 self._changed.notify_all()
                 return self._made.popleft()

@@ -29,6 +29,7 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.job.scored import Found, Prepared, Scorer
 from swsearch.masking import Mask
+from swsearch.processors import OwnProcess
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 
@@ -122,6 +123,7 @@ class Resident:
         self._work = 0
         self._changed = threading.Condition()
         self._is_closed = False
+        self._process = OwnProcess("this Searcher")
         self._rate = FIRST_RATE
         self.cells, self.seconds = 0, 0.0
         """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
@@ -165,6 +167,7 @@ class Resident:
         InputError
             If the options do not fit the database; see `SearchJob`.
         """
+        self._process.check()
         with self._kinds_guard:
             found = self._kinds.get(options)
             if found is not None:
@@ -182,6 +185,8 @@ class Resident:
 
     def close(self) -> None:
         """Let go of the database, when what is being scored is done; searches that still wait raise `EngineError`."""
+        if not self._process.is_here:
+            return
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -203,6 +208,7 @@ class Resident:
         Stopped
             If this thread's work is not wanted any more; the engine goes on with that of others.
         """
+        self._process.check()
         most = min(QUERIES_TOGETHER, most or QUERIES_TOGETHER)
         parts = [_QueryPart(scorer, part, mask, most, progress) for part in self._cut(scorer, prepared, most)]
         with self._changed:

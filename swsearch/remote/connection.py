@@ -9,7 +9,6 @@ import ipaddress
 import json
 import socket
 import ssl
-import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from swsearch.errors import InputError, ServerError, printable
+from swsearch.processors import OwnProcess
 from swsearch.remote.frames import BrokenOffError
 from swsearch.remote.urls import TOKEN_VARIABLE, ServerUrl
 from swsearch.version import version
@@ -101,13 +101,12 @@ class Connection:
             self._headers["Authorization"] = f"Bearer {token}"
         self._proxy = _proxy_for(url)
         self._idle: list[http.client.HTTPConnection] = []
-        self._guard = threading.Lock()
+        self._process = OwnProcess("this Client")
         weakref.finalize(self, _close_all, self._idle)  # where nobody closes it
 
     def close(self) -> None:
         """Close what is open; another request opens it again."""
-        with self._guard:
-            _close_all(self._idle)
+        _close_all(self._idle)
 
     def ask(
         self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None
@@ -167,8 +166,7 @@ class Connection:
             used.close()
             raise
         if response.isclosed() and not response.will_close:
-            with self._guard:
-                self._idle.append(used)
+            self._idle.append(used)
         else:
             used.close()
 
@@ -179,8 +177,12 @@ class Connection:
 
         A server closes what was idle for long. Only what reads may be sent twice for that; all else takes a new one.
         """
-        with self._guard:
-            idle = self._idle.pop() if self._idle and method == "GET" else None
+        if not self._process.is_here:  # a fork would read what is answered to its parent
+            self._idle.clear()
+            self._process = OwnProcess("this Client")
+        idle = None
+        with contextlib.suppress(IndexError):  # no lock, which another thread may hold when the process is forked
+            idle = self._idle.pop() if method == "GET" else None
         if idle is not None:
             try:
                 return idle, self._response(idle, method, target, content, headers)
@@ -330,6 +332,7 @@ class AnswerStream:
 
     def __init__(self, response: http.client.HTTPResponse, where: str) -> None:
         self._response, self._where = response, where
+        self._process = OwnProcess("this search")
         self.content_type = response.headers.get_content_type()
 
     def read(self, n: int, /) -> bytes:
@@ -340,6 +343,7 @@ class AnswerStream:
         BrokenOffError
             If the connection breaks off before it.
         """
+        self._process.check()
         try:
             found = self._response.read(n)
         except _FAILURES as error:
@@ -351,8 +355,9 @@ class AnswerStream:
 
 
 def _close_all(connections: list[http.client.HTTPConnection]) -> None:
-    while connections:
-        connections.pop().close()
+    with contextlib.suppress(IndexError):
+        while True:
+            connections.pop().close()
 
 
 def _proxy_for(url: ServerUrl) -> tuple[str, int, Mapping[str, str]] | None:

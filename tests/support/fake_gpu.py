@@ -90,6 +90,7 @@ class FakeDevice:
     start = 256
     free = 64 << 20
     fails_above = 1 << 40
+    is_here = True
     asked: list = []  # noqa: RUF012  # sizes of all allocations that were tried
     launches: list = []  # noqa: RUF012
 

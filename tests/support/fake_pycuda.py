@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
@@ -140,8 +141,4 @@ def remove(monkeypatch):
 
 def _forget(monkeypatch):
     """Let `device.driver` look again, now and, as it is put back, afterwards."""
-    monkeypatch.setattr(device_module, "driver", _uncached(device_module.driver))
-
-
-def _uncached(function):
-    return getattr(function, "__wrapped__", function)
+    monkeypatch.setattr(device_module, "_driver", functools.cache(device_module._driver.__wrapped__))

@@ -54,6 +54,8 @@ class HostEvent:
 class HostDevice:
     """Stands for `swsearch.engines.gpu.device.Device`."""
 
+    is_here = True
+
     def __init__(self, info: DeviceInfo) -> None:
         self.info, self.held, self.depth, self.n_made = info, 0, 0, 0
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
+from swsearch.processors import OwnProcess
 
 OLDEST_CAPABILITY = (7, 5)
 """Compute capability below which the compilers of CUDA 13 make no code."""
@@ -31,15 +32,27 @@ class GpuMemoryError(MemoryLimitError):
     """The device has less memory than was asked for; the engine asks for less before it gives up."""
 
 
-@functools.cache
 def driver() -> Any:
-    """Import PyCUDA's driver interface and initialise CUDA.
+    """Return PyCUDA's driver interface, with CUDA initialised.
 
     Raises
     ------
     GpuUnavailableError
-        If PyCUDA or the driver is missing, or there is no device.
+        If PyCUDA or the driver is missing, there is no device, or CUDA was initialised before this process was
+        forked.
     """
+    found, process = _driver()
+    if not process.is_here:
+        raise GpuUnavailableError(
+            "engine gpu cannot be used: CUDA was initialised before this process was forked; start processes with "
+            "multiprocessing.get_context('spawn'), or use --engine cpu"
+        )
+    return found
+
+
+@functools.cache
+def _driver() -> tuple[Any, OwnProcess]:
+    """Import PyCUDA's driver interface and initialise CUDA in this process."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's numbers
     try:
         found = importlib.import_module("pycuda.driver")
@@ -69,7 +82,7 @@ def driver() -> Any:
         ) from error
     if count == 0:
         raise GpuUnavailableError("engine gpu cannot be used: there is no CUDA device; use --engine cpu")
-    return found
+    return found, OwnProcess("CUDA")
 
 
 @dataclass(frozen=True)
@@ -197,6 +210,7 @@ class Device:
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
+        self._process = OwnProcess(str(info))
         self._cuda = driver()
         try:
             self._context = self._cuda.Device(info.index).retain_primary_context()
@@ -206,9 +220,15 @@ class Device:
                 "another process holds it, or use --engine cpu"
             ) from error
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process opened the device; a fork of it cannot use it."""
+        return self._process.is_here
+
     @contextmanager
     def active(self, doing: str) -> Iterator[None]:
         """Make the context current, and translate what CUDA says when ``doing`` fails."""
+        self._process.check()
         cuda = self._cuda
         try:
             self._context.push()

@@ -465,7 +465,7 @@ class GpuEngine(Engine):
 
     def close(self) -> None:
         """Free the device's memory and let go of its context."""
-        if self._closed:
+        if self._closed or not self._device.is_here:
             return
         self._closed = True
         try:

@@ -15,6 +15,7 @@ from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.division import DevicePiece
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.errors import EngineError, MemoryLimitError
+from swsearch.processors import OwnProcess
 
 LOOK_SECONDS = 0.0005
 """How long a thread waits before it asks its device again; so many looks of several devices leave time to others."""
@@ -107,9 +108,12 @@ class Board:
         self.changed = threading.Condition()
         self.tasks: deque[ScanPart] = deque()
         self.is_closed = False
+        self.process = OwnProcess("this engine")
 
     def close(self) -> None:
         """Let the threads end."""
+        if not self.process.is_here:
+            return
         with self.changed:
             self.is_closed = True
             self.tasks.clear()
@@ -195,6 +199,7 @@ class GpuWorker:
 
         The future raises `DeviceLostError` if the device fails, here or before.
         """
+        self._board.process.check()
         call = _Call(function)
         with self._board.changed:
             if self.is_dead or self._board.is_closed:
@@ -206,6 +211,7 @@ class GpuWorker:
 
     def give(self, task: ScanPart) -> None:
         """Give the thread a task whose piece is on the device."""
+        self._board.process.check()
         with self._board.changed:
             self._own.append(task)
             self._board.changed.notify_all()

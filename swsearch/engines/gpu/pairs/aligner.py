@@ -212,7 +212,7 @@ class GpuPairAligner(PairAligner):
 
     def close(self) -> None:
         """Let go of the device."""
-        if self._closed:
+        if self._closed or not self._device.is_here:
             return
         self._closed = True
         with self._device.active("closing"):

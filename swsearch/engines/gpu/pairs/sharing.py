@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.worker import is_failure
 from swsearch.errors import EngineError, MemoryLimitError, SwsearchError
-from swsearch.processors import has_room_for_threads
+from swsearch.processors import OwnProcess, has_room_for_threads
 
 PartResult = TypeVar("PartResult")
 """What a part is found to be: a list of alignments or of scores, or a table."""
@@ -73,7 +73,7 @@ class PairSharing:
     """
 
     def __init__(self, opening: Sequence[Callable[[], GpuPairAligner]]) -> None:
-        self._changed = threading.Condition()
+        self._changed, self._process = threading.Condition(), OwnProcess("this engine")
         self._waiting: deque[PairPart[Any]] = deque()
         self._made: dict[int, GpuPairAligner] = {}
         self._refused: dict[int, BaseException] = {}
@@ -112,6 +112,7 @@ class PairSharing:
 
     def put(self, run: Callable[[GpuPairAligner], PartResult]) -> PairPart[PartResult]:
         """Add a part to the end of the queue."""
+        self._process.check()
         part = PairPart(run)
         with self._changed:
             self._waiting.append(part)
@@ -134,6 +135,8 @@ class PairSharing:
 
     def close(self) -> None:
         """Let the threads close their devices and end; parts that wait fail."""
+        if not self._process.is_here:
+            return
         with self._changed:
             self._closed = True
             for aligner in self._made.values():

@@ -1,0 +1,110 @@
+"""What was made before a process is forked, used in the fork: it works, or one sentence says that it cannot."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import swsearch
+from support import fake_pycuda
+from support.serving import SEQUENCES, serving
+from swsearch.db import build_database
+from swsearch.engines.gpu import device
+from swsearch.server.settings import ServerSettings
+
+SECONDS = 60
+"""After which a fork counts as hanging."""
+
+
+def in_fork(work: Callable[[], object]) -> str:
+    """Do something in a fork, and return its result or error as text."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a process that has threads
+        child = os.fork()
+    if child == 0:
+        try:
+            said = repr(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    ended, _, _ = select.select([reading], [], [], SECONDS)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as stream:
+        return stream.read().decode() or "it hangs, or ended without a word"
+
+
+def refused(what: str) -> str:
+    return (
+        f"EngineError: {what}: was made before this process was forked, and cannot be used in the fork; make one in "
+        "each process (e.g. in the initializer of a multiprocessing.Pool)"
+    )
+
+
+def test_a_searcher_in_a_fork_says_so_and_goes_on_in_its_parent() -> None:
+    with swsearch.Searcher(SEQUENCES, engine="cpu", statistics="none") as searcher:
+        expected = [hit.subject_id for hit in searcher.search(SEQUENCES["alpha"])[0]]
+        assert in_fork(lambda: searcher.search(SEQUENCES["alpha"])) == refused("this Searcher")
+        assert in_fork(searcher.close) == "None"
+        in_it = in_fork(lambda: len(swsearch.Searcher(SEQUENCES, engine="cpu").search(SEQUENCES["alpha"])))
+        assert in_it == "1"
+        assert [hit.subject_id for hit in searcher.search(SEQUENCES["alpha"])[0]] == expected
+
+
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_a_search_that_was_begun_before_a_fork_says_so(iterations: int) -> None:
+    queries = [SEQUENCES["alpha"] * 40] * 300  # many groups, of which some are left to be scored
+    options = {"statistics": "published", "iterations": iterations, "max_hits": 1}
+    with swsearch.search(queries, SEQUENCES, engine="cpu", **options) as results:
+        next(results)
+        assert in_fork(lambda: len(list(results))) == refused("this search")
+        assert in_fork(results.close) == "None"
+        assert len(list(results)) == len(queries) - 1
+
+
+def test_a_search_that_was_not_begun_before_a_fork_works_there() -> None:
+    results = swsearch.search(SEQUENCES, SEQUENCES, engine="cpu")
+    assert in_fork(lambda: len(list(results))) == "4"
+    assert len(list(results)) == 4
+
+
+def test_forks_ask_a_server_over_connections_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "db.fasta").write_text("".join(f">{name}\n{letters}\n" for name, letters in SEQUENCES.items()))
+    build_database(tmp_path / "db.fasta", tmp_path / "db.h5")
+    settings = ServerSettings((tmp_path / "db.h5",), tmp_path / "state", engine="cpu", workers=1)
+    with serving(settings) as served, swsearch.Client(served.url) as client:
+        expected = repr(client.databases())
+        parent = client._service.connection._idle[0].sock
+        assert in_fork(client.databases) == expected
+        assert in_fork(lambda: (client.databases(), parent in [each.sock for each in _idle(client)])[1]) == "False"
+        assert repr(client.databases()) == expected
+        assert [each.sock for each in _idle(client)] == [parent]
+
+
+def _idle(client: swsearch.Client) -> list:
+    return client._service.connection._idle
+
+
+def test_cuda_in_a_fork_of_a_process_that_has_initialised_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_pycuda.install(monkeypatch)
+    opened = device.Device(device.choose_device(None))
+
+    def use() -> None:
+        with opened.active("searching"):
+            pass
+
+    assert in_fork(use) == refused("device 0, NVIDIA H200")
+    assert in_fork(device.list_devices) == (
+        "GpuUnavailableError: engine gpu cannot be used: CUDA was initialised before this process was forked; start "
+        "processes with multiprocessing.get_context('spawn'), or use --engine cpu"
+    )
