@@ -11,7 +11,7 @@ from typing import Any
 from swsearch.db.format import is_manifest
 from swsearch.db.manifest import read_manifest
 from swsearch.db.volumes import write_manifest
-from swsearch.db.writing import PathLike, check_output, new_mode, sync_folder
+from swsearch.db.writing import PathLike, check_output, existing_mode, set_mode, sync_folder
 from swsearch.errors import DatabaseError, OutputError, whole_number
 from swsearch.output_files import TemporaryFile
 
@@ -96,7 +96,7 @@ class VolumeFiles:
         place = volume_path(self.path, len(self._made))
         made = TemporaryFile(place, sweep=not self._made)
         self._made.append(made)
-        made.path.chmod(new_mode(place))
+        set_mode(made.path, existing_mode(place))
         return made.path
 
     def publish(self, sources: Sequence[dict[str, Any]]) -> None:
@@ -108,7 +108,7 @@ class VolumeFiles:
             What the database as a whole was built from.
         """
         names = [volume_path(self.path, number) for number in range(len(self._made))]
-        mode = new_mode(self.path)
+        mode = existing_mode(self.path)
         aside: list[tuple[TemporaryFile, Path]] = []
         published: list[Path] = []
         try:
@@ -120,7 +120,7 @@ class VolumeFiles:
                 published.append(name)
                 made.publish(name)
             write_manifest(self.path, names, sources)
-            self.path.chmod(mode)
+            set_mode(self.path, mode)
         except BaseException:
             for name in published:
                 name.unlink(missing_ok=True)

@@ -32,7 +32,7 @@ from swsearch.db.format import (
 from swsearch.db.layout import FileSink, Sink
 from swsearch.errors import OutputError
 from swsearch.masking import Mask
-from swsearch.output_files import TemporaryFile, is_same_file, umask
+from swsearch.output_files import TemporaryFile, is_same_file
 
 PathLike = str | os.PathLike[str]
 
@@ -200,7 +200,7 @@ def replacement(path: Path) -> Iterator[Path]:
         temporary = TemporaryFile(path)
     try:
         with output_errors(path):
-            temporary.path.chmod(new_mode(path))
+            set_mode(temporary.path, existing_mode(path))
         yield temporary.path
         with output_errors(path):
             temporary.publish(path)
@@ -210,9 +210,15 @@ def replacement(path: Path) -> Iterator[Path]:
     sync_folder(path.parent)
 
 
-def new_mode(path: Path) -> int:
-    """Return the permissions of what comes in a file's place."""
-    return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask()
+def existing_mode(path: Path) -> int | None:
+    """Return a file's permissions, for what comes in its place; None if there is none."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+
+
+def set_mode(path: Path, mode: int | None) -> None:
+    """Set the permissions of a new file, unless it came in the place of none."""
+    if mode is not None:
+        path.chmod(mode)
 
 
 def sync_folder(path: Path) -> None:

@@ -165,7 +165,6 @@ class _Temporary(_Target):
             raise OutputError(f"{target}: cannot be written: {error.strerror}; choose another --output") from error
 
     def publish(self) -> None:
-        self._temporary.path.chmod(0o666 & ~umask())
         self._temporary.publish(self._target)
 
     def discard(self) -> None:
@@ -191,7 +190,7 @@ class TemporaryFile:
     """An empty file beside the place where it is to appear, under a hidden name, kept while this process lives.
 
     The name says which computer made it, and the file is locked: so a later run beside it knows that nobody writes it
-    any more, when a process was killed, and removes it.
+    any more, when a process was killed, and removes it. Its permissions are those that the process's umask leaves.
 
     Parameters
     ----------
@@ -299,7 +298,7 @@ def _digest(text: str) -> str:
 
 def _locked(path: Path) -> int:
     """Make a file and lock it; return its descriptor, or -1 if another run took it for abandoned in between."""
-    number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -344,10 +343,3 @@ def _started() -> float:
         if line.startswith("btime "):
             return float(line.split()[1])
     return 0.0
-
-
-def umask() -> int:
-    """Return the process's mask for new files."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import swsearch
 from swsearch import output_files
 from swsearch.errors import OutputError
-from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_abandoned, umask
+from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_abandoned
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
@@ -19,7 +20,23 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
         stream.write("é\n")
         assert not target.exists()
     assert target.read_text(encoding="utf-8") == "é\n"
-    assert target.stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def test_files_have_the_permissions_that_the_umask_leaves_and_it_is_never_changed(tmp_path, monkeypatch):
+    """For a moment in which one thread had set it to 0, the files of all others were open to everybody."""
+    before = os.umask(0o027)
+    setting = os.umask
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+    try:
+        swsearch.Database.build([("s", "MKVLAAGIVG")], tmp_path / "db.h5").close()
+        results = swsearch.search("MKVLAAGIVG", tmp_path / "db.h5", engine="cpu", checkpoint=tmp_path / "kept")
+        swsearch.write(results, tmp_path / "hits.tsv")
+    finally:
+        monkeypatch.undo()
+        assert setting(before) == 0o027
+    made = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
+    assert len(made) == 4
+    assert {oct(path.stat().st_mode & 0o777) for path in made} == {"0o640"}
 
 
 def test_a_failed_run_leaves_the_old_file(tmp_path):

@@ -33,7 +33,7 @@ from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarnin
 from swsearch.job.kept import Unreadable, packed, unpacked
 from swsearch.job.manifest import Stated, differences, digest_of
 from swsearch.job.selection import Selection
-from swsearch.output_files import TemporaryFile, remove_abandoned, umask
+from swsearch.output_files import TemporaryFile, remove_abandoned
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 
 MANIFEST, LOCK = "manifest.json", "lock"
@@ -86,7 +86,6 @@ class Checkpoint:
         self.folder, self._published, self._n_subjects = folder, published, n_subjects
         self._wants_distribution = bool(manifest["distribution"])
         self._lock = -1
-        self._mode = 0o666 & ~umask()  # asked for once: it is a setting of all threads
         self._last: tuple[str, list[Selection]] | None = None
         self._guard = threading.Lock()
         self._is_read = is_read
@@ -171,7 +170,7 @@ class Checkpoint:
         name = _name(*held)
         data = packed(selections)
         with _errors(self.folder, "written"):
-            _write(self.folder / name, _seal(name, self._digest, data) + data, self._mode)
+            _write(self.folder / name, _seal(name, self._digest, data) + data)
         with self._guard:
             self._kept[held] = name
 
@@ -221,7 +220,7 @@ class Checkpoint:
                     "an empty folder"
                 )
             text = json.dumps({"what": TITLE, **manifest}, indent=2)
-            _write(path, text.encode("utf-8") + b"\n", self._mode)
+            _write(path, text.encode("utf-8") + b"\n")
             return manifest
         was = _read_manifest(path)
         changed = differences(was, manifest)
@@ -306,14 +305,13 @@ def _read_manifest(path: Path) -> Stated:
     return found
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Let a file appear with its content on the disk."""
     file = TemporaryFile(path)
     try:
         with open(file.descriptor, "wb", closefd=False) as stream:
             stream.write(data)
         os.fsync(file.descriptor)
-        file.path.chmod(mode)
         file.publish(path)
     finally:
         file.discard()
