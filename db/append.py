@@ -30,7 +30,7 @@ from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa, without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import InputError, OutputError, SwsearchWarning, check_flag
-from swsearch.output_files import TemporaryFile
+from swsearch.output_files import TemporaryFile, lock_for_change
 
 COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
 """Attributes of the root that the segments decide."""
@@ -131,13 +131,14 @@ def append_database(
         suppress(_NothingAddedError),
         ExitStack() as held,
         Spool(resolved.parent) as spool,
-        replacement(resolved) as temporary,
+        replacement(resolved, is_locked=True) as temporary,
     ):
         disk = DiskWatch(resolved, memory, resolved.stat().st_size)
         read_inputs(spool, names, memory, progress, allow_dna, disk, PROTEIN if code is None else DNA)
         spool.finish()
+        held.enter_context(lock_for_change(resolved))
         database, source = open_to_change(resolved, NO_APPEND)
-        held.callback(source.close)  # after the renaming, until which its turn lasts
+        held.callback(source.close)
         if (database.genetic_code, database.has_taxa) != earlier:
             raise OutputError(f"{resolved}: changed while records were read; append them again")
         verify_source(source, content=code is not None)  # a copy would hide the damage

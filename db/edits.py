@@ -27,6 +27,7 @@ from swsearch.db.volume_files import VolumeFiles, checked_volume_size, remove_vo
 from swsearch.db.volumes import Member, OpenFile, Paths
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import DatabaseError, InputError, OptionError, OutputError, check_flag, shown
+from swsearch.output_files import lock_for_change
 
 NAMED_MISSING = 3
 """Identifiers that are not there which a message names."""
@@ -69,8 +70,7 @@ def open_to_change(path: PathLike, what: str) -> tuple[Database, FileSource]:
 
 
 def check_stands(source: FileSource, what: str) -> None:
-    """Wait for the turn to replace a file; raise `OutputError` if it is no more what was opened."""
-    source.take_turn()  # of two that find that the database stands, the second would undo what the first did
+    """Raise `OutputError` if a file is no longer the one that was opened: not all who change it ask for the lock."""
     if not source.stands():
         raise OutputError(f"{source.path}: changed while {what}")
 
@@ -115,10 +115,13 @@ def remove_records(
     check_flag("ignore_missing", ignore_missing)
     names = checked_identifiers(identifiers)
     resolved = check_output(path, [], True)
-    opened, source = open_to_change(
-        path, "from which nothing is removed; make one file of it with: swsearch db merge"
-    )
-    with opened:
+    with ExitStack() as held:
+        with output_errors(resolved):
+            held.enter_context(lock_for_change(resolved))
+        opened, source = open_to_change(
+            path, "from which nothing is removed; make one file of it with: swsearch db merge"
+        )
+        held.enter_context(opened)
         asked, found = opened.places_of(names)
         missing = np.setdiff1d(np.arange(len(names)), asked)
         if len(missing) and not ignore_missing:
@@ -150,12 +153,9 @@ def _replace(
 ) -> None:
     """Put a file with some of the subjects in the place of the one that they are read from."""
     with (
-        output_errors(output),
-        ExitStack() as held,
-        replacement(output) as temporary,
+        replacement(output, is_locked=True) as temporary,
         gathered(database, kept, output, memory, progress) as layout,
     ):
-        held.callback(source.close)  # after the renaming, until which its turn lasts
         fill(temporary, layout)
         check_stands(source, "records were removed; remove them again")
 

@@ -22,9 +22,6 @@ FEWEST_WRITTEN = 1 / 4
 HOLES_FROM = 1 << 22
 """Bytes of a file from which on its holes are counted."""
 
-LONGEST_TURN = 2.0
-"""Seconds that an append waits for another, which has to rename a file while it holds the lock."""
-
 MOST_OPEN = 64
 """Volumes of which a process holds a descriptor; many systems allow it 256 of all kinds."""
 
@@ -256,25 +253,6 @@ class FileSource:
     def file(self) -> tuple[int, ...]:
         """What tells this file, as it was when it was opened, from all others, whatever their names."""
         return _file_of(self._status)
-
-    def take_turn(self) -> None:
-        """Wait until no other append is about to replace the file; the turn ends when this is closed.
-
-        Others may hold a lock for long: HDF5 while it reads, or the script that runs this. It is not waited for
-        longer than an append needs.
-        """
-        import fcntl
-        import time
-
-        until, held = time.monotonic() + LONGEST_TURN, self._held()
-        while True:
-            try:
-                fcntl.flock(held.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError as error:  # some file systems know no locks
-                if error.errno not in (errno.EAGAIN, errno.EACCES) or time.monotonic() > until:
-                    return
-            time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file, when the last thread that reads from it has done so."""

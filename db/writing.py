@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ from swsearch.db.format import (
 from swsearch.db.layout import FileSink, Sink
 from swsearch.errors import OutputError
 from swsearch.masking import Mask
-from swsearch.output_files import TemporaryFile, is_same_file
+from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change
 
 PathLike = str | os.PathLike[str]
 
@@ -194,15 +194,18 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
 
 
 @contextmanager
-def replacement(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside a file; rename it at the end, or remove it on any exception."""
+def replacement(path: Path, is_locked: bool = False) -> Iterator[Path]:
+    """Give a temporary name beside a file; rename it at the end, or remove it on any exception.
+
+    The renaming waits for commands that change the file, unless the caller holds their lock.
+    """
     with output_errors(path):
         temporary = TemporaryFile(path)
     try:
         with output_errors(path):
             set_mode(temporary.path, existing_mode(path))
         yield temporary.path
-        with output_errors(path):
+        with output_errors(path), nullcontext() if is_locked else lock_for_change(path):
             temporary.publish(path)
     finally:
         with suppress(OSError):

@@ -305,7 +305,7 @@ class Searcher:
 
     A context manager. Calls from several threads are safe, and those that come while another is scored are scored
     together; a call with many queries lets others have a turn about every second, or after a query that takes longer.
-    Results are those of `search`. A fork cannot use it (e.g. a worker of `multiprocessing.Pool`): make one in
+    Results are those of `search`. A fork cannot use it (e.g. a worker of ``multiprocessing.Pool``): make one in
     each process.
 
     Parameters

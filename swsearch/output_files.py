@@ -9,13 +9,21 @@ import os
 import re
 import stat
 import sys
+import time
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from swsearch.errors import OutputError
+from swsearch.errors import OutputError, SwsearchWarning
+
+LOCK_SECONDS = 600.0
+"""Seconds to wait for another command that changes the same file."""
+
+NOTICE_SECONDS = 2.0
+"""Seconds after which the user is told of the wait."""
 
 
 @contextlib.contextmanager
@@ -238,6 +246,64 @@ class TemporaryFile:
         self.descriptor = -1
 
 
+@contextlib.contextmanager
+def lock_for_change(target: Path) -> Iterator[None]:
+    """Hold the lock under which commands change a file one after the other: a locked, hidden file beside it.
+
+    The file itself stays free to be locked by its users, e.g. ``flock db.h5 swsearch db append db.h5 new.fasta``.
+
+    Parameters
+    ----------
+    target : path
+        The file; its folder must exist.
+
+    Raises
+    ------
+    OutputError
+        If other commands hold the lock for `LOCK_SECONDS`.
+    OSError
+        If the folder cannot be written.
+    """
+    path = target.with_name(f".{_shortened(target.name)}{_LOCK}")
+    number = _wait_for_lock(path, target)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(number)
+
+
+def _wait_for_lock(path: Path, target: Path) -> int:
+    """Lock a file, made if missing, and return its descriptor."""
+    begun, is_told = time.monotonic(), False
+    while True:
+        number = os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(number, path):  # not removed by the command that held it before
+                return number
+        except BlockingIOError:
+            pass
+        except OSError:  # a file system without locks
+            return number
+        os.close(number)
+        waited = time.monotonic() - begun
+        if waited >= LOCK_SECONDS:
+            raise OutputError(
+                f"{target}: other commands have been changing it for {LOCK_SECONDS:,.0f} s; run this again when they "
+                "have ended"
+            )
+        if waited >= NOTICE_SECONDS and not is_told:
+            is_told = True
+            warnings.warn(
+                f"{target}: another command is changing it; waiting up to {LOCK_SECONDS:,.0f} s",
+                SwsearchWarning,
+                stacklevel=4,
+            )
+        time.sleep(0.02)
+
+
 watchers: list[Callable[[Path], None]] = []
 """Told of each temporary file when it is made."""
 
@@ -265,17 +331,27 @@ def remove_abandoned(folder: Path) -> None:
             if re.fullmatch(_NAME, entry.name):
                 with contextlib.suppress(OSError):
                     _remove_if_abandoned(Path(entry.path))
+            elif entry.name.endswith(_LOCK):
+                with contextlib.suppress(OSError):
+                    _remove_if_unlocked(Path(entry.path))
 
 
 _NAME = r"(?s)\..*\.swsearch-([0-9a-f]{8})-([0-9a-f]{8})-[0-9]+-[0-9a-f]{8}\.tmp"
 """Names of temporary files: the computer, its start, the process, and a random number."""
 
 
+_LOCK = ".swsearch-lock"
+"""End of the names of lock files."""
+
+
 def _hidden_name(name: str) -> str:
-    # the longest name that file systems take is 255 bytes
-    shown = os.fsencode(name)[:150].decode(errors="ignore")
     computer, start = _here()
-    return f".{shown}.swsearch-{computer}-{start}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    return f".{_shortened(name)}.swsearch-{computer}-{start}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+
+
+def _shortened(name: str) -> str:
+    """Return the beginning of a name: the longest that file systems take is 255 bytes."""
+    return os.fsencode(name)[:150].decode(errors="ignore")
 
 
 @cache
@@ -328,7 +404,11 @@ def _remove_if_abandoned(path: Path) -> None:
     # of another start: this computer's before, or another computer's, whose locks may not be seen here
     if match[2] != start and (match[1] != computer or status.st_mtime > _started()):
         return
-    number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    _remove_if_unlocked(path)
+
+
+def _remove_if_unlocked(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_at(number, path):

@@ -28,14 +28,15 @@ def test_files_have_the_permissions_that_the_umask_leaves_and_it_is_never_change
     setting = os.umask
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
     try:
-        swsearch.Database.build([("s", "MKVLAAGIVG")], tmp_path / "db.h5").close()
+        (tmp_path / "in.fasta").write_text(">s\nMKVLAAGIVG\n")
+        swsearch.Database.build([tmp_path / "in.fasta"], tmp_path / "db.h5").close()
         results = swsearch.search("MKVLAAGIVG", tmp_path / "db.h5", engine="cpu", checkpoint=tmp_path / "kept")
         swsearch.write(results, tmp_path / "hits.tsv")
     finally:
         monkeypatch.undo()
         assert setting(before) == 0o027
     made = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "lock"]
-    assert len(made) == 4
+    assert len(made) == 5
     assert {oct(path.stat().st_mode & 0o777) for path in made} == {"0o640"}
 
 

@@ -7,7 +7,8 @@ import mmap
 import os
 import random
 import shutil
-import threading
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import pytest
 
 import swsearch
 from support.db_helpers import LETTERS
+from swsearch import output_files
 from swsearch.blocks import Chunk
-from swsearch.db import Database, append_database, build_database, source
-from swsearch.db.source import FileSource
-from swsearch.errors import DatabaseError, OutputError, SwsearchError
+from swsearch.db import Database, append_database, build_database, verify_database
+from swsearch.errors import DatabaseError, OutputError, SwsearchError, SwsearchWarning
 
 N = 130
 
@@ -178,44 +179,67 @@ def test_a_search(
         list(swsearch.search(("q", LETTERS[:20] * 3), opened, engine="reference", statistics="none"))
 
 
-def test_of_two_appends_at_once_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "db.h5"
-    for name in ("first", "second", "third"):
-        (tmp_path / name).write_text(f">{name}\nMKVLAAGIVG\n")
-    build_database(tmp_path / "first", path)
-    refused: list[OutputError] = []
-
-    def append_third() -> None:
-        try:
-            append_database(path, tmp_path / "third", on_duplicate="keep")
-        except OutputError as error:
-            refused.append(error)
-
-    stands, others = FileSource.stands, [threading.Thread(target=append_third)]
-
-    def asked(source: FileSource) -> bool:
-        answer = stands(source)
-        if others[0].ident is None:  # the other append falls between the answer and what follows from it
-            others[0].start()
-            others[0].join(0.3)
-        return answer
-
-    monkeypatch.setattr(FileSource, "stands", asked)
-    append_database(path, tmp_path / "second", on_duplicate="keep")
-    others[0].join()
-    with Database.open(path) as database:
-        found = [database.identifier(place) for place in range(len(database))]
-    assert found == ["first", "second"]
-    assert "append them again" in str(refused[0])
+def test_commands_that_change_a_database_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    path = fasta(tmp_path / "in.fasta", 1)
+    build_database(path, tmp_path / "db.h5")
+    with Database.open(tmp_path / "db.h5") as database:
+        n, gone = len(database), [database.identifier(place) for place in (3, 70)]
+    for number in range(3):
+        (tmp_path / f"{number}.fasta").write_text(f">new{number}\nMKVLAAGIVG\n")
+    build_database(tmp_path / "0.fasta", tmp_path / "other.h5")
+    commands = [["db", "append", "db.h5", f"{number}.fasta"] for number in range(3)]
+    commands += [["db", "remove", "db.h5", identifier] for identifier in gone]
+    commands += [["db", "merge", "db.h5", "other.h5", "-o", "both.h5", "--on-duplicate", "skip"]] * 2
+    running = [
+        subprocess.Popen([sys.executable, "-m", "swsearch", *words, "-q"], cwd=tmp_path, stderr=subprocess.PIPE)
+        for words in commands
+    ]
+    assert [(each.communicate()[1], each.returncode) for each in running] == [(b"", 0)] * len(commands)
+    verify_database(tmp_path / "db.h5")
+    with Database.open(tmp_path / "db.h5") as database:
+        found = {database.identifier(place) for place in range(len(database))}
+        assert len(database) == n + 3 - 2
+    assert {"new0", "new1", "new2"} <= found and not found & set(gone)
+    assert not [each.name for each in tmp_path.iterdir() if each.name.startswith(".")]
 
 
-def test_an_append_does_not_wait_for_ever_for_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_waits_for_another_up_to_a_limit_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
     path = tmp_path / "db.h5"
     build_database(tmp_path / "in.fasta", path)
-    monkeypatch.setattr(source, "LONGEST_TURN", 0.05)
-    with path.open("rb") as held:  # as the script does that is run by flock(1)
+    monkeypatch.setattr(output_files, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(output_files, "NOTICE_SECONDS", 0.1)
+    with (
+        output_files.lock_for_change(path),
+        pytest.warns(SwsearchWarning, match=f"^{path}: another command is changing it; waiting up to 0 s$"),
+        pytest.raises(
+            OutputError, match=f"^{path}: other commands have been changing it for 0 s; run this again when"
+        ),
+    ):
+        append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
+    append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["db.h5", "in.fasta"]
+
+
+def test_a_script_may_hold_a_lock_on_the_database(tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
+    path = tmp_path / "db.h5"
+    build_database(tmp_path / "in.fasta", path)
+    with path.open("rb") as held:  # as flock(1) does for the command that it runs
         fcntl.flock(held, fcntl.LOCK_EX)
         append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
     with Database.open(path) as database:
         assert len(database) == 2
+
+
+def test_the_lock_of_a_command_that_was_killed_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
+    build_database(tmp_path / "in.fasta", tmp_path / "db.h5")
+    killed = "import os, sys; from swsearch.output_files import lock_for_change; from pathlib import Path\n"
+    killed += "with lock_for_change(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    for name in ("db.h5", "gone.h5"):
+        subprocess.run([sys.executable, "-c", killed, tmp_path / name], check=False)
+    append_database(tmp_path / "db.h5", tmp_path / "in.fasta", on_duplicate="keep")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["db.h5", "in.fasta"]
