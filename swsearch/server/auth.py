@@ -129,6 +129,10 @@ class Hosts:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = {"localhost", *(name.lower().rstrip(".") for name in names)}
+        self.given = frozenset(
+            name for name in self.names if name != "localhost" and "*" not in name and not _is_address(name)
+        )
+        """Names of this server alone: neither patterns nor those that every machine has."""
 
     def may_be(self, header: str) -> bool:
         """Say whether a request may have this ``Host``."""

@@ -13,7 +13,6 @@ import traceback
 from asyncio import CancelledError
 from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -23,6 +22,7 @@ from swsearch.errors import SwsearchError, printable
 from swsearch.server.answers import API
 from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Hosts, Tokens, client_name
 from swsearch.server.metrics import Metrics
+from swsearch.server.origins import OWN_SITES, why_foreign
 from swsearch.server.page_problems import answer_to
 from swsearch.server.problems import ServerProblem, problem_of
 from swsearch.server.settings import ServerSettings
@@ -144,14 +144,14 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         self._check_host(headers)
-        self._check_origin(scope["method"], headers)
+        self._check_origin(scope, headers)
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self.most_bytes:
             raise _too_large(self.most_bytes)
         cookies = _cookies(headers.get("cookie", ""))
         address = (scope.get("client") or ("local", 0))[0]
         owner = self._owner(scope, headers, cookies) if self._tokens else None
-        scope.setdefault("state", {})["client"] = client_name(owner, address, cookies.get(CLIENT_COOKIE, ""))
+        scope["state"]["client"] = client_name(owner, address, cookies.get(CLIENT_COOKIE, ""))
 
     def _check_host(self, headers: Headers) -> None:
         host = headers.get("host", "")
@@ -161,21 +161,16 @@ class Gate:
                 "a name is allowed with swsearch serve --allow-host NAME",
             )  # fmt: skip
 
-    def _check_origin(self, method: str, headers: Headers) -> None:
-        """Refuse what a page elsewhere lets a browser do here."""
-        site = headers.get("sec-fetch-site", "")
-        is_safe = method in SAFE_METHODS
-        if is_safe and (site in ("", "same-origin", "none") or headers.get("sec-fetch-mode") == "navigate"):
-            return
-        origin = headers.get("origin", "")
-        is_elsewhere = site not in ("", "same-origin", "none")
-        if not is_safe and not site and origin:
-            name = _site_of(origin)
-            is_elsewhere = name != headers.get("host", "").lower() and name.partition(":")[0] not in self._hosts.names
-        if is_elsewhere:
-            raise ServerProblem(
-                "not_allowed", "the request comes from a page of another site; open this server's own"
-            )
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a page elsewhere lets a browser do here; what changes something by GET looks at the state."""
+        why = why_foreign(scope, self._hosts)
+        scope.setdefault("state", {})["why_foreign"] = why
+        if scope["method"] in SAFE_METHODS:
+            is_site_own = headers.get("sec-fetch-site", "") in ("", *OWN_SITES)
+            if is_site_own or headers.get("sec-fetch-mode") == "navigate":
+                return
+        if why:
+            raise ServerProblem("not_allowed", why)
 
     def _owner(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> str | None:
         """Return whose token a request brings; None where none is needed."""
@@ -258,11 +253,3 @@ def _cookies(header: str) -> dict[str, str]:
     except CookieError:
         return {}
     return {name: each.value for name, each in jar.items()}
-
-
-def _site_of(origin: str) -> str:
-    """Return the host and port of an ``Origin``; empty, which is no site, where it has none."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""

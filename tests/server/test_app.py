@@ -51,6 +51,9 @@ def test_a_name_that_is_not_ours_is_refused(served, host, status):
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1:{port}"}, 200),
         ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Origin": "http://127.0.0.1"}, 403),
+        ({"Origin": "http://localhost:{port}"}, 403),
+        ({"Origin": "https://127.0.0.1:{port}"}, 403),
         ({"Origin": "http://["}, 403),
     ],
 )
