@@ -73,7 +73,10 @@ class _Desk:
                 return _page(blast_answers.described(list(self._house.places)))
             is_put = any(name.strip().upper() == "CMD" and value.strip().lower() == "put" for name, value in pairs)
             words = await _pools(request).short(words_of, pairs)
-            act = {"Put": self._put, "Get": self._get, "Delete": self._delete}[command_of(words)]
+            command = command_of(words)
+            if command != "Get" and request.state.why_foreign:  # a link or a picture of another site asks by GET
+                raise ServerProblem("not_allowed", request.state.why_foreign)
+            act = {"Put": self._put, "Get": self._get, "Delete": self._delete}[command]
             return await act(request, words)
         except SwsearchError as error:
             return _refusal(problem_of(error), is_put)

@@ -95,12 +95,12 @@ class Browser:
 
 
 @contextmanager
-def chromium(downloads: Path) -> Iterator[Browser]:
-    """Start a browser."""
+def chromium(downloads: Path, *arguments: str) -> Iterator[Browser]:
+    """Start a browser, with further arguments."""
     webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
-    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", *arguments):
         options.add_argument(each)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
