@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import pty
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -12,20 +13,14 @@ from pathlib import Path
 import pytest
 
 import swsearch
-from support.command_line import run
+from support.command_line import SWSEARCH, run
 from support.samples import sample
-from swsearch import errors
+from support.terminal import HOSTILE, NAME, UNPRINTABLE, clean
+from swsearch import errors, report
 from swsearch.errors import printable
 from swsearch.report import headers
-
-UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""All that is to be seen nowhere; of line ends it allows the one of each line."""
-
-HOSTILE = "e\x1b[2Jsc\x9b31m\x7f\x08\u202ertl\u2066iso\u2069\u2028sep"
-"""What a header may hold: an erased screen, colours, a turned direction, another line."""
-
-NAME = HOSTILE + "\nswsearch: all is well\r"
-"""What a file's name may hold besides."""
+from swsearch.report.msa import ALIGNMENT_FORMATS
+from swsearch.report.pair_formats import PAIR_FORMATS
 
 TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 """Classes of characters that turn the direction of the text around them."""
@@ -78,17 +73,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def clean(text: str, lines: int | None = None) -> None:
-    text = text.replace("\t", " ")
-    assert text, "nothing was printed"
-    found = UNPRINTABLE.search(text)
-    assert found is None, ascii(text[max(found.start() - 40, 0) : found.end() + 10])
-    assert lines is None or text.count("\n") == lines, text
-
-
-@pytest.mark.parametrize(
-    "outfmt", sample(["pairwise", "cigar", "sam", "paf", "jsonl", "score"], lambda name: name[0] in "pj")
-)
+@pytest.mark.parametrize("outfmt", sample([*PAIR_FORMATS], lambda name: name[0] in "pj"))
 def test_formats_of_align(folder: Path, outfmt: str) -> None:
     words = ["align", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt"]
     done = run(*words, cwd=folder)
@@ -105,15 +90,59 @@ def test_formats_of_align(folder: Path, outfmt: str) -> None:
         assert done.stdout.startswith("e [2Jsc 31m")
 
 
-SEARCHED = ["0", "6 qseqid stitle score", "7", "10", "sam", "paf", "jsonl"]
+TITLED = {"6": "6 qseqid stitle score"}
+SEARCHED = [TITLED.get(kind.key, kind.key) for kind in report.KINDS if not kind.writer.binary]
 
 
-@pytest.mark.parametrize("outfmt", sample(SEARCHED, lambda outfmt: outfmt in ("0", "7")))
+@pytest.mark.parametrize("outfmt", sample(SEARCHED, lambda outfmt: outfmt in ("0", "7", "toml")))
 def test_formats_of_search(folder: Path, outfmt: str) -> None:
-    done = run("search", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt", cwd=folder)
+    words = ["search", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt", "-v"]
+    done = run(*words, "--progress", "lines", cwd=folder)
     assert done.returncode == 0, done.stderr
     clean(done.stdout)
     clean(done.stderr)
+
+
+@pytest.mark.parametrize("outfmt", sample([*ALIGNMENT_FORMATS], lambda outfmt: outfmt == "stockholm"))
+def test_alignments_of_msa(folder: Path, outfmt: str) -> None:
+    done = run("msa", "in.fasta", "in.fasta", "-o", NAME, "--outfmt", outfmt, "--progress", "lines", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stderr)
+    (path,) = (folder / NAME).iterdir()
+    clean(path.name, 0)
+    clean(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sample(["msas", "msas.sto"], lambda name: name == "msas.sto"))
+def test_what_an_iterated_search_saves(folder: Path, name: str) -> None:
+    words = ["--iterations", "2", "--save-msa", name, "--save-profile", "-", "--save-config", "options.toml"]
+    done = run("search", "in.fasta", "in.fasta", *words, "-o", "hits.tsv", "--progress", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stderr)
+    clean(done.stdout, 1)
+    saved = folder / name
+    for path in [*(saved.iterdir() if saved.is_dir() else [saved]), folder / "options.toml", folder / "hits.tsv"]:
+        clean(path.read_text(encoding="utf-8"))
+
+
+def test_entries_are_cleaned_on_a_terminal_alone(folder: Path) -> None:
+    path = folder / "bytes.fasta"
+    path.write_bytes((folder / "in.fasta").read_bytes().replace(b" and ", b" and \x9b1m\x01\xc2\x9b1m \xc3\xa9 "))
+    assert run("db", "build", path.name, "-o", "in.h5", cwd=folder).returncode == 0
+    done = run("db", "fetch", "in.h5", "--all", cwd=folder, text=False)
+    assert done.stdout == path.read_bytes()
+    ours, theirs = pty.openpty()
+    try:
+        line = [*SWSEARCH, "db", "fetch", "in.h5", "--all"]
+        subprocess.run(line, cwd=folder, stdout=theirs, stderr=subprocess.PIPE, check=True)
+        shown = os.read(ours, 1 << 16).replace(b"\r\n", b"\n").decode("utf-8")
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    clean(shown, 2)
+    assert shown.startswith(">e [2Jsc 31m  ")
+    assert " and \ufffd1m  1m é e [2J" in shown
+    assert shown.endswith(f"\n{SEQUENCE}\n")
 
 
 def test_messages_name_files(folder: Path) -> None:

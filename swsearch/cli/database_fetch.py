@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 from swsearch.cli.console import command
 from swsearch.cli.options import DatabaseArgument, IdsOption, OutputOption
-from swsearch.errors import InputError, shown
+from swsearch.errors import InputError, printable, shown
 from swsearch.output_files import check_spared, open_outputs
 
 if TYPE_CHECKING:
@@ -60,7 +62,8 @@ def db_fetch(
         subjects, missing = _chosen(opened, None if whole else named)
         short = [] if residues is None else _too_short(opened, subjects, residues)
         (stream,) = stack.enter_context(open_outputs([(output, True)]))
-        for text in fasta_of(opened, subjects, residues):
+        texts = fasta_of(opened, subjects, residues)
+        for text in _for_terminal(texts) if stream.isatty() else texts:
             stream.write(text)
     problems = []
     if missing:
@@ -69,6 +72,13 @@ def db_fetch(
         problems.append(f"no residues in --range {part}: {_some(short)}")
     if problems:
         raise InputError(f"{database}: {'; '.join(problems)}")
+
+
+def _for_terminal(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield FASTA with a blank for each character of a header that would act on a terminal."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    for text in texts:
+        yield printable(decoder.decode(text), " ", keep="\n").encode("utf-8")
 
 
 def _chosen(database: Database, names: list[str] | None) -> tuple[IntArray, list[str]]:

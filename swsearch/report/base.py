@@ -15,6 +15,13 @@ from swsearch.run_info import Program, RunInfo
 class Writer(ABC):
     """Writes results in one format; called as ``begin``, ``write`` for each query in turn, ``end``.
 
+    A stream of text may be a terminal. So no text from outside (headers, names of files, matrices and taxa, options)
+    reaches it with a character that `swsearch.errors.printable` replaces: controls such as ESC, line ends, and those
+    that turn the direction of text. `swsearch.report.headers` puts a blank in their place; JSON and TOML may have
+    them as ASCII escapes. Line feeds and tabs are a format's own structure. A `BinaryWriter` keeps headers as they
+    were: the command line refuses to write it to a terminal. ``tests/report/test_escapes.py`` holds every format to
+    this.
+
     Parameters
     ----------
     stream : file object

@@ -73,6 +73,8 @@ class PairRun:
 class PairWriter:
     """Gives the text of a run; this one prints ids and score, one tab-separated line per pair.
 
+    The text may go to a terminal, as that of `swsearch.report.base.Writer`, whose rules for it hold here.
+
     Parameters
     ----------
     run : PairRun

@@ -7,7 +7,7 @@ import re
 from html import escape, unescape
 from typing import Any
 
-from swsearch.errors import InputError
+from swsearch.errors import InputError, printable
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.run_info import OptionValues, RunInfo
@@ -44,10 +44,14 @@ def toml_of(run: RunInfo) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, str):  # as JSON writes it, but that TOML takes no DEL as it is, and no halves of pairs
-        text = value.encode("utf-8", "replace").decode("utf-8")
-        return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, str):  # as JSON has it; but TOML takes neither DEL nor halves of surrogate pairs
+        text = json.dumps(value.encode("utf-8", "replace").decode("utf-8"), ensure_ascii=False)
+        return text if printable(text) == text else "".join(map(_escaped, text))
     return json.dumps(value)
+
+
+def _escaped(character: str) -> str:
+    return character if printable(character) == character else f"\\u{ord(character):04X}"
 
 
 def html_of(run: RunInfo) -> str:

@@ -92,7 +92,7 @@ def _taxa(portion: Portion) -> Sequence[Taxa]:
 
 def _text(taxa: Taxa, field: str) -> str:
     values = dict.fromkeys(str(value) for each in taxa if (value := getattr(each, field)))
-    return ";".join(map(headers.encodable, values)) or NO_NAME
+    return ";".join(map(headers.one_line, values)) or NO_NAME
 
 
 def entry_members(portion: Portion) -> list[str]:
