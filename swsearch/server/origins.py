@@ -77,7 +77,7 @@ def why_foreign(scope: Scope, hosts: Hosts) -> str:
             expected = f", expected {_quoted(own.shown)}" if own else ""
             return (
                 f"{name}: got {_quoted(origin.shown if origin else given)}{expected}; open this server's own page, "
-                "and let a proxy pass Host and X-Forwarded-Proto"
+                "and let a proxy pass Host with its port, and X-Forwarded-Proto"
             )
     return _NO_PROOF if _is_browser(headers) else ""
 
