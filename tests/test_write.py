@@ -90,6 +90,25 @@ def test_the_page_gets_what_it_shows_of_the_whole_database(queries, database, wr
     assert '"histogram"' in text or '"distribution"' in text
 
 
+def test_an_evalue_of_zero_has_no_sign(tmp_path):
+    """Fitted statistics gave -0.0 where the probability of a score is below all floats."""
+    sequence = "MKVLAAGIVGWWHHKDEFRTYPCNQS" * 40
+    outputs = [tmp_path / f"hits-{kind.key}{EXTENSION[kind.key]}" for kind in KINDS]
+    results = swsearch.search(sequence, sequence, engine="cpu")
+    results.watch(lambda result: watched.append(result.hits[0].evalue))
+    watched = []
+    swsearch.write(results, outputs, [kind.key for kind in KINDS])
+    assert [str(evalue) for evalue in watched] == ["0.0"]
+    for kind, path in zip(KINDS, outputs, strict=True):
+        if not kind.writer.binary:
+            data = re.sub("<script>.*?</script>", "", path.read_text(), flags=re.DOTALL)
+            assert not re.search(r"(?<![\w.-])-0(\.0+)?(?![\w.])", data), kind.key
+    for path in outputs:
+        if path.suffix == ".parquet":
+            pyarrow_parquet = pytest.importorskip("pyarrow.parquet")
+            assert str(pyarrow_parquet.read_table(path)["evalue"][0].as_py()) == "0.0"
+
+
 def test_chosen_columns_and_stdout(queries, database, capsys):
     swsearch.write(search(queries, database), "-", "6 qseqid score")
     assert capsys.readouterr().out.splitlines()[0] == "P01308\t589"

@@ -49,12 +49,12 @@ def bit_score_text(bit_score: float | None) -> str:
         return f"{bit_score:.3e}"
     if bit_score > 99.9:
         return str(int(bit_score))
-    return f"{bit_score:4.1f}"
+    return f"{bit_score:z4.1f}"
 
 
 def z_score_text(z_score: float | None) -> str:
     """Return a z-score with one decimal."""
-    return NO_NUMBER if z_score is None else f"{z_score:.1f}"
+    return NO_NUMBER if z_score is None else f"{z_score:z.1f}"
 
 
 def percentage(part: int, whole: int, decimals: int) -> str:

@@ -47,7 +47,8 @@ class Gumbel:
         """See `Distribution.survival`."""
         scaled = np.asarray(z, dtype=np.float64) * (math.pi / math.sqrt(6)) + EULER
         # beyond -700 the inner exponential would overflow; the result is 1 long before
-        return -functions.expm1(-functions.exp(-np.maximum(scaled, -700.0)))
+        # 0.0 minus: a minus sign alone makes -0.0 of 0.0
+        return 0.0 - functions.expm1(-functions.exp(-np.maximum(scaled, -700.0)))
 
     def upper(self, probability: float) -> float:
         """See `Distribution.upper`."""

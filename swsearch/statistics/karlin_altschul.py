@@ -234,7 +234,8 @@ class KarlinAltschul:
         ratio = room / deviation
         probability = functions.erfc(-ratio / math.sqrt(2)) / 2
         near = deviation / math.sqrt(2 * math.pi) * functions.exp(-0.5 * ratio**2)
-        return room * probability + near, probability
+        # far from any room their difference is lost to rounding, and may be below 0
+        return np.maximum(room * probability + near, 0.0) + 0.0, probability
 
 
 class LeastByLength:

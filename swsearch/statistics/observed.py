@@ -238,7 +238,7 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
             sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
             # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
             mean = statistics.combine(y, statistics.chance(y), *sides, once)
-            numbers: FloatArray = (lengths.counts * -functions.expm1(-mean)).sum(axis=1)
+            numbers: FloatArray = (lengths.counts * (0.0 - functions.expm1(-mean))).sum(axis=1)
             return numbers
 
         return of_pairs

@@ -74,6 +74,11 @@ def test_whole_percentage(part: int, whole: int, percentage: int) -> None:
     assert numbers.whole_percentage(part, whole) == percentage
 
 
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert numbers.bit_score_text(-0.04) == " 0.0"
+    assert numbers.z_score_text(-0.04) == "0.0"
+
+
 def test_percentage_in_tables() -> None:
     assert numbers.percentage(118, 127, 3) == "92.913"
     assert numbers.percentage(4, 4, 2) == "100.00"

@@ -29,11 +29,16 @@ function evalueText(value) {
   return value.toFixed(0);
 }
 
+/** A number with one decimal, and no minus sign before 0.0. */
+function oneDecimal(value) {
+  return value.toFixed(1).replace(/^-0\.0$/, "0.0");
+}
+
 /** Bit scores as blastp has them: above 99.9 cut, not rounded. */
 function bitsText(value) {
   if (value === null) return "nan";
   if (value > 99999) return value.toExponential(3).replace(/e([+-])(\d)$/, "e$10$2");
-  return value > 99.9 ? String(Math.trunc(value)) : value.toFixed(1);
+  return value > 99.9 ? String(Math.trunc(value)) : oneDecimal(value);
 }
 
 /** Runs of a CIGAR: [[12, "M"], [1, "D"], ...]; F and R shift the frame by a nucleotide, forward and back. */

@@ -38,7 +38,7 @@ function columnsOf(data) {
     { key: "score", name: "Score", say: "Score, matrix units", down: true, text: (hit) => hit.score, small: !bits },
     bits && { key: "bits", name: "Bits", say: "Bit score", down: true, text: (hit) => bitsText(hit.bits), small: true },
     any("z") && { key: "z", name: "Z", say: "Z-score, standard deviations above the mean", down: true,
-      text: (hit) => (hit.z === null ? "nan" : hit.z.toFixed(1)), small: false },
+      text: (hit) => (hit.z === null ? "nan" : oneDecimal(hit.z)), small: false },
     any("evalue") && { key: "evalue", name: "E-value", say: "E-value", down: false, text: (hit) => evalueText(hit.evalue), small: true },
     data.hits.some((hit) => hit.iteration) && { key: "iteration", name: "Iter.", say: "Iteration that first included the subject",
       down: false, text: (hit) => hit.iteration, small: false },
