@@ -140,10 +140,10 @@ def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
     told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
     for name, known in OTHER_OPTIONS.items():
         if (value := getattr(options, known)) != getattr(_USUAL, known):
-            told[name] = value
+            told[name] = _as_json(value)
     for name in FILTER_OPTIONS:
         if (value := getattr(options.filters, name)) is not None:
-            told[name] = list(value) if isinstance(value, tuple) else value
+            told[name] = _as_json(value)
     usual = Inclusion()
     values = {each.name: getattr(options.inclusion, each.name) for each in fields(Inclusion)}
     changed = {name for name, value in values.items() if value != getattr(usual, name)}
@@ -160,6 +160,11 @@ def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
     if is_named:
         told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
     return told
+
+
+def _as_json(value: Any) -> Any:
+    """Return an option's value as JSON gives it back, so that both sides compare equal."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def matrix_told(matrix: Matrix) -> str | dict[str, str]:

@@ -26,6 +26,7 @@ FEW = ["0", "html", "jsonl"]
 
 OPTIONS = {
     "usual": "--max-hits 20",
+    "range": "--query-loc 5-60",
     "iterated": "--iterations 2 --matrix own.txt --gap-open 9 --save-profile next.json --save-msa rows.sto",
     "several": "--max-alignments 3 --evalue 1000 --query-mask lower --subject-mask lower --min-identity 20",
     "published": "--statistics published --matrix BLOSUM80 --exclude-ids ids.txt --dbsize 1e6 --save-msa rows",
@@ -76,6 +77,7 @@ def written(folder: Path, out: str, keys: list[str], *words: str) -> dict[str, b
     ("name", "queries", "keys"),
     [
         ("usual", "q.fa", FEW),
+        ("range", "one.fa", FEW),
         *(
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in [

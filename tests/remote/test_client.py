@@ -70,6 +70,7 @@ def same(there: SearchResult, here: SearchResult) -> bool:
     ("queries", "options"),
     [
         ([("q", PARENT), "MKTAYIAKQR"], {"max_hits": 5}),
+        (PARENT, {"query_loc": (5, 60)}),
         ({"q": PARENT}, {"scoring": ASYMMETRIC, "evalue": 1e5, "distribution": True}),
         (PARENT, {"max_alignments": 3, "mode": "local", "include_ids": ["s2", "s6"]}),
         pytest.param(PARENT, {"mode": "global", "statistics": "none"}, marks=pytest.mark.exhaustive),
