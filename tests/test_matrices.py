@@ -5,10 +5,12 @@ import math
 import re
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import swsearch
 from support.command_line import fails, run
@@ -57,6 +59,15 @@ def test_a_matrix_of_a_publication(name):
         line.lstrip("# ") for line in (files() / f"{name}.txt").read_text().splitlines() if line[0] == "#"
     )
     assert all(part in head for part in ("third bits", *PUBLICATIONS[name])), head
+
+
+def test_the_licences_of_others_are_installed():
+    files = set(metadata.metadata("swsearch").get_all("License-File"))
+    licences = {"LICENSES/BSD-3-Clause.txt", "LICENSES/CC-BY-4.0.txt", "LICENSES/CC0-1.0.txt"}
+    assert files == {"LICENSE", "NOTICE", *licences}
+    notice = (ROOT / "NOTICE").read_text()
+    assert all(name in notice for name in (*licences, *PUBLICATIONS))
+    assert all((ROOT / name).stat().st_size > 1000 for name in licences)
 
 
 def ungapped_lambda(name):
