@@ -210,6 +210,7 @@ def msa_command(
     made, kind = engine_for(where, asked_for, notice)
     with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
         job = results.job
+        job.one_by_one = True  # each file is there when its query is done
         folder = AlignmentFolder(Path(output), [query.identifier for query in found], outfmt.value, rows)
         check_spared(folder.paths, [queries, *subjects, *(each.path for each in job.database.volumes), matrix])
         _say_beforehand(job, quiet, verbose)

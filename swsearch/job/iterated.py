@@ -28,7 +28,7 @@ from swsearch.job.included import Growth, Includer, stored_codes
 from swsearch.job.job import HITS_TOGETHER, SearchJob, parts_of
 from swsearch.job.known import first_found, localized, next_iteration, subjects_of
 from swsearch.job.least import LeastScores
-from swsearch.job.loaded import LoadedDatabase, fits_the_host
+from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
 from swsearch.job.rated import Rater
 from swsearch.job.rounds import Rounds
@@ -101,6 +101,7 @@ class Ended:
 class IteratedJob(SearchJob):
     """Queries, a database and an engine, ready to search in iterations; parameters are those of `SearchJob`."""
 
+    one_by_one = True
     _rounds: Rounds[QueryTurn] | None = None
 
     def keep_in(self, folder: Path, is_read: bool = False) -> None:
@@ -123,7 +124,7 @@ class IteratedJob(SearchJob):
             self.database.residue_bytes, self.database.length_runs, groups * min(self.options.iterations, 2)
         )
         plan = self.engine.plan(workload)
-        return replace(plan, keep=True) if self.engine.name == "cpu" and fits_the_host(self.database) else plan
+        return replace(plan, keep=True) if self._is_one_by_one else plan
 
     @cached_property
     def _inclusion(self) -> LeastScores:

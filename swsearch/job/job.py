@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -25,7 +26,7 @@ from swsearch.job.frames import searched_queries, told_of_frames
 from swsearch.job.hits import HitMaker
 from swsearch.job.known import first_found, localized, next_iteration
 from swsearch.job.least import LeastScores
-from swsearch.job.loaded import ChunkSource, LoadedDatabase, database_mask
+from swsearch.job.loaded import ChunkSource, LoadedDatabase, database_mask, fits_the_host
 from swsearch.job.nulls import NullMaker
 from swsearch.job.options import SearchOptions, check_scales
 from swsearch.job.pair_work import PairWork
@@ -104,6 +105,9 @@ class SearchJob:
 
     skips: ClassVar[bool] = True
     """Whether subjects that cannot be hits are left out before they are scored, where that takes less time."""
+
+    one_by_one = False
+    """Whether results come query by query, where that takes no longer: on the CPU, with the database in memory."""
 
     def __init__(
         self,
@@ -245,11 +249,17 @@ class SearchJob:
     @cached_property
     def plan(self) -> ChunkPlan:
         """How the engine wants the database; what it allocates is allocated now."""
-        return plan_for(self.engine, self.groups(), self.scored)
+        plan = plan_for(self.engine, self.groups(), self.scored)
+        return replace(plan, keep=True) if self._is_one_by_one else plan
+
+    @property
+    def _is_one_by_one(self) -> bool:
+        return self.one_by_one and self.engine.name == "cpu" and fits_the_host(self.database)
 
     def groups(self) -> Iterator[Sequence[Query]]:
         """Yield runs of what is scored that are scored together, all frames of a query in one."""
-        return groups_of(self.searched, self.most_queries, self.options.n_frames)
+        n_frames = self.options.n_frames
+        return groups_of(self.searched, n_frames if self._is_one_by_one else self.most_queries, n_frames)
 
     def parts(self, rated: Sequence[Selection]) -> Iterator[slice]:
         """Cut what was selected into runs whose hits are made together, all frames of a query in one."""
@@ -340,11 +350,6 @@ class SearchJob:
     def cells(self) -> int:
         """Cells of the whole job: query residues, of all frames of DNA, times those of subjects that are scored."""
         return sum(len(query.codes) for query in self.searched) * self.scored.n_residues
-
-    def results(self) -> Iterator[SearchResult]:
-        """Yield one result per query, in query order; alignments are made when asked for."""
-        for batch in self.batches():
-            yield from batch
 
     def batches(self, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield results, some at a time, in query order.

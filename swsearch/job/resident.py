@@ -518,3 +518,5 @@ class ResidentJob(SearchJob):
 
 class ResidentIteratedJob(ResidentJob, IteratedJob):
     """The same in iterations; parameters are those of `ResidentJob`."""
+
+    one_by_one = False

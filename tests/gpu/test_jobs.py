@@ -1,6 +1,7 @@
 """Whole jobs on the GPU engine without a GPU, its memory and its life; see test_gpu_fake.py."""
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -319,7 +320,7 @@ def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatc
         Small(monkeypatch, CHUNK, resident)
         read = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN)
         searching = job.SearchJob(read, database, gpu, SearchOptions(Scoring()))
-        first, second = ([result.hits for result in searching.results()] for _ in range(2))
+        first, second = ([result.hits for result in chain(*searching.batches())] for _ in range(2))
         assert first == second
         monkeypatch.undo()
 

@@ -1,5 +1,7 @@
 """Hits of a search aligned together: on threads, and by a pair aligner."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -33,7 +35,7 @@ def alignments(results):
 
 
 def test_an_aligner_finds_what_the_threads_find(job, monkeypatch):
-    expected, found = list(job.results()), list(job.results())
+    expected, found = list(chain(*job.batches())), list(chain(*job.batches()))
     align_hits(expected, 2)
     with host_aligner(monkeypatch) as aligner:
         align_hits(found, 2, aligner)
@@ -42,7 +44,7 @@ def test_an_aligner_finds_what_the_threads_find(job, monkeypatch):
 
 
 def test_the_cpu_goes_on_where_an_aligner_fails(job, monkeypatch):
-    expected, found = list(job.results()), list(job.results())
+    expected, found = list(chain(*job.batches())), list(chain(*job.batches()))
     with host_aligner(monkeypatch) as aligner:
 
         def fail(*_):

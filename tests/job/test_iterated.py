@@ -282,6 +282,16 @@ def test_progress_counts_all_iterations(database):
     assert results.iterated.describe().startswith("5 queries, ")
 
 
+def test_on_the_cpu_a_query_is_done_long_before_the_last_one(database):
+    queries = [QUERIES[0]] * 24  # fewer residues than a group has
+    done = []
+    with swsearch.search(queries, database, engine="cpu", iterations=3, progress=done.append) as results:
+        next(results)
+        at_first = sum(done)
+        assert len(list(results)) == 23
+    assert at_first < sum(done) / 2
+
+
 def test_errors_of_a_stage_reach_the_caller_and_the_threads_end(database, monkeypatch):
     def fails(*_):
         raise MemoryError("no room")

@@ -1,5 +1,7 @@
 """Nulls of pairs: an E-value follows from the pair and the number of subjects alone."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -174,7 +176,8 @@ def test_batches_may_be_asked_for_again():
         queries = read_queries([subjects.sequence(0)], PROTEIN)
         job = SearchJob(queries, subjects, engine, SearchOptions(Scoring()))
         first, again = (
-            [(hit.subject_id, hit.evalue) for result in job.results() for hit in result.hits] for _ in range(2)
+            [(hit.subject_id, hit.evalue) for result in chain(*job.batches()) for hit in result.hits]
+            for _ in range(2)
         )
     assert first == again != []
 
