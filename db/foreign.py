@@ -14,9 +14,23 @@ _BLAST_SUFFIXES = {
 
 _MMSEQS_SUFFIXES = {".dbtype", ".index", ".lookup", ".source"}
 
+FILE_HEAD_BYTES = 512
+"""First bytes by which a file is recognised: a tar archive's header has so many."""
+
 _BINARY = (
     (b"PK\x03\x04", "is a zip archive; unpack it and give the FASTA file inside"),
     (b"\x1f\x9d", "is compressed with compress (.Z); unpack it first"),
+    (b"LZIP\1", "is compressed with lzip; unpack it first"),
+    (b"\x04\x22\x4d\x18", "is compressed with lz4; unpack it first"),
+    (b"\x5d\x00\x00", "is compressed with lzma (.lzma); unpack it first, such as with xz -d"),
+    (b"7z\xbc\xaf\x27\x1c", "is a 7-Zip archive; unpack it and give the FASTA file inside"),
+    (b"Rar!\x1a\x07", "is a RAR archive; unpack it and give the FASTA file inside"),
+    (b"\xff\xfe\0\0", "is UTF-32 text; convert it with iconv -f utf-32 -t utf-8"),
+    (b"\0\0\xfe\xff", "is UTF-32 text; convert it with iconv -f utf-32 -t utf-8"),
+    (b">\0\0\0", "is UTF-32 text; convert it with iconv -f utf-32le -t utf-8"),
+    (b"\0\0\0>", "is UTF-32 text; convert it with iconv -f utf-32be -t utf-8"),
+    (b">\0", "is UTF-16 text; convert it with iconv -f utf-16le -t utf-8"),
+    (b"\0>", "is UTF-16 text; convert it with iconv -f utf-16be -t utf-8"),
     (b"\xff\xfe", "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"),
     (b"\xfe\xff", "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"),
     (b"%PDF", "is a PDF document, expected FASTA"),
@@ -47,26 +61,44 @@ _TEXT = (
 """First bytes of a text that is no FASTA, and what it looks like; the first that fits."""
 
 
-def foreign_bytes(head: bytes, is_file: bool) -> str:
+def foreign_bytes(head: bytes, is_file: bool, compression: str = "") -> str:
     """Recognise a file by its first bytes; say what to do instead, or ``''``.
 
     Parameters
     ----------
     head : bytes
-        The first 32 bytes or more, before decompression.
+        The first `FILE_HEAD_BYTES`, or all of a shorter file.
     is_file : bool
         Whether the bytes stand in a file, or come through a pipe.
+    compression : str, optional
+        What the bytes were unpacked from.
     """
     for begin, what in _BINARY:
         if head.startswith(begin):
             return what
+    if _is_tar(head):
+        return "is a tar archive; unpack it and give the FASTA files inside"
     if head.startswith(_HDF5):
+        if compression:
+            return f"is an HDF5 file inside {compression} data; unpack it first"
         if not is_file:
             return "is an HDF5 file that comes through a pipe; give a database by its file name, as the subjects"
         return "is an HDF5 file, expected FASTA; a swsearch database is given as the subjects of a search"
     if head.lstrip().startswith(b"{") and f'"{MANIFEST_FORMAT}"'.encode() in head:
         return "is a manifest of volumes, expected FASTA; it is given as the subjects of a search, as a database is"
     return ""
+
+
+def _is_tar(head: bytes) -> bool:
+    if len(head) < FILE_HEAD_BYTES or b"\0" not in head:
+        return False
+    import tarfile
+
+    try:
+        tarfile.TarInfo.frombuf(head[:FILE_HEAD_BYTES], "utf-8", "surrogateescape")
+    except tarfile.HeaderError:  # its checksum differs
+        return False
+    return True
 
 
 def foreign_text(head: bytes) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from swsearch.db.foreign import foreign_bytes, foreign_database
+from swsearch.db.foreign import FILE_HEAD_BYTES, foreign_bytes, foreign_database
 from swsearch.errors import SequenceError
 
 RAW_BYTES = 1 << 16
@@ -152,6 +152,7 @@ class Input:
         self._raw = self._open()
         self._window = memoryview(b"")
         self._text = memoryview(b"")
+        self._is_begun = False
         try:
             self._note_state()
             head = self._head()
@@ -263,7 +264,7 @@ class Input:
 
     def _head(self) -> bytes:
         """Look at the first bytes without consuming them; a pipe may bring them one by one."""
-        buffer = bytearray(32)
+        buffer = bytearray(FILE_HEAD_BYTES)
         have = 0
         while have < len(buffer) and (n := self._fill(memoryview(buffer)[have:])):
             have += n
@@ -306,6 +307,20 @@ class Input:
         self._decode = _decoder(self.kind)
         return True
 
+    def _unpacked(self) -> bytes:
+        """Return the next decompressed bytes, b'' at the end; what they are is looked at first."""
+        text = self._decompress()
+        if not self._is_begun:
+            self._is_begun = True
+            while len(text) < FILE_HEAD_BYTES and (more := self._decompress()):
+                text += more
+            if inner := _kind(text):
+                problem = f"holds {inner} data inside its {self.kind} data; unpack it once, and give what comes out"
+                raise SequenceError(self.name, problem)
+            if trouble := foreign_bytes(text[:FILE_HEAD_BYTES], is_file=True, compression=self.kind):
+                raise SequenceError(self.name, trouble)
+        return text
+
     def _decompress(self) -> bytes:
         """Return the next decompressed bytes, b'' at the end."""
         while True:
@@ -340,7 +355,7 @@ class Input:
         have = 0
         while have < len(view):
             if self._decode is not None:
-                self._text = self._text or memoryview(self._decompress())
+                self._text = self._text or memoryview(self._unpacked())
                 n = min(len(self._text), len(view) - have)
                 view[have : have + n] = self._text[:n]
                 self._text = self._text[n:]

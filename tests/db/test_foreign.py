@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import re
 import shutil
 import subprocess
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from support.command_line import fails, run
 from support.db_helpers import HBA, HBB
@@ -120,6 +126,67 @@ def test_where_a_database_is_named(tmp_path: Path, kind: str, given: str) -> Non
     path.write_text(TEXT)
     with pytest.raises(DatabaseError, match="is no swsearch database; make one from FASTA"):
         Database.open(path)
+
+
+def tar(form: int, name: str = "in.fasta") -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=form) as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(TEXT)
+        archive.addfile(member, io.BytesIO(TEXT.encode()))
+    data = packed.getvalue()
+    if form == tarfile.USTAR_FORMAT:
+        return data
+    # as tar of 1979 wrote it: no magic, and a checksum of what is left
+    header = bytearray(data[:512])
+    header[257:265] = bytes(8)
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + data[512:]
+
+
+TAR = tar(tarfile.USTAR_FORMAT)
+DATABASE = b"\x89HDF\r\n\x1a\n" + bytes(600)
+PACKED = {
+    "a.tar": (TAR, "is a tar archive; unpack it and give the FASTA files inside"),
+    "old.tar": (tar(tarfile.GNU_FORMAT), "is a tar archive; unpack it"),
+    "of a long name.tar": (tar(tarfile.USTAR_FORMAT, ">a"), "is a tar archive; unpack it"),
+    "a.tar.gz": (gzip.compress(TAR), "is a tar archive; unpack it and give the FASTA files inside"),
+    "a.tar.xz": (lzma.compress(TAR), "is a tar archive; unpack it"),
+    "a.tar.bz2": (bz2.compress(TAR), "is a tar archive; unpack it"),
+    "a.tar.zst": (zstandard.compress(TAR), "is a tar archive; unpack it"),
+    "a.lzma": (lzma.compress(TEXT.encode(), lzma.FORMAT_ALONE), "is compressed with lzma (.lzma); unpack it first"),
+    "a.gz.gz": (gzip.compress(gzip.compress(TEXT.encode())), "holds gzip data inside its gzip data; unpack it once"),
+    "a.xz.gz": (gzip.compress(lzma.compress(TEXT.encode())), "holds xz data inside its gzip data; unpack it once"),
+    "a.zip.gz": (gzip.compress(b"PK\3\4" + bytes(99)), "is a zip archive; unpack it"),
+    "a.h5.gz": (gzip.compress(DATABASE), "is an HDF5 file inside gzip data; unpack it first"),
+    "a.utf-32": (TEXT.encode("utf-32"), "is UTF-32 text; convert it with iconv -f utf-32 -t utf-8"),
+    "a.utf-32-be": (b"\0\0\xfe\xff" + TEXT.encode("utf-32-be"), "is UTF-32 text; convert it with iconv -f utf-32 -t"),
+    "no mark.utf-32-le": (TEXT.encode("utf-32-le"), "is UTF-32 text; convert it with iconv -f utf-32le -t utf-8"),
+    "no mark.utf-32-be": (TEXT.encode("utf-32-be"), "is UTF-32 text; convert it with iconv -f utf-32be -t utf-8"),
+    "a.utf-16": (TEXT.encode("utf-16"), "is UTF-16 text; convert it with iconv -f utf-16 -t utf-8"),
+    "no mark.utf-16-le": (TEXT.encode("utf-16-le"), "is UTF-16 text; convert it with iconv -f utf-16le -t utf-8"),
+    "no mark.utf-16-be": (TEXT.encode("utf-16-be"), "is UTF-16 text; convert it with iconv -f utf-16be -t utf-8"),
+    "a.utf-32.gz": (gzip.compress(TEXT.encode("utf-32")), "is UTF-32 text; convert it"),
+    "a.7z": (b"7z\xbc\xaf\x27\x1c" + bytes(99), "is a 7-Zip archive; unpack it"),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_archives_and_other_encodings(tmp_path: Path, name: str) -> None:
+    data, words = PACKED[name]
+    (tmp_path / name).write_bytes(data)
+    (tmp_path / "q.fasta").write_text(TEXT)
+    fails(run("db", "build", name, "-o", "out.h5", cwd=tmp_path), 1, f"{name}: {words}")
+    fails(run("search", name, "q.fasta", cwd=tmp_path), 1, f"{name}: {words}")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([name, "q.fasta"])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_the_bytes_that_are_looked_at_first_are_not_lost(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    for n in (1, 505, 506, 507, 508, 509, 510, 1 << 17):
+        (tmp_path / "in").write_bytes(pack(b">a\n" + b"M" * n + b"\n>b\nK"))
+        assert [len(record.codes) for record in read_fasta(tmp_path / "in")] == [n, 1]
 
 
 MAKERS = {
