@@ -247,6 +247,7 @@ def search_command(
     begun = time.monotonic()
     files = {"matrix": matrix, "include_ids": include_ids, "exclude_ids": exclude_ids}
     named = {name: path for name, path in files.items() if path is not None}
+    read = [queries, *named.values(), taxids, exclude_taxids, config]
     origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC), files=named)
     # what is wrong is better told now than after the search
     outputs = with_config(pair_outputs(output or [], outfmt or [], header), save_config)
@@ -276,7 +277,7 @@ def search_command(
 
         more = {"cluster": cluster, "task_timeout": task_timeout, "checkpoint": checkpoint}
         check_there(url, engine.value, device, gpu_memory, more)
-        read, threads = [queries, *named.values(), config], checked_threads(threads, quiet)
+        threads = checked_threads(threads, quiet)
         search_there(SearchAsked(
             url, origin, query_format.value, options, is_named, outputs, save_profile, save_msa, read, threads,
             progress.value, quiet, verbose,
@@ -296,7 +297,9 @@ def search_command(
         if folder is not None:
             results.keep_in(folder)
         job = results.job
-        read = [queries, *subjects, *(each.path for each in job.database.volumes), *named.values(), config]
+        read += [*subjects, *(each.path for each in job.database.volumes)]
+        if folder is not None:
+            read += map(str, folder.iterdir())
         identifiers = [query.identifier for query in found]
         check_spared([*(each.path for each in outputs), *saved_files(save_profile, save_msa, identifiers)], read)
         _say_beforehand(job, quiet, verbose)

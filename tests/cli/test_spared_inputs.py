@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import swsearch
 from support.command_line import fails, run
 from support.samples import sample
 from swsearch.db import build_database, split_database
+
+LETTERS = "ARNDCQEGHILKMFPSTWYV"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
 def files(tmp_path):
     """Make queries, subjects, their database and its volumes; return the folder."""
     (tmp_path / "q.fasta").write_text(">q\nMKVLAAGIVGWW\n")
-    (tmp_path / "s.fasta").write_text(">a\nMKVLAAGIVGWW\n>b\nWWHHRKDE\n")
+    (tmp_path / "s.fasta").write_text(">a OX=9606\nMKVLAAGIVGWW\n>b OX=562\nWWHHRKDE\n")
     (tmp_path / "q.a3m").write_text(">q\nMKVLAAGIVGWW\n>a\nMKVLAAGIVGWW\n")
     (tmp_path / "ids.txt").write_text("a\n")
-    build_database(tmp_path / "s.fasta", tmp_path / "s.h5")
+    (tmp_path / "taxids.txt").write_text("9606\n")
+    (tmp_path / "c.toml").write_text("max-hits = 3\n")
+    rows = [f"{a} " + " ".join("7" if a == b else "-3" for b in LETTERS) for a in LETTERS]
+    (tmp_path / "own.txt").write_text("\n".join(["  " + " ".join(LETTERS), *rows]) + "\n")
+    build_database(tmp_path / "s.fasta", tmp_path / "s.h5", taxids="header")
+    list(swsearch.search(tmp_path / "q.fasta", tmp_path / "s.h5", engine="cpu", checkpoint=tmp_path / "kept"))
     split_database(tmp_path / "s.h5", tmp_path / "s.json", volumes=2)
     (tmp_path / "link.h5").symlink_to("s.h5")
     return tmp_path
@@ -30,6 +44,14 @@ LINES = [
     "search q.fasta s.json -o s.json",
     "search q.fasta s.json -o new.tsv -o s.001.h5 --outfmt 6 --outfmt 6",
     "search q.fasta s.h5 --include-ids ids.txt -o ids.txt",
+    "search q.fasta s.h5 --exclude-ids ids.txt --save-config ids.txt",
+    "search q.fasta s.h5 --matrix own.txt --save-profile own.txt",
+    "search q.fasta s.h5 --taxids taxids.txt -o taxids.txt",
+    "search q.fasta s.h5 --exclude-taxids taxids.txt -o taxids.txt --outfmt 6",
+    "search q.fasta s.h5 --config c.toml -o c.toml",
+    "search q.fasta s.h5 --checkpoint kept -o kept/manifest.json",
+    "align q.fasta s.fasta --matrix own.txt -o own.txt",
+    "db fetch s.h5 --ids ids.txt -o ids.txt",
     "search q.fasta s.h5 --save-profile q.fasta -o new.tsv",
     "search q.a3m s.h5 --save-msa . -o new.tsv",
     "msa q.a3m s.h5 -o .",
@@ -44,6 +66,6 @@ LINES = [
     "line", sample(LINES, lambda line: line.endswith(("link.h5 -o s.h5 --outfmt 6", "s.001.h5")))
 )
 def test_an_input_is_no_output(line, files):
-    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    before = contents(files)
     fails(run(*line.split(), cwd=files), 6, ": is one of the inputs; choose another name for the output")
-    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+    assert contents(files) == before
