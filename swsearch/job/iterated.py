@@ -37,6 +37,7 @@ from swsearch.job.selection import Selection
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
+from swsearch.profiles.units import lambda_of
 from swsearch.results import IterationStep, SearchResult
 
 
@@ -293,10 +294,17 @@ class IteratedJob(SearchJob):
 
     def _of_sequence(self, turn: QueryTurn) -> Profile:
         """Return a sequence that found nothing as a profile, which finds the same."""
-        scores = self.options.scoring.matrix.scores[turn.base.query][:, :PROFILE_LETTERS]
-        query = turn.query
+        query, scoring = turn.query, self.options.scoring
+        scores = scoring.matrix.scores[turn.base.query][:, :PROFILE_LETTERS].astype(np.int8)
         return Profile(
-            query.identifier, query.description, turn.base.query, scores.astype(np.int8), alignment=turn.base
+            query.identifier,
+            query.description,
+            turn.base.query,
+            scores,
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            alignment=turn.base,
+            lambda_=lambda_of(scoring.matrix),
         )
 
     def _forgo(self, turn: QueryTurn) -> None:

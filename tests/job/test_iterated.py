@@ -23,6 +23,7 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.profiles.alignment import GAP
 from swsearch.profiles.construction import USUAL
+from swsearch.profiles.units import lambda_of
 from swsearch.scoring import Scoring
 
 AMINO_ACIDS = PROTEIN.letters[:20]
@@ -186,6 +187,13 @@ def test_queries_without_residues_and_no_database_to_speak_of():
     assert [len(result.hits) for result in results] == [0, 1]
     assert [result.converged for result in results] == [True, True]
     assert results[0].next_profile is None
+
+
+def test_a_query_that_found_nothing_goes_on_with_its_gap_costs(database):
+    scoring = Scoring("BLOSUM62", 9, 2)
+    profile = only(search(database, [("none", "WWWWWCCCCCWWWWW")], scoring=scoring, keep_next=True)).next_profile
+    assert (profile.gap_open, profile.gap_extend) == (9, 2)
+    assert profile.lambda_ == lambda_of(scoring.matrix)
 
 
 def test_filters_and_limits_are_for_reports_alone(database):
