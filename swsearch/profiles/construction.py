@@ -114,21 +114,18 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         raise InputError(
             f"profile {alignment.identifiers[0]}: the query has a gap in column {column + 1}, expected none"
         )
-    cells = cells_of(alignment.columns, len(codes) if settings.longest_gap is None else settings.longest_gap)
-    cells = cells[kept_rows(cells, ABSENT, UNKNOWN, settings.purge_identity)]
-    observed = observe(cells, settings.least_block, settings.most_block)
+    observed, n = observations_of(alignment, settings)
     is_aligned = (observed.n_rows > 1) & (observed.frequencies > 0).any(axis=1)
     frequencies = np.empty((len(codes), N_AMINO_ACIDS))
     opposite = replacements(matrix)
     scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
     frequencies[~is_aligned] = _alone(opposite)[codes[~is_aligned]]
     mixed = with_pseudocounts(
-        _shares(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
+        shares_of(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
     )
     frequencies[is_aligned] = mixed
     scored = settings.scale * scores_of_ratios(functions.log(mixed / BACKGROUND), matrix)
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)
-    n = len(cells) - 1
     return Profile(
         alignment.identifiers[0],
         alignment.descriptions[0],
@@ -146,8 +143,22 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
     )
 
 
-def _shares(observed: Observed, settings: Construction) -> FloatArray:
-    """Return frequencies that sum to 1: letters that are no amino acid count as the background, gaps as settled."""
+def observations_of(alignment: QueryAlignment, settings: Construction = USUAL) -> tuple[Observed, int]:
+    """Return what an alignment observes, frequencies of shape (n_columns, 20), and the number of other sequences.
+
+    Copies are left out of both.
+    """
+    longest_gap = alignment.n_columns if settings.longest_gap is None else settings.longest_gap
+    cells = cells_of(alignment.columns, longest_gap)
+    cells = cells[kept_rows(cells, ABSENT, UNKNOWN, settings.purge_identity)]
+    return observe(cells, settings.least_block, settings.most_block), len(cells) - 1
+
+
+def shares_of(observed: Observed, settings: Construction = USUAL) -> FloatArray:
+    """Return frequencies that sum to 1, shape (n_columns, 20).
+
+    Letters that are no amino acid count as the background, gaps as settled.
+    """
     spread = observed.unknown + observed.gaps if settings.gaps_as_background else observed.unknown
     found = observed.frequencies + spread[:, None] * BACKGROUND
     shares: FloatArray = found / np.maximum(np.cumsum(found, axis=1)[:, -1:], 1e-300)

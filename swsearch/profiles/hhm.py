@@ -1,15 +1,30 @@
-"""HH-suite's HMMs: what their match states emit, against their own background.
+"""HH-suite's HMMs, in and out: what their match states emit, against their own background.
 
-They hold observed frequencies; pseudo-counts come from the search's matrix, by how different the sequences are. What
-is lost: gap costs by position, insert states, secondary structure, and the alignment that they show.
+They hold observed frequencies; pseudo-counts come from the search's matrix, by how different the sequences are,
+unless the model says that it has some. Lost in reading: gap costs by position, insert states, secondary structure,
+and the alignment that they show.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from textwrap import wrap
+
 import numpy as np
 
 from swsearch.blocks import FloatArray
+from swsearch.errors import printable
 from swsearch.profiles import units
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.construction import observations_of
+from swsearch.profiles.exported import (
+    MODEL_LETTERS,
+    MODEL_PLACES,
+    one_word,
+    probabilities,
+    shown_letters,
+    transitions,
+)
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.pseudocounts import by_diversity
 from swsearch.profiles.texts import MOST_COLUMNS, Text
@@ -20,8 +35,10 @@ _HEAD = "HHsearch "
 
 _SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
 
-_LETTERS = "ACDEFGHIKLMNPQRSTVWY"
-_ORDER = [_LETTERS.index(letter) for letter in units.AMINO_ACIDS]
+_ORDER = [MODEL_LETTERS.index(letter) for letter in units.AMINO_ACIDS]
+_HAS_PSEUDOCOUNTS = "PCT"
+"""Begins a line of models whose probabilities have pseudo-counts already."""
+
 _SCALE = 1000
 """Numbers are thousandths: of negative logarithms to base 2, and of the effective numbers of sequences."""
 
@@ -51,7 +68,7 @@ def read_hhm(text: Text, scoring: Scoring) -> list[Profile]:
 
 def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]:
     """Read a model; return the index of the line after it."""
-    name, length, background, k = _read_head(text, begin)
+    name, length, background, is_mixed, k = _read_head(text, begin)
     letters: list[str] = []
     table: list[FloatArray] = []
     diversity: list[float] = []
@@ -82,7 +99,7 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     if not (observed.sum(axis=1) > 0).all():
         text.fail("a state that emits nothing, expected a probability above 0", begin, name)
     observed /= observed.sum(axis=1, keepdims=True)
-    frequencies = by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
+    frequencies = observed if is_mixed else by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
     scores = units.scores_of_frequencies(frequencies, background, scoring.matrix)
     identifier, _, description = name.partition(" ")
     profile = Profile(
@@ -93,9 +110,9 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     return profile, k + 1
 
 
-def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, int]:
-    """Return name, number of states, background and the index of the last line before the states."""
-    name, length = "", 0
+def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, bool, int]:
+    """Return name, length, background, whether it has pseudo-counts, and the index of the line before the states."""
+    name, length, is_mixed = "", 0, False
     background: FloatArray | None = None
     states = False
     for k in range(begin + 1, len(text.lines)):
@@ -105,14 +122,16 @@ def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, int]:
             name = line[4:].strip()
         elif line.startswith("LENG"):
             length = text.whole(words[1] if len(words) > 1 else "", "number of states", k)
+        elif line.startswith(_HAS_PSEUDOCOUNTS):
+            is_mixed = True
         elif line.startswith("NULL"):
             background = _probabilities(text, k, words[1:21])
-        elif line.startswith("HMM ") and words[1:] == list(_LETTERS):
+        elif line.startswith("HMM ") and words[1:] == list(MODEL_LETTERS):
             states = True
         elif states and words and words[0] == "M->M":
             if background is None or not (background > 0).all() or not 0 < length <= MOST_COLUMNS:
                 text.fail("no LENG above 0 or no NULL before the states, expected both", k, name)
-            return name, length, background / background.sum(), k + 1  # the begin state's transitions
+            return name, length, background / background.sum(), is_mixed, k + 1  # the begin state's transitions
         elif line.startswith("//"):
             text.fail("the model ends before its states, expected a line that begins with HMM", k, name)
     text.ends_early("the states of a model, after lines that begin with NULL and HMM")
@@ -120,12 +139,84 @@ def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, int]:
 
 def _probabilities(text: Text, at: int, words: list[str]) -> FloatArray:
     """Return 20 probabilities in the order of the codes; ``*`` is 0."""
-    if len(words) != len(_LETTERS):
+    if len(words) != len(MODEL_LETTERS):
         if at >= len(text.lines) - 2:
-            text.ends_early(f"{len(_LETTERS)} numbers")
-        text.fail(f"{len(words)} numbers, expected {len(_LETTERS)}", at)
+            text.ends_early(f"{len(MODEL_LETTERS)} numbers")
+        text.fail(f"{len(words)} numbers, expected {len(MODEL_LETTERS)}", at)
     logs = [np.inf if word == "*" else text.whole(word, "thousandth of a logarithm", at) / _SCALE for word in words]
     if min(logs) < 0:
         text.fail("a negative number, expected negative logarithms of probabilities, which are none", at)
     probabilities: FloatArray = np.exp2(-np.array(logs))[_ORDER]
     return probabilities
+
+
+_BLOCK = 25
+"""Positions to each side over which the effective number of sequences is a mean."""
+
+_UPPER, _LOWER = 0.6, 0.4
+"""From these probabilities on, the consensus has a letter in upper or in lower case."""
+
+
+def hhm_lines(profile: Profile) -> Iterator[str]:
+    """Yield the lines of a profile as a model of HH-suite.
+
+    Match states have the frequencies that the alignment shows, without pseudo-counts, as hhmake writes them; those of
+    a profile without an alignment have pseudo-counts, and the model says so. The null model is the profile's
+    background. Transitions follow from the gap costs; HH-suite mixes them with its own by the effective number of
+    sequences. The consensus and the sequence that the profile is shown as stand at the head.
+    """
+    background = units.BACKGROUND if profile.background is None else profile.background
+    emissions, n_kept, n_rows = probabilities(profile, background), 1, 1
+    if profile.alignment is not None:
+        emissions, n_kept = _observed(profile.alignment)
+        n_rows = len(profile.alignment)
+    moves, diversity, n = transitions(profile), _diversity(emissions), len(profile)
+    emissions[~emissions.any(axis=1)] = background
+    letters = shown_letters(profile)
+    head = f"{one_word(profile.identifier)} {printable(profile.description)}".strip()
+    yield from ("HHsearch 1.5", f"NAME  {head}", "FAM   ")
+    yield from (f"LENG  {n} match states, {n} columns in multiple alignment", "")
+    yield from (f"FILT  {n_kept} out of {n_rows} sequences passed filter", f"NEFF  {diversity.mean():.1f}")
+    if profile.alignment is None:
+        yield f"{_HAS_PSEUDOCOUNTS}   true"
+    yield from ("SEQ", ">Consensus", *wrap(_consensus(emissions), 100), f">{head}", *wrap(letters, 100), "#")
+    yield f"NULL   {_thousandths(background[MODEL_PLACES])}"
+    yield "HMM    " + "".join(f"{letter}\t" for letter in MODEL_LETTERS)
+    yield "       M->M\tM->I\tM->D\tI->M\tI->I\tD->M\tD->D\tNeff\tNeff_I\tNeff_D"
+    yield f"       {_thousandths(moves[0])}*\t*\t*\t"
+    for k, letter in enumerate(letters):
+        yield f"{letter} {k + 1:<4} {_thousandths(emissions[k, MODEL_PLACES])}{k + 1}"
+        yield f"       {_thousandths(moves[k + 1])}" + f"{round(_SCALE * diversity[k])}\t" * 3
+        yield ""
+    yield "//"
+
+
+def _observed(alignment: QueryAlignment) -> tuple[FloatArray, int]:
+    """Return the frequencies of residues, shape (n, 20), 0 where none is known, and the number of sequences used."""
+    observed, n_others = observations_of(alignment)
+    sums = observed.frequencies.sum(axis=1, keepdims=True)
+    return observed.frequencies / np.where(sums > 0, sums, 1.0), n_others + 1
+
+
+def _diversity(frequencies: FloatArray) -> FloatArray:
+    """Return the effective number of sequences by position, shape (n,): 2 to the mean entropy around it."""
+    logs = np.log2(np.maximum(frequencies, 1e-300))
+    sums = np.concatenate([[0.0], np.cumsum(-(frequencies * logs).sum(axis=1))])
+    places = np.arange(len(frequencies))
+    begins, ends = np.maximum(places - _BLOCK, 0), np.minimum(places + _BLOCK + 1, len(frequencies))
+    found: FloatArray = np.exp2((sums[ends] - sums[begins]) / (ends - begins))
+    return found
+
+
+def _consensus(emissions: FloatArray) -> str:
+    """Return the likeliest letters, in lower case or x where they are less likely."""
+    best = zip(emissions.argmax(axis=1).tolist(), emissions.max(axis=1).tolist(), strict=True)
+    shown = ((units.AMINO_ACIDS[place], share) for place, share in best)
+    return "".join(one if share >= _UPPER else one.lower() if share >= _LOWER else "x" for one, share in shown)
+
+
+def _thousandths(values: FloatArray) -> str:
+    """Return negative logarithms to base 2 of probabilities, each with a tab, ``*`` for 0."""
+    with np.errstate(divide="ignore"):
+        logs = (-_SCALE * np.log2(values)).tolist()
+    return "".join("*\t" if log == np.inf else f"{round(log)}\t" for log in logs)

@@ -1,11 +1,12 @@
-"""HMMER3's profile HMMs: what their match states emit, against HMMER's background.
+"""HMMER3's profile HMMs, in and out: what their match states emit, against HMMER's background.
 
-What is lost: what insert states emit, the costs of gaps by position (unless asked for), and the statistics.
+Lost in reading: what insert states emit, the costs of gaps by position (unless asked for), and the statistics.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,10 +14,22 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import FloatArray
+from swsearch.errors import printable
 from swsearch.profiles import units
+from swsearch.profiles.calibration import calibrated, occupancy
+from swsearch.profiles.exported import (
+    MODEL_LETTERS,
+    MODEL_PLACES,
+    TRANSITIONS,
+    one_word,
+    probabilities,
+    shown_letters,
+    transitions,
+)
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import MOST_COLUMNS, Text
 from swsearch.scoring import PositionGaps, Scoring
+from swsearch.version import version
 
 _HEAD = "HMMER3/"
 """How a model begins; a letter from a to f follows."""
@@ -29,8 +42,6 @@ _FREQUENCIES = {
 """HMMER's background: amino acids in Swiss-Prot 50.8 (the Easel library's esl_composition_SW50)."""
 
 HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in units.AMINO_ACIDS])
-
-_TRANSITIONS = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
 
 MOST_GAP_COST = 100
 """Where a model forbids a gap, this is what it costs, matrix units."""
@@ -124,7 +135,7 @@ def _read_states(text: Text, model: _Model, k: int) -> int:
     if k < len(lines) and lines[k].split()[:1] == ["COMPO"]:
         k += 1
     k += 1  # insert state 0
-    model.transitions.append(_numbers(text, k, 0, len(_TRANSITIONS)))
+    model.transitions.append(_numbers(text, k, 0, len(TRANSITIONS)))
     for number in range(1, model.length + 1):
         k += 1
         words = lines[k].split() if k < len(lines) else []
@@ -140,7 +151,7 @@ def _read_states(text: Text, model: _Model, k: int) -> int:
         model.letters.append(more[1] if model.has_consensus and len(more) > 1 else "-")
         _numbers(text, k + 1, 0, len(units.AMINO_ACIDS))
         k += 2
-        model.transitions.append(_numbers(text, k, 0, len(_TRANSITIONS)))
+        model.transitions.append(_numbers(text, k, 0, len(TRANSITIONS)))
     k += 1
     if k >= len(lines):
         text.ends_early("'//' at the end of a model")
@@ -205,3 +216,48 @@ def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
         whole(to_insert[1:] + from_insert[1:] - insertion_extend),
         insertion_extend,
     )
+
+
+_FREQUENT = 0.5
+"""From this probability on, a letter of the consensus is upper case, as HMMER has it."""
+
+
+def hmm_lines(profile: Profile) -> Iterator[str]:
+    """Yield the lines of a profile as a calibrated model of HMMER3/f.
+
+    Match states have the profile's odds against HMMER's background, insert states that background, and transitions
+    follow from the gap costs. The consensus is the sequence that the profile is shown as.
+    """
+    emissions, moves = probabilities(profile, HMMER_BACKGROUND), transitions(profile)
+    found = calibrated(emissions, moves, HMMER_BACKGROUND)
+    yield f"HMMER3/f [swsearch {version()}]"
+    yield f"NAME  {one_word(profile.identifier)}"
+    if description := printable(profile.description).strip():
+        yield f"DESC  {description}"
+    yield f"LENG  {len(profile)}"
+    yield from ("ALPH  amino", "RF    no", "MM    no", "CONS  yes", "CS    no", "MAP   no")
+    if profile.alignment is not None:
+        yield f"NSEQ  {len(profile.alignment)}"
+    for name, location in (("MSV", found.msv), ("VITERBI", found.viterbi), ("FORWARD", found.forward)):
+        yield f"STATS LOCAL {name:<8} {location:8.4f} {found.lambda_:8.5f}"
+    yield "HMM     " + "".join(f"{letter:>5}    " for letter in MODEL_LETTERS)
+    yield "        " + "".join(f"{name:>8} " for name in TRANSITIONS)
+    used = occupancy(moves)
+    inserted = (used * moves[1:, 1] / moves[1:, 3]).sum()
+    composition = used @ emissions + inserted * HMMER_BACKGROUND
+    background = " " * 8 + _logarithms(HMMER_BACKGROUND[MODEL_PLACES])
+    yield "  COMPO " + _logarithms((composition / composition.sum())[MODEL_PLACES])
+    yield background
+    yield " " * 8 + _logarithms(moves[0])
+    for k, letter in enumerate(shown_letters(profile)):
+        place = units.AMINO_ACIDS.find(letter)
+        shown = letter if place >= 0 and emissions[k, place] >= _FREQUENT else letter.lower()
+        yield f"{k + 1:>7} {_logarithms(emissions[k, MODEL_PLACES])}      - {shown} - - -"
+        yield background
+        yield " " * 8 + _logarithms(moves[k + 1])
+    yield "//"
+
+
+def _logarithms(values: FloatArray) -> str:
+    """Return negative natural logarithms of probabilities, ``*`` for 0."""
+    return " ".join(f"{-math.log(value) + 0.0:8.5f}" if value > 0 else f"{'*':>8}" for value in values.tolist())

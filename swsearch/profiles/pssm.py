@@ -1,21 +1,26 @@
-"""NCBI's PSSMs: ASCII in and out, and ASN.1 text in (``.asn`` of psiblast, ``.smp`` of CDD and makeprofiledb)."""
+"""NCBI's PSSMs, in and out: ASCII, and ASN.1 text (``.asn`` of psiblast, ``.smp`` of CDD and makeprofiledb)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
-from swsearch.errors import InputError
+from swsearch.errors import InputError, printable
 from swsearch.matrices.costs import MAX_GAP_COST
 from swsearch.profiles import units
 from swsearch.profiles.asn import Node, joined, parse
+from swsearch.profiles.construction import observations_of, shares_of
+from swsearch.profiles.exported import gap_costs, log_ratios, matrix_name, one_word, probabilities, unit_of
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.pseudocounts import USUAL_DIVERSITY, by_diversity
+from swsearch.profiles.pseudocounts import USUAL_DIVERSITY, by_diversity, by_entropy
 from swsearch.profiles.texts import MOST_COLUMNS, Text
-from swsearch.scoring import Scoring, load_matrix
+from swsearch.scoring import Matrix, Scoring, load_matrix
+from swsearch.statistics.karlin_altschul import KarlinAltschul, statistics_for
 
 ASCII_HEAD = "Last position-specific scoring matrix computed"
 """How psiblast's ASCII begins."""
@@ -28,6 +33,9 @@ _NCBI_ORDER = "ARNDCQEGHILKMFPSTWYV"
 
 _NO_SCORE = -(2**15)
 """What NCBI has where a letter has no score."""
+
+_UNNAMED = "Query_"
+"""How psiblast names what it read; the name stands in the title then."""
 
 
 def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
@@ -214,7 +222,7 @@ def _query(text: Text, pssm: Node, n: int) -> tuple[str, str, ByteArray]:
     if descriptions is not None:
         title = joined(descriptions.text("title"))
     identifier = _identifier(query.node("id"))
-    if (identifier.startswith("Query_") or not identifier) and title:  # psiblast's own name for what it read
+    if (identifier.startswith(_UNNAMED) or not identifier) and title:
         identifier, _, title = title.partition(" ")
     return identifier or "query", title, codes
 
@@ -271,12 +279,36 @@ def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Sc
     text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
 
 
+def _scoring_of(profile: Profile) -> tuple[Scoring, KarlinAltschul]:
+    """Return a profile's matrix and gap costs with BLAST's constants, or psiblast's defaults where it has none."""
+    name = matrix_name(profile)
+    scoring = Scoring() if name is None else Scoring(name, *gap_costs(profile))
+    statistics = statistics_for(scoring, "local")
+    if statistics is None:
+        scoring = Scoring()
+        statistics = statistics_for(scoring, "local")
+    assert statistics is not None
+    return scoring, statistics
+
+
+def _scores_in(profile: Profile, matrix: Matrix) -> npt.NDArray[np.int8]:
+    """Return the scores in a matrix's units and without the profile's scale, shape (n, 27)."""
+    unit = units.lambda_of(matrix)
+    if profile.scale == 1 and math.isclose(unit_of(profile), unit, rel_tol=1e-6):
+        return profile.scores
+    return units.letter_scores(log_ratios(profile) / unit, profile.codes, matrix)
+
+
 def ascii_lines(profile: Profile) -> Iterator[str]:
     """Yield the lines of a profile as psiblast's ``-out_ascii_pssm`` has them.
 
-    Percentages are those of the profile's frequencies, pseudo-counts included, or 0 where it has none. The last
-    column, the weight of observations against pseudo-counts, is 0: a profile does not keep it.
+    Percentages are those of the alignment, and 0 where only the query is. Of a profile without an alignment they are
+    those of its frequencies, pseudo-counts included, or 0 where it has none. The last column is the number of
+    independent observations divided by that of pseudo-counts; psiblast counts observations in another way. Lambdas
+    are those of the matrix in whose units the scores are.
     """
+    scoring, gapped = _scoring_of(profile)
+    scores = _scores_in(profile, scoring.matrix)
     yield ""
     yield (
         f"{ASCII_HEAD}, weighted observed percentages rounded down, information per position, and relative weight "
@@ -285,17 +317,111 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     heading = "".join(f"{letter:>4}" for letter in _NCBI_ORDER)
     yield f"         {heading}{heading}"
     order = [units.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
-    scores = profile.scores[:, order]
-    percentages = np.zeros(scores.shape, dtype=np.int64)
-    information = np.zeros(len(profile))
-    if profile.frequencies is not None:
-        percentages = (100 * profile.frequencies[:, order]).astype(np.int64)
-        information = units.information(profile.frequencies, profile.background)
-    width = 4 if not scores.size or scores.min() > -100 else 5  # a blank stays between two numbers
+    seen, information, weights = _observations(profile)
+    percentages = np.floor(100 * seen[:, order] + 0.5).astype(np.int64)
+    table = scores[:, order]
+    width = 4 if not table.size or table.min() > -100 else 5  # a blank stays between two numbers
     for k, letter in enumerate(PROTEIN.decode(profile.codes)):
-        row = "".join(f"{value:>{width}}" for value in scores[k].tolist())
-        seen = "".join(f"{value:>4}" for value in percentages[k].tolist())
-        yield f"{k + 1:>5} {letter}  {row} {seen}  {information[k]:.2f} 0.00"
+        row = "".join(f"{value:>{width}}" for value in table[k].tolist())
+        shares = "".join(f"{value:>4}" for value in percentages[k].tolist())
+        yield f"{k + 1:>5} {letter}  {row} {shares}  {information[k]:.2f} {weights[k]:.2f}"
     yield ""
     yield "                      K         Lambda"
-    yield f"PSI Ungapped         0.0000     {profile.lambda_ or 0.0:.4f}"
+    yield f"PSI Ungapped    {'-':>11} {units.lambda_of(scoring.matrix):>10.4f}"
+    yield f"PSI Gapped      {gapped.k:>11.4f} {gapped.lambda_:>10.4f}"
+
+
+def _observations(profile: Profile) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return observed frequencies, shape (n, 20), and bits and weights of observations by position, shape (n,)."""
+    n = len(profile)
+    seen, weights, information = np.zeros((n, units.N_AMINO_ACIDS)), np.zeros(n), np.zeros(n)
+    if profile.frequencies is not None:
+        seen, information = profile.frequencies, units.information(profile.frequencies, profile.background)
+    if profile.alignment is not None:
+        observed, _ = observations_of(profile.alignment)
+        is_aligned, seen = observed.n_rows > 1, shares_of(observed)
+        observations, pseudo = by_entropy(seen, observed.observations)
+        weights = np.where(is_aligned, (1 - observed.gaps) * observations / pseudo, 0.0)
+        seen, information = seen * is_aligned[:, None], information * is_aligned
+    return seen, information, weights
+
+
+_ASN = """\
+PssmWithParameters ::= {{
+  pssm {{
+    isProtein TRUE,
+    numRows {n_rows},
+    numColumns {n},
+    byRow FALSE,
+    query seq {{
+      id {{
+        local str "{unnamed}1"
+      }},
+      descr {{
+        title {title}
+      }},
+      inst {{
+        repr raw,
+        mol aa,
+        length {n},
+        seq-data ncbistdaa '{sequence}'H
+      }}
+    }},
+    intermediateData {{
+      freqRatios {{
+        {frequencies}
+      }}
+    }},
+    finalData {{
+      scores {{
+        {scores}
+      }},
+      {constants}
+    }}
+  }},
+  params {{
+    rpsdbparams {{
+      matrixName "{matrix}",
+      gapOpen {gap_open},
+      gapExtend {gap_extend}
+    }}
+  }}
+}}
+"""
+
+
+def asn_lines(profile: Profile) -> Iterator[str]:
+    """Yield the lines of a profile as ``PssmWithParameters`` in ASN.1 text, as psiblast's ``-out_pssm`` has them.
+
+    Frequencies with pseudo-counts are included: psiblast makes scores of them that fit the composition of a subject.
+    Its reports name the query by the first word of the title.
+    """
+    scoring, gapped = _scoring_of(profile)
+    scores = _scores_in(profile, scoring.matrix)
+    constants = {"lambda": gapped.lambda_, "kappa": gapped.k, "h": gapped.h}
+    letters = np.array([PROTEIN.letters.find(letter) for letter in STDAA])
+    table = np.where(letters < 0, _NO_SCORE, scores[:, letters].astype(np.int64))
+    frequencies = np.zeros(table.shape)
+    frequencies[:, [STDAA.index(letter) for letter in units.AMINO_ACIDS]] = probabilities(profile, units.BACKGROUND)
+    sequence = bytes(STDAA.index(letter) for letter in PROTEIN.decode(profile.codes))
+    title = f"{one_word(profile.identifier)} {profile.description}".strip()
+    yield from _ASN.format(
+        n_rows=len(STDAA), n=len(profile), unnamed=_UNNAMED, title=_quoted(title), sequence=sequence.hex().upper(),
+        frequencies=",\n        ".join(map(_real, frequencies.ravel().tolist())),
+        scores=",\n        ".join(map(str, table.ravel().tolist())),
+        constants=",\n      ".join(f"{name} {_real(value)}" for name, value in constants.items()),
+        matrix=scoring.matrix.name, gap_open=scoring.gap_open, gap_extend=scoring.gap_extend,
+    ).splitlines()  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    """Return a string of ASN.1 text, which holds printable ASCII."""
+    shown = printable(text).encode("ascii", "replace").decode("ascii")
+    return '"' + shown.replace('"', '""') + '"'
+
+
+def _real(value: float) -> str:
+    """Return a number of ASN.1 text with 15 digits: mantissa, base and exponent."""
+    mantissa, _, exponent = f"{value:.14e}".partition("e")
+    digits = mantissa.replace(".", "").rstrip("0")
+    return f"{{ {digits}, 10, {int(exponent) - len(digits) + 1} }}" if digits else "{ 0, 10, 0 }"

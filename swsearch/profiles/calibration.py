@@ -1,0 +1,204 @@
+"""What HMMER's E-values of a model take: lambda by formula, and locations from scores of random sequences.
+
+HMMER compares bit scores with a Gumbel distribution (MSV and Viterbi filters) and an exponential tail (Forward).
+Their lambda is ln 2, corrected for the edges of short models; their locations are each model's own (S. R. Eddy, PLoS
+Comput. Biol. 4:e1000069, 2008). hmmbuild finds these with 200 random sequences: of 200 residues for the filters, of
+100 for Forward, whose tail begins where a fitted Gumbel leaves 0.04. So does this module, with the arithmetic of the
+filters (thirds of a bit in MSV, 3 nats for all residues outside of alignments) and other random sequences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray
+
+_LN2 = math.log(2)
+
+_SEQUENCES, _FILTER_LENGTH, _FORWARD_LENGTH, _TAIL = 200, 200, 100, 0.04
+
+_SEED = 42
+
+_CELLS = 1 << 15
+"""Of a row of the matrix that is computed at once: few enough for the processor's cache."""
+
+_OUTSIDE = 3.0
+"""Nats that the filters charge for all residues outside of alignments."""
+
+_SMALL = 1e-9
+"""Runs of deletions with smaller probabilities are left out."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Of a model's scores in bits: the Gumbel locations of both filters, where Forward's tail begins, and lambda."""
+
+    msv: float
+    viterbi: float
+    forward: float
+    lambda_: float
+
+
+def calibrated(emissions: FloatArray, transitions: FloatArray, background: FloatArray) -> Calibration:
+    """Calibrate a model.
+
+    Parameters
+    ----------
+    emissions : ndarray, shape (n, 20), float64
+        Probabilities of the match states, above 0.
+    transitions : ndarray, shape (n + 1, 7), float64
+        Probabilities as `swsearch.profiles.exported.transitions` returns them.
+    background : ndarray, shape (20,), float64
+        HMMER's.
+    """
+    n = len(emissions)
+    odds = np.ascontiguousarray((emissions / background).T)
+    logs = np.log(odds)
+    information = float((emissions.T * logs).sum()) / n / _LN2
+    lambda_ = _LN2 + 1.44 / (n * information) if information > 0 else _LN2
+    generator = np.random.default_rng(_SEED)
+
+    def scores(length: int, score: Callable[[npt.NDArray[np.int64]], FloatArray]) -> FloatArray:
+        """Return bits of random sequences, shape (sequences,), against the null model of their length."""
+        drawn = generator.random((length, _SEQUENCES))
+        codes = np.searchsorted(np.cumsum(background)[:-1] / background.sum(), drawn)
+        parts = max(1, math.ceil(_SEQUENCES * n / _CELLS))
+        found = np.concatenate([score(part) for part in np.array_split(codes, min(parts, _SEQUENCES), axis=1)])
+        bits: FloatArray = (found - length * math.log(length / (length + 1)) + math.log(length + 1)) / _LN2
+        return bits
+
+    entries = _entries(transitions)
+    msv = scores(_FILTER_LENGTH, lambda codes: _msv(logs, codes))
+    viterbi = scores(_FILTER_LENGTH, lambda codes: _viterbi(logs, transitions, entries, codes))
+    forward = scores(_FORWARD_LENGTH, lambda codes: _forward(odds, transitions, entries, codes))
+    location, slope = _gumbel(forward)
+    tail = location - math.log(-math.log1p(-_TAIL)) / slope + math.log(_TAIL) / lambda_
+    return Calibration(_location(msv, lambda_), _location(viterbi, lambda_), tail, lambda_)
+
+
+def occupancy(transitions: FloatArray) -> FloatArray:
+    """Return how likely a path through all of a model uses each match state, shape (n,)."""
+    used = np.zeros(len(transitions) - 1)
+    at = 1.0
+    for k, row in enumerate(transitions[:-1].tolist()):
+        at = at * (row[0] + row[1]) + (1 - at) * row[5]
+        used[k] = at
+    return used
+
+
+def _entries(transitions: FloatArray) -> FloatArray:
+    """Return the probabilities that an alignment begins at each position, shape (n,), all its ends being alike."""
+    used = occupancy(transitions)
+    found: FloatArray = used / (used * np.arange(len(used), 0, -1)).sum()
+    return found
+
+
+def _shifted(row: npt.NDArray[Any], first: float) -> npt.NDArray[Any]:
+    """Return each position's predecessor in rows of shape (sequences, n)."""
+    moved = np.empty_like(row)
+    moved[:, 0], moved[:, 1:] = first, row[:, :-1]
+    return moved
+
+
+def _msv(logs: FloatArray, codes: npt.NDArray[np.int64]) -> FloatArray:
+    """Return scores in nats of sequences, shape (length, sequences), without gaps, in thirds of a bit."""
+    n, unit = logs.shape[1], 3 / _LN2
+    length, n_sequences = codes.shape
+    scores = np.floor(logs * unit + 0.5)
+    entry, half = (round(unit * math.log(part)) for part in (2 / (n * (n + 1)), 0.5))
+    move = round(unit * math.log(3 / (length + 3)))
+    match = np.full((n_sequences, n), -np.inf)
+    best, begin = np.full(n_sequences, -np.inf), np.full(n_sequences, float(move))
+    for residues in codes:
+        match = np.maximum(_shifted(match, -np.inf), (begin + entry)[:, None])
+        match += scores[residues]
+        best = np.maximum(best, match.max(axis=1) + half)
+        begin = np.maximum(begin, best + move)
+    return (best + move) / unit - _OUTSIDE
+
+
+def _viterbi(
+    logs: FloatArray, transitions: FloatArray, entries: FloatArray, codes: npt.NDArray[np.int64]
+) -> FloatArray:
+    """Return scores in nats of the best paths of sequences, shape (length, sequences)."""
+    length, n_sequences = codes.shape
+    with np.errstate(divide="ignore"):
+        to_match, to_insert, to_delete, from_insert, inserting, from_delete, deleting = np.log(transitions[1:].T)
+        begins = np.log(entries)
+    runs = np.concatenate([[0.0], np.cumsum(deleting[:-1])])
+    move, half = math.log(3 / (length + 3)), math.log(0.5)
+    match = np.full((n_sequences, logs.shape[1]), -np.inf)
+    insert, delete = match.copy(), match.copy()
+    best, begin = np.full(n_sequences, -np.inf), np.full(n_sequences, move)
+    for residues in codes:
+        before = np.maximum(np.maximum(match + to_match, insert + from_insert), delete + from_delete)
+        insert = np.maximum(match + to_insert, insert + inserting)
+        match = np.maximum(_shifted(before, -np.inf), begin[:, None] + begins) + logs[residues]
+        delete = np.maximum.accumulate(_shifted(match + to_delete, -np.inf) - runs, axis=1) + runs
+        best = np.maximum(best, match.max(axis=1) + half)
+        begin = np.maximum(begin, best + move)
+    return best + move - _OUTSIDE
+
+
+def _forward(
+    odds: FloatArray, transitions: FloatArray, entries: FloatArray, codes: npt.NDArray[np.int64]
+) -> FloatArray:
+    """Return scores in nats of all paths together of sequences, shape (length, sequences)."""
+    length, n_sequences = codes.shape
+    to_match, to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[1:].T
+    runs = list(_deletion_runs(deleting))
+    loop, move = length / (length + 3), 3 / (length + 3)
+    match = np.zeros((n_sequences, odds.shape[1]))
+    insert, delete = match.copy(), match.copy()
+    outside, joined, ended = np.ones(n_sequences), np.zeros(n_sequences), np.zeros(n_sequences)
+    for residues in codes:
+        before = match * to_match + insert * from_insert + delete * from_delete
+        insert = match * to_insert + insert * inserting
+        begin = (outside + joined) * move
+        match = (_shifted(before, 0.0) + begin[:, None] * entries) * odds[residues]
+        delete = _shifted(match * to_delete, 0.0)
+        for step, going_on in runs:
+            delete[:, step:] += going_on * delete[:, :-step]
+        part = (match + delete).sum(axis=1) / 2
+        outside, joined, ended = outside * loop, joined * loop + part, ended * loop + part
+    scores: FloatArray = np.log(ended * move)
+    return scores
+
+
+def _deletion_runs(deleting: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the probabilities that a run of deletions goes on for 1, 2, 4, ... positions, shape (n - step,).
+
+    Applied one after the other, they make up runs of every length.
+    """
+    step, going_on = 1, deleting[:-1]
+    while going_on.size and going_on.max() > _SMALL:
+        yield step, going_on
+        going_on = going_on[step:] * going_on[:-step]
+        step *= 2
+
+
+def _location(scores: FloatArray, lambda_: float) -> float:
+    """Return the likeliest location of a Gumbel distribution whose lambda is known."""
+    low = float(scores.min())
+    return low - math.log(float(np.exp(-lambda_ * (scores - low)).mean())) / lambda_
+
+
+def _gumbel(scores: FloatArray) -> tuple[float, float]:
+    """Return the likeliest location and lambda of a Gumbel distribution, by Newton's method."""
+    moved = scores - scores.min()
+    slope = math.pi / math.sqrt(6 * max(float(moved.var()), 1e-12))
+    for _ in range(100):
+        weights = np.exp(-slope * moved)
+        first, second = (float((weights * moved**power).sum() / weights.sum()) for power in (1, 2))
+        error = 1 / slope - float(moved.mean()) + first
+        change = error / (1 / slope**2 + second - first**2)
+        slope = max(slope + change, slope / 2)
+        if abs(change) < 1e-9 * slope:
+            break
+    return _location(scores, slope), slope
