@@ -465,8 +465,9 @@ SaveProfileOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Save what the last iteration makes of each query, a line of JSON each, as queries of another search: "
-        "that goes on where this one stopped.",
+        help="Save the profile that the last iteration makes of each query, in the format of FILE's ending: .json or "
+        ".jsonl (JSON lines, as - on stdout; another search goes on from it), .hmm (HMMER), or for one query .asn, "
+        ".smp or .chk (psiblast -in_pssm), .pssm (psiblast's ASCII), .hhm (HH-suite).",
         show_default="none",
         rich_help_panel=ITERATIONS,
     ),

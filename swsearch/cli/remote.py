@@ -124,11 +124,12 @@ def search_there(asked: SearchAsked) -> None:
 def _run(asked: SearchAsked, client: Client, search: SearchToSend, begun: float) -> None:
     from swsearch.output_files import check_spared
     from swsearch.report.outputs import check_queries, keep_what_is_shown, write_reports
-    from swsearch.report.saved import saved, saved_files
+    from swsearch.report.saved import check_saved, saved, saved_files
     from swsearch.statistics.choice import why_none
 
     queries = search.queries.found
     check_queries(len(queries), asked.outputs)
+    check_saved(asked.save_profile, queries)
     identifiers = [query.identifier for query in queries]
     written = saved_files(asked.save_profile, asked.save_msa, identifiers)
     check_spared([*(each.path for each in asked.outputs), *written], asked.read)

@@ -240,7 +240,7 @@ def search_command(
     from swsearch.job.taxa import named_taxids
     from swsearch.output_files import check_spared
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
-    from swsearch.report.saved import check_places, saved, saved_files
+    from swsearch.report.saved import check_places, check_saved, saved, saved_files
     from swsearch.run_info import Origin
     from swsearch.translation import asked_translation
 
@@ -288,6 +288,7 @@ def search_command(
     threads = checked_threads(threads, quiet)
     allowed = None if gpu_memory is None else parse_size(gpu_memory, "gpu_memory")
     found, options = _read(queries, options, query_format, is_named, quiet)
+    check_saved(save_profile, found)
     notice = None if quiet or verbose else lambda text: say(f"swsearch: {text}")
     asked_for = _paths(subjects)
     where = Where(cluster, task_timeout, engine.value, threads, device, allowed, options.cpu_only)

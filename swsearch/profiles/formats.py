@@ -1,12 +1,16 @@
-"""Which format a file of queries has, by its beginning: what FASTA needs, without the readers of all others."""
+"""Which format a file of queries has, by its beginning, and in which one profiles are written, by its name.
+
+This is what FASTA needs, without the readers of all others.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import Literal, get_args
 
 from swsearch.db.fasta import ByteSource
-from swsearch.errors import SequenceError, check_choice
+from swsearch.errors import InputError, SequenceError, check_choice
 
 QueryFormat = Literal[
     "auto", "fasta", "a3m", "fasta-aligned", "stockholm", "clustal", "pssm", "asn", "hmm", "hhm", "json"
@@ -39,6 +43,58 @@ _NOT_READ = (
     (rb"0\x80", "a PSSM in binary ASN.1; write it as text, as psiblast -out_pssm does"),
     (rb"<\?xml[^>]*>\s*(<!DOCTYPE[^>]*>\s*)?<Pssm", "a PSSM in XML; write it as ASN.1 text, as psiblast does"),
 )
+
+
+PROFILE_ENDINGS: dict[str, QueryFormat] = {
+    ".json": "json", ".jsonl": "json", ".asn": "asn", ".smp": "asn", ".chk": "asn", ".pssm": "pssm", ".hmm": "hmm",
+    ".hhm": "hhm",
+}  # fmt: skip
+"""The format in which profiles are written, by how the file's name ends. Files that are read may have any name."""
+
+_PROGRAMS = {
+    "json": "JSON lines", "asn": "PSI-BLAST's ASN.1", "pssm": "PSI-BLAST's ASCII", "hmm": "HMMER",
+    "hhm": "HH-suite",
+}  # fmt: skip
+
+_OF_MANY = ("json", "hmm")
+"""Formats whose files hold several profiles."""
+
+
+def format_to_write(path: str) -> QueryFormat:
+    """Return the format in which profiles are written to a file, by its name; ``-`` is stdout, in JSON lines.
+
+    Raises
+    ------
+    InputError
+        If the name has another ending.
+    """
+    ending = PurePath(path).suffix.lower()
+    if path == "-" or ending in PROFILE_ENDINGS:
+        return "json" if path == "-" else PROFILE_ENDINGS[ending]
+    names = [
+        f"{' or '.join(each for each, one in PROFILE_ENDINGS.items() if one == format_)} ({program})"
+        for format_, program in _PROGRAMS.items()
+    ]
+    got = f"the ending '{ending}'" if ending else "a name without an ending"
+    raise InputError(
+        f"{path}: got {got}, expected a format of profiles; choose a name that ends in {', '.join(names)}"
+    )
+
+
+def check_count(path: str, n_profiles: int) -> None:
+    """Raise if a file's format holds one profile and there are more.
+
+    Raises
+    ------
+    InputError
+        If so, or as of `format_to_write`.
+    """
+    format_ = format_to_write(path)
+    if n_profiles > 1 and format_ not in _OF_MANY:
+        raise InputError(
+            f"{path}: got {n_profiles:,} profiles, expected one in a file of {_PROGRAMS[format_]}; save them as "
+            ".jsonl or .hmm"
+        )
 
 
 class Peeked:

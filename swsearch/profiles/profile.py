@@ -147,18 +147,23 @@ class Profile:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save it with all that it holds, its alignment too, so that what is read again is equal, and goes on.
+        """Save it in the format that the file's ending names.
+
+        JSON keeps all, the alignment too, so that what is read again is equal, and goes on. Other programs' formats
+        keep less, and have scores without `scale`.
 
         Parameters
         ----------
         path : path
-            ``-`` is stdout. Where it ends in ``.pssm``, NCBI's ASCII is written, which keeps scores and percentages
-            alone.
+            ``.json`` or ``.jsonl``, ``.asn``, ``.smp`` or ``.chk`` (PSI-BLAST's ASN.1 text), ``.pssm`` (its ASCII),
+            ``.hmm`` (HMMER3) or ``.hhm`` (HH-suite); ``-`` is stdout, in JSON.
 
         Raises
         ------
         OutputError
             If the file cannot be written.
+        InputError
+            If the name has another ending, or a format cannot hold the profile.
         """
         import_module("swsearch.profiles.saving").save(self, path)
 

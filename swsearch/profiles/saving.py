@@ -1,7 +1,7 @@
-"""Profiles saved: one JSON object per line, with all that an iterated search needs to go on; or NCBI's ASCII.
+"""Profiles saved: one JSON object per line, with all that an iterated search needs, or in other programs' formats.
 
-Numbers are written with all their digits, so that what is read is what was saved. The sequences of an alignment are
-rows of A3M: upper case and ``-`` in the query's columns, lower case between them (``.`` for a stop between them).
+JSON has all digits of numbers, so that what is read is what was saved. The sequences of an alignment are rows of A3M:
+upper case and ``-`` in the query's columns, lower case between them (``.`` for a stop between them).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError, shown
 from swsearch.matrices.costs import MAX_GAP_COST
 from swsearch.output_files import open_output
-from swsearch.profiles import pssm
+from swsearch.profiles import hhm, hmm, pssm
 from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.alignments_in import rows_of
+from swsearch.profiles.formats import QueryFormat, check_count, format_to_write
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import GAP_COLUMNS, PositionGaps
@@ -35,6 +36,16 @@ KIND = "profile"
 _PER_SEQUENCE = ("starts", "ends", "subjects", "iterations")
 
 
+_WRITERS: dict[QueryFormat, Callable[[Profile], Iterable[str]]] = {
+    "json": lambda profile: [line_of(profile)],
+    "asn": pssm.asn_lines,
+    "pssm": pssm.ascii_lines,
+    "hmm": hmm.hmm_lines,
+    "hhm": hhm.hhm_lines,
+}
+"""What yields the lines of a profile, by format."""
+
+
 def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) -> None:
     """Save profiles to a file, which appears under its name when it is complete.
 
@@ -43,15 +54,14 @@ def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) ->
     profiles : Profile or iterable of Profile
         At least one.
     path : path
-        ``-`` is stdout. Where it ends in ``.pssm``, NCBI's ASCII of one profile is written, which keeps the scores
-        and the frequencies in percent alone; all else is JSON.
+        Its ending says the format, as of `Profile.save`; ``-`` is stdout, in JSON lines.
 
     Raises
     ------
     OutputError
         If the file cannot be written.
     InputError
-        If there is no profile, or several for a file of one.
+        If there is no profile, or several for a file of one, or the name has another ending.
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise OptionError("path", path, "the name of a file")
@@ -60,17 +70,23 @@ def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) ->
         raise InputError(f"{name}: got no profile to save, expected at least one")
     if wrong := [one for one in chosen if not isinstance(one, Profile)]:
         raise OptionError("profiles", wrong[0], "a swsearch.Profile")
-    if name.endswith(".pssm"):
-        if len(chosen) > 1:
-            raise InputError(
-                f"{name}: got {len(chosen)} profiles, expected one for NCBI's format; save them as .json"
-            )
-        with open_output(name) as stream:
-            stream.writelines(f"{line}\n" for line in pssm.ascii_lines(chosen[0]))
-        return
+    check_count(name, len(chosen))
     with open_output(name) as stream:
         for one in chosen:
-            stream.write(f"{line_of(one)}\n")
+            stream.writelines(lines_of(one, format_to_write(name)))
+
+
+def lines_of(profile: Profile, format: QueryFormat) -> Iterator[str]:
+    """Yield the lines of a profile in a format of `swsearch.profiles.formats.PROFILE_ENDINGS`.
+
+    Raises
+    ------
+    InputError
+        If it has no positions, which only JSON can say.
+    """
+    if not len(profile) and format != "json":
+        raise InputError(f"profile {profile.identifier}: has no positions, expected at least one; save it as .json")
+    yield from (f"{line}\n" for line in _WRITERS[format](profile))
 
 
 def line_of(profile: Profile) -> str:

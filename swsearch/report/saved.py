@@ -9,9 +9,11 @@ from typing import TextIO
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OutputError
+from swsearch.inputs import Query
 from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.formats import QueryFormat, check_count, format_to_write
 from swsearch.report.a3m import a3m_texts
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult
@@ -37,7 +39,7 @@ def saved(
     identifiers : sequence of str
         Of all queries, in order.
     profiles : str or None
-        File of profiles, one JSON object per line; ``-`` is stdout.
+        File of profiles, whose ending says the format; ``-`` is stdout, in JSON lines.
     alignments : str or None
         A file of Stockholm for all queries, by its extension, or a folder, with a file of A3M per query.
 
@@ -48,8 +50,8 @@ def saved(
     """
     with contextlib.ExitStack() as stack:
         if profiles is not None:
-            stream = stack.enter_context(open_output(profiles))
-            results.watch(lambda result: _save_profile(stream, result))
+            format_, stream = format_to_write(profiles), stack.enter_context(open_output(profiles))
+            results.watch(lambda result: _save_profile(stream, format_, result))
         if alignments is not None and _is_stockholm(alignments):
             file = stack.enter_context(open_output(alignments))
             results.watch(lambda result: _save_stockholm(file, result))
@@ -84,11 +86,35 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
         taken[_key(path)] = option
         if option == "--save-msa" and is_stdout(path):
             raise InputError(f"{option} {path}: got stdout, expected a folder, or a file that ends in .sto")
+        if option == "--save-profile":
+            format_to_write(path)
         if option == "--save-profile" or _is_stockholm(path):
             if not is_stdout(path):
                 check_output(Path(path))
         elif Path(path).exists() and not Path(path).is_dir():
             raise OutputError(f"{path}: is a file, expected a folder for alignments, or a name that ends in .sto")
+
+
+def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
+    """Raise if the profiles of some queries are not for the format of a file.
+
+    Parameters
+    ----------
+    profiles : str or None
+        As for `saved`.
+    queries : sequence of Query
+        All, before the search.
+
+    Raises
+    ------
+    InputError
+        If the format holds one profile, or one at least, and there are more or none.
+    """
+    if profiles is None:
+        return
+    check_count(profiles, len(queries))
+    if format_to_write(profiles) != "json" and not any(len(query.codes) for query in queries):
+        raise InputError(f"{profiles}: no query has residues, expected one to make a profile of; leave it out")
 
 
 def saved_files(profiles: str | None, alignments: str | None, identifiers: Sequence[str]) -> list[str | None]:
@@ -108,11 +134,11 @@ def _is_stockholm(path: str) -> bool:
     return Path(path).suffix.lower() in STOCKHOLM and not Path(path).is_dir()
 
 
-def _save_profile(stream: TextIO, result: SearchResult) -> None:
-    from swsearch.profiles.saving import line_of  # most searches save nothing, and start without it
+def _save_profile(stream: TextIO, format_: QueryFormat, result: SearchResult) -> None:
+    from swsearch.profiles.saving import lines_of  # most searches save nothing, and start without it
 
     if result.next_profile is not None:  # a query without residues has none
-        stream.write(f"{line_of(result.next_profile)}\n")
+        stream.writelines(lines_of(result.next_profile, format_))
 
 
 def _save_stockholm(stream: TextIO, result: SearchResult) -> None:

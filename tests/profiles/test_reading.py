@@ -282,7 +282,7 @@ def test_one_profile_is_read_from_a_file_of_one(tmp_path: Path) -> None:
 
 
 def test_ncbis_ascii_is_written_as_it_is_read() -> None:
-    profile = Profile.read(DATA / "sh3.sto")
+    profile = Profile.read(DATA / "sh3.asn.gz")
     again = read("\n".join(pssm.ascii_lines(profile)))[0]
     assert np.array_equal(again.scores[:, :20], profile.scores[:, :20])
     assert np.array_equal(again.codes, profile.codes)

@@ -65,8 +65,8 @@ def test_what_is_saved_is_read_as_it_was(profile: Profile, tmp_path: Path) -> No
 
 def test_one_of_an_alignment_goes_on(tmp_path: Path) -> None:
     profile = Profile.read(DATA / "sh3.sto")
-    profile.save(tmp_path / "p")
-    again = Profile.read(tmp_path / "p")
+    profile.save(tmp_path / "p.jsonl")
+    again = Profile.read(tmp_path / "p.jsonl")
     assert as_plain(again) == as_plain(profile)
     assert again.alignment is not None
     assert len(again.alignment) == 11
@@ -79,20 +79,10 @@ def test_several_are_saved_to_one_file(tmp_path: Path) -> None:
     assert [as_plain(one) for one in read_profiles(path)] == [as_plain(one) for one in profiles]
     with pytest.raises(InputError, match="holds 2 profiles, expected one"):
         Profile.read(path)
-    with pytest.raises(InputError, match="got 2 profiles, expected one for NCBI's format"):
-        saving.save(profiles, tmp_path / "p.pssm")
     with pytest.raises(InputError, match="got no profile to save"):
         saving.save([], path)
     with pytest.raises(OptionError, match=r"profiles: got 5, expected a swsearch.Profile"):
         saving.save([5], path)  # type: ignore[list-item]
-
-
-def test_ncbis_ascii_is_chosen_by_name(tmp_path: Path) -> None:
-    profile = Profile.read(DATA / "sh3.sto")
-    profile.save(tmp_path / "p.pssm")
-    again = Profile.read(tmp_path / "p.pssm")
-    assert np.array_equal(again.scores[:, :20], profile.scores[:, :20])
-    assert again.identifier == "p"
 
 
 def test_a_file_that_cannot_be_written_is_told_and_left_alone(tmp_path: Path) -> None:
