@@ -8,11 +8,13 @@ the program gives in that iteration; one that stops early has found nothing else
 
 `CONTENDERS` is the table of programs. The others have the thresholds of inclusion that they have by default (psiblast
 0.002, jackhmmer 0.001, mmseqs2 0.1), swsearch psiblast's and a larger one, and with the larger one the matrix and gap
-costs of --preset sensitive; all list hits far beyond them (--evalue), so that no list ends before its errors. Mmseqs2
-is run anew for each iteration, the others tell of all in one run.
+costs of --preset sensitive. All programs list hits up to an E-value far beyond their thresholds (--evalue), but the
+filters of jackhmmer drop most subjects with E > 0.1, so that most of its lists end before their fifth wrong hit. With
+loose filters (--F1 .3 --F2 .1 --F3 .01) its lists are as long as the others'. Mmseqs2 is run anew for each iteration,
+the others tell of all in one run.
 
-Differences are those of the same queries, against the last iterations of two peers. The first error counts queries,
-the second (in brackets) superfamilies, whose members gain and lose together.
+Differences are those of the same queries, against the last iterations of psiblast and of both jackhmmers. The first
+error counts queries, the second (in brackets) superfamilies, whose members gain and lose together.
 
 Needs: ncbi-blast+, hmmer, mmseqs2 (what is not installed is skipped), pandas. Raw tables stay in --work, and only
 what is missing or asked otherwise is measured again. Two cores take some minutes for each program.
@@ -37,7 +39,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from benchmarks.statistics.preset import clustered_error, halves
-from benchmarks.statistics.sensitivity import ERRORS, WRONGS, prepare
+from benchmarks.statistics.sensitivity import SHARED_HEADS, WRONGS, foldseek_lines, prepare, shared_cells
 from benchmarks.statistics.sensitivity_measures import Labels, curve_of, judged, read_scope, sensitivity
 from benchmarks.support.common import arguments, finish, heading, residues, table
 from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
@@ -50,6 +52,11 @@ CONTENDERS: dict[str, list[Contender]] = {
         Contender("psiblast", "psiblast", "psiblast", f"-num_iterations {N_ITERATIONS} -inclusion_ethresh 0.002")
     ],
     "jackhmmer": [Contender("jackhmmer", "jackhmmer", "jackhmmer", f"-N {N_ITERATIONS}")],
+    "jackhmmer, loose filters": [
+        Contender(
+            "jackhmmer-loose", "jackhmmer, loose filters", "jackhmmer", f"-N {N_ITERATIONS} --F1 .3 --F2 .1 --F3 .01"
+        )
+    ],
     "mmseqs2": [
         Contender(f"mmseqs-{n}", "mmseqs2 -s 7.5", "mmseqs", f"-s 7.5 --num-iterations {n}")
         for n in range(1, N_ITERATIONS + 1)
@@ -65,7 +72,7 @@ CONTENDERS: dict[str, list[Contender]] = {
 }
 """What is run for each program: all iterations at once, or one more in each."""
 
-AGAINST = ("psiblast", "jackhmmer")
+AGAINST = ("psiblast", "jackhmmer", "jackhmmer, loose filters")
 """Whose last iteration the others are compared with."""
 
 MANY, PAIRS_SHOWN = 5, 8
@@ -125,23 +132,22 @@ def difference(values: npt.NDArray[np.float64], other: npt.NDArray[np.float64], 
 def measured(every: Sequence[Found], queries: npt.NDArray[np.int64], labels: Labels) -> list[list[str]]:
     """Return a row of the table for each program and iteration."""
     superfamilies = labels.superfamily[queries]
-    found, curves = {}, {}
+    found, shared = {}, {}
     for one in every:
         for iteration in range(1, one.n_iterations + 1):
             hits = judged(one.hits[one.hits["iteration"] == iteration], labels)
-            curves[one.name, iteration] = curve_of(hits, queries, labels)
             found[one.name, iteration] = [sensitivity(hits, queries, labels, k) for k in WRONGS]
+            shared[one.name, iteration] = shared_cells(hits, curve_of(hits, queries, labels), queries, labels)
     last = {one.name: found[one.name, one.n_iterations] for one in every if one.name in AGAINST}
     rows = []
     for one in every:
         for iteration in range(1, one.n_iterations + 1):
-            values, curve = found[one.name, iteration], curves[one.name, iteration]
+            values = found[one.name, iteration]
             rows.append([
-                one.name, iteration, *(f"{value.mean():.2%}" for value in values),
+                one.name, str(iteration), *(f"{value.mean():.2%}" for value in values),
                 *(difference(values[0], last[name][0], superfamilies) for name in AGAINST if name in last),
                 *(difference(values[1], last[name][1], superfamilies) for name in AGAINST if name in last),
-                *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
-                f"{curve.errors_at(1.0):.2f}", *one.time(iteration),
+                *shared[one.name, iteration], *one.time(iteration),
             ])  # fmt: skip
     return rows
 
@@ -171,8 +177,7 @@ def heads(every: Sequence[Found]) -> list[str]:
     peers = [name for name in AGAINST if any(one.name == name for one in every)]
     return [
         "", "iteration", *(f"up to wrong hit {k}" for k in WRONGS),
-        *(f"hit {k}, against {name}'s last" for k in WRONGS for name in peers),
-        *(f"found at {errors:g} wrong hits per query" for errors in ERRORS), "wrong hits per query, E <= 1",
+        *(f"hit {k}, against the last of {name}" for k in WRONGS for name in peers), *SHARED_HEADS,
         "wall s", "processor s",
     ]  # fmt: skip
 
@@ -212,7 +217,8 @@ def main() -> None:
         "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries (percentage",
         "points ± standard error of the difference over these queries, in brackets over superfamilies); and up to",
         "the E-value at which there are so many wrong hits per query, queries weighted equally (empty where lists",
-        "have fewer):",
+        "have fewer).",
+        *foldseek_lines(queries, labels),
         "",
         *table(heads(every), measured(every, queries, labels)),
         "",

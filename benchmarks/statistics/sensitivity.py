@@ -29,11 +29,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from benchmarks.statistics.sensitivity_measures import (
     Curve,
     Labels,
     curve_of,
+    foldseek_sensitivity,
     judged,
     read_scope,
     sensitivity,
@@ -113,6 +115,34 @@ def apart(values: npt.NDArray[np.float64], first: npt.NDArray[np.float64]) -> st
     return f"{difference.mean():+.2%} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.2%}"
 
 
+SHARED_HEADS = [
+    *(f"Foldseek's measure: {level}" for level in ("family", "superfamily", "fold")),
+    f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits per query" for errors in ERRORS),
+    "wrong hits per query, E <= 1",
+]  # fmt: skip
+"""Columns that `iterated.py` prints too."""
+
+
+def shared_cells(hits: pd.DataFrame, curve: Curve, queries: npt.NDArray[np.int64], labels: Labels) -> list[str]:
+    """Format the columns of `SHARED_HEADS`."""
+    wrong = hits.groupby("query")["wrong"].sum().reindex(queries, fill_value=0)
+    return [
+        *(f"{share:.2%}" for share in foldseek_sensitivity(hits, queries, labels).mean(axis=0)),
+        f"{(wrong < max(WRONGS)).mean():.1%}",
+        *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
+        f"{curve.errors_at(1.0):.2f}",
+    ]
+
+
+def foldseek_lines(queries: npt.NDArray[np.int64], labels: Labels) -> list[str]:
+    """Describe Foldseek's measure and its queries."""
+    counted = (labels.relatives_by_level()[queries] > 0).all(axis=1).sum()
+    return [
+        "Foldseek's measure: share of the family, of the superfamily without the family, and of the fold without",
+        f"the superfamily, before the first wrong hit, mean over the {counted:,} queries with all three kinds.",
+    ]
+
+
 def measure(
     runs: Sequence[Run], queries: npt.NDArray[np.int64], labels: Labels
 ) -> tuple[list[list[str]], dict[str, Curve]]:
@@ -124,13 +154,10 @@ def measure(
         curve = curves[run.contender.name] = curve_of(hits, queries, labels)
         found = {k: sensitivity(hits, queries, labels, k) for k in WRONGS}
         firsts = firsts or found
-        wrong = hits.groupby("query")["wrong"].sum().reindex(queries, fill_value=0)
-        short = float((wrong < max(WRONGS)).mean())
         rows.append([
             run.contender.name, run.contender.kind, *(f"{found[k].mean():.2%}" for k in WRONGS),
-            apart(found[1], firsts[1]), f"{short:.1%}",
-            *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
-            f"{curve.errors_at(1.0):.2f}", f"{run.seconds:.1f}", f"{run.busy:.1f}",
+            apart(found[1], firsts[1]), *shared_cells(hits, curve, queries, labels),
+            f"{run.seconds:.1f}", f"{run.busy:.1f}",
         ])  # fmt: skip
     return rows, curves
 
@@ -175,8 +202,7 @@ def read_options() -> argparse.Namespace:
 
 HEADS = [
     "", "what", *(f"up to wrong hit {k}" for k in WRONGS), f"hit {WRONGS[0]}, against the first row",
-    f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits per query" for errors in ERRORS),
-    "wrong hits per query, E <= 1", "wall s", "processor s",
+    *SHARED_HEADS, "wall s", "processor s",
 ]  # fmt: skip
 
 
@@ -203,7 +229,8 @@ def main() -> None:
         f"{times_line(runs, options.threads)} {options.note}".strip(), *skipped, "",
         "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
         "relatives (percentage points ± standard error of the difference over these queries); and up to the E-value",
-        "at which there are so many wrong hits per query, queries weighted equally (empty where lists have fewer):",
+        "at which there are so many wrong hits per query, queries weighted equally (empty where lists have fewer).",
+        *foldseek_lines(queries, labels),
         "",
         *table(HEADS, rows),
     ]  # fmt: skip

@@ -1,12 +1,15 @@
-"""What `sensitivity.py` counts: SCOPe's labels, right and wrong hits, sensitivity and the curve. Nothing runs here.
+"""Sensitivity on SCOPe: labels, right and wrong hits, the measures and the curve. Nothing runs here.
 
-A hit is right if query and subject are of the same superfamily, wrong if they are of different folds, and not counted
-if they share the fold only, where SCOPe does not say whether they are related; nor is the query itself.
+A hit is right if query and subject share the superfamily, and wrong if their folds differ. A hit that shares only the
+fold is not counted, because SCOPe does not say whether both are related. The query itself is not counted either.
 
-The sensitivity up to the k-th wrong hit is the measure by which MMseqs2 (Steinegger and Söding, Nat. Biotechnol. 35,
-1026, 2017) and Foldseek (van Kempen et al., Nat. Biotechnol. 42, 243, 2024) compare searches of SCOP, with k = 1. The
-curve of coverage against errors per query is that of Brenner, Chothia and Hubbard (PNAS 95, 6073, 1998), but that
-every query has the same weight, whatever the size of its superfamily.
+`sensitivity` is the share of a query's superfamily, its own family included, before the k-th wrong hit. MMseqs2
+(Steinegger and Söding, Nat. Biotechnol. 35, 1026, 2017) and Foldseek (van Kempen et al., Nat. Biotechnol. 42, 243,
+2024) also report sensitivity up to the first wrong hit, but of other relatives: MMseqs2 of the family only, Foldseek
+of family, superfamily and fold apart. `foldseek_sensitivity` is Foldseek's measure.
+
+The curve of coverage against errors per query is that of Brenner, Chothia and Hubbard (PNAS 95, 6073, 1998), except
+that every query has the same weight, whatever the size of its superfamily.
 """
 
 from __future__ import annotations
@@ -32,10 +35,11 @@ class Labels:
 
     Parameters
     ----------
-    superfamily, fold : ndarray, shape (n_domains,), int64
+    family, superfamily, fold : ndarray, shape (n_domains,), int64
         The same number for the same class.
     """
 
+    family: npt.NDArray[np.int64]
     superfamily: npt.NDArray[np.int64]
     fold: npt.NDArray[np.int64]
 
@@ -43,12 +47,20 @@ class Labels:
     def of(cls, names: Sequence[str]) -> Labels:
         """Make numbers of names such as ``a.1.1.2``: class, fold, superfamily, family."""
         parts = [name.split(".") for name in names]
-        codes = [pd.factorize(pd.Series([".".join(one[:n]) for one in parts]))[0].astype(np.int64) for n in (3, 2)]
-        return cls(codes[0], codes[1])
+        codes = [pd.factorize(pd.Series([".".join(one[:n]) for one in parts]))[0].astype(np.int64) for n in (4, 3, 2)]
+        return cls(*codes)
 
     def relatives(self) -> npt.NDArray[np.int64]:
         """Count the other domains of each domain's superfamily, shape (n_domains,)."""
         return np.asarray(np.bincount(self.superfamily)[self.superfamily] - 1)
+
+    def relatives_by_level(self) -> npt.NDArray[np.int64]:
+        """Count the other domains of each domain's family, superfamily without family, and fold without superfamily.
+
+        The shape is (n_domains, 3).
+        """
+        members = [np.bincount(codes)[codes] for codes in (self.family, self.superfamily, self.fold)]
+        return np.diff(members, axis=0, prepend=1).T
 
 
 def read_scope(path: Path) -> tuple[Records, Labels]:
@@ -117,6 +129,40 @@ def sensitivity(
     found = rows[rows["right"] & (rows["wrong_before"] < k)].groupby("query").size()
     asked = queries[relatives[queries] > 0]
     return np.asarray(found.reindex(asked, fill_value=0).to_numpy() / relatives[asked])
+
+
+def foldseek_sensitivity(
+    rows: pd.DataFrame, queries: npt.NDArray[np.int64], labels: Labels
+) -> npt.NDArray[np.float64]:
+    """Return the fractions of its family, superfamily and fold that each query finds before its first wrong hit.
+
+    The superfamily is counted without the family, and the fold without the superfamily. Queries without relatives at
+    one of the three levels are left out. `scopbenchmark/scripts/bench.noselfhit.awk` of the repository
+    steineggerlab/foldseek-analysis computes the same. As there, the divisors of superfamily and fold are one larger
+    than the number of relatives.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What `judged` returns.
+    queries : ndarray of int64
+        Places of the queries.
+    labels : Labels
+        Of all domains.
+
+    Returns
+    -------
+    ndarray, shape (n_counted, 3), float64
+        One row for each counted query, in their order.
+    """
+    relatives = labels.relatives_by_level()
+    counted = queries[(relatives[queries] > 0).all(axis=1)]
+    before = rows[~rows["wrong"] & (rows["wrong_before"] == 0)]
+    query, subject = before["query"].to_numpy(), before["subject"].to_numpy()
+    shared = [codes[query] == codes[subject] for codes in (labels.family, labels.superfamily, labels.fold)]
+    found = np.zeros_like(relatives)
+    np.add.at(found, (query, np.argmax(shared, axis=0)), 1)
+    return np.asarray(found[counted] / (relatives[counted] + [0, 1, 1]))
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,42 @@ def test_a_shared_fold_and_the_query_itself_do_not_count() -> None:
     assert curve.errors_at(0.3) == pytest.approx(1 / 3)
 
 
+LEVELS = ["a.1.1.1"] * 3 + ["a.1.1.2", "a.1.2.1", "a.1.2.1", "b.1.1.1", "b.1.1.1"]
+"""Domain 0 has two relatives in its family, another in its superfamily, two more in its fold; 6 has a family only."""
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ([], [0, 0, 0]),
+        ([0], [0, 0, 0]),  # the query itself
+        ([0, 1, 2, 3, 4, 5], [1, 1 / 2, 2 / 3]),  # all relatives, and no wrong hit
+        ([4, 3, 1, 6, 2, 5], [1 / 2, 1 / 2, 1 / 3]),
+        ([6, 0, 1, 2, 3, 4, 5], [0, 0, 0]),
+    ],
+)
+def test_foldseeks_measure_counts_each_level_apart(found: list[int], expected: list[float]) -> None:
+    labels = measures.Labels.of(LEVELS)
+    rows = measures.judged(hits(*((0, subject, 0.1) for subject in found), (6, 7, 1e-9)), labels)
+    counted = measures.foldseek_sensitivity(rows, np.array([0, 6]), labels)  # 6 has no relatives beyond its family
+    assert counted.tolist() == [pytest.approx(expected)]
+
+
+def test_foldseeks_measure_takes_hits_of_equal_evalue_in_the_order_of_the_list() -> None:
+    labels = measures.Labels.of(LEVELS)
+    rows = [
+        measures.judged(hits((0, 1, 0.1), *ties), labels) for ties in ([(0, 2, 1), (0, 6, 1)], [(0, 6, 1), (0, 2, 1)])
+    ]
+    assert [measures.foldseek_sensitivity(each, np.array([0]), labels)[0, 0] for each in rows] == [1, 0.5]
+
+
+def test_foldseeks_measure_leaves_out_queries_without_relatives_at_a_level() -> None:
+    labels = measures.Labels.of(LEVELS)
+    rows = measures.judged(hits((3, 0, 0.1), (4, 5, 0.1)), labels)
+    # 3 is alone in its family, 4 has none else in its superfamily
+    assert measures.foldseek_sensitivity(rows, np.array([3, 4, 6]), labels).shape == (0, 3)
+
+
 @pytest.mark.parametrize("seed", sample(range(20), lambda seed: seed < 2))
 def test_random_lists_give_what_counting_one_by_one_gives(seed: int) -> None:
     generator = random.Random(seed)
