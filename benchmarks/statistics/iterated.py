@@ -17,7 +17,7 @@ Differences are those of the same queries, against the last iterations of psibla
 error counts queries, the second (in brackets) superfamilies, whose members gain and lose together.
 
 Needs: ncbi-blast+, hmmer, mmseqs2 (what is not installed is skipped), pandas. Raw tables stay in --work, and only
-what is missing or asked otherwise is measured again. Two cores take some minutes for each program.
+what is missing or asked otherwise is measured again. Two cores take minutes for each program, 20 for loose filters.
 Run:   python -m benchmarks.statistics.iterated --subjects scop40.fasta.xz --work FOLDER [--queries 2000]
            [--half choice] [--only psiblast] [--hits NAME=FILE] [--out benchmarks/results/iterated.txt]
 --hits adds hits that something else has found: lines of iteration, query, subject and E-value, tab-separated, for the
