@@ -49,10 +49,13 @@ def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: b
 
 def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
+    from swsearch.report.headers import statistics_name
     from swsearch.statistics.fitted import Fit
 
     method, reasons = results.job.method, results.unfitted
     if not isinstance(method, Fit):
+        if not quiet and method is not None and results.run.program == "tblastx":
+            yield f"E-values: {statistics_name(method, 'tblastx')}"
         return
     n_queries = len(results.job.queries)
     if len(reasons) < n_queries and not quiet:

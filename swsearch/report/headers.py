@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from swsearch.db.names import names_of
 from swsearch.errors import printable
 from swsearch.results import SearchResult
-from swsearch.run_info import Asked
-from swsearch.statistics.fitted import FittedStatistics
+from swsearch.run_info import Asked, Program
+from swsearch.statistics.fitted import Fit, FittedStatistics
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
+
+NOT_TBLASTX = ", for alignments with gaps; tblastx has other constants, for alignments without gaps"
 
 # Halves of surrogate pairs stand for bytes that were not UTF-8; no encoding can write them.
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -57,13 +60,22 @@ def asked(asked: Asked) -> str:
     return one_line(", ".join(f"{name} {value}" for name, value in asked.items()))
 
 
+def statistics_name(statistics: Statistics | Fit | None, program: Program) -> str:
+    """Return the name of the statistics, and that they are not tblastx's; ``none`` without any."""
+    if statistics is None:
+        return "none"
+    is_other = program == "tblastx" and isinstance(statistics, KarlinAltschul)
+    return statistics.name + (NOT_TBLASTX if is_other else "")
+
+
 def statistics_note(result: SearchResult) -> str:
-    """Return in a line why a query has no E-values, or what was fitted to its scores; empty for published ones."""
+    """Return in a line why a query has no E-values, or what they come from; empty where they are as BLAST's."""
     if result.statistics is None:
         return one_line(result.why_no_statistics)
     if isinstance(result.statistics, FittedStatistics):
         return f"E-values: {result.statistics.name}; {result.statistics.describe()}"
-    return ""
+    name = statistics_name(result.statistics, result.program)
+    return f"E-values: {name}" if name.endswith(NOT_TBLASTX) else ""
 
 
 def entries(identifier: str, description: str) -> list[tuple[str, str]]:

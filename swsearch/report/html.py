@@ -211,7 +211,7 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
     statistics = result.statistics
     note = headers.statistics_note(result)
     if statistics is not None and not note:
-        note = f"E-values: {statistics.name}"
+        note = f"E-values: {headers.statistics_name(statistics, result.program)}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
     if (loc := result.asked.get("query_loc")) is not None:
@@ -370,7 +370,7 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Matrix", scoring.matrix.name),
         ("Gap of k residues", f"{scoring.gap_open} + k x {scoring.gap_extend}"),
         ("Hits reported", f"at most {run.max_hits:,} a query{_threshold(run.evalue)}"),
-        ("Statistics", "none" if statistics is None else statistics.name + values),
+        ("Statistics", headers.statistics_name(statistics, run.program) + values),
     ]
     if codes := translated(run):
         rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))

@@ -80,7 +80,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "gap_open": int(scoring.gap_open),
             "gap_extend": int(scoring.gap_extend),
             "mode": result.mode,
-            "statistics": statistics.name if statistics else None,
+            "statistics": headers.statistics_name(statistics, result.program) if statistics else None,
             "effective_residues": int(result.effective_residues),
             **translated(result),
             **result.asked,

@@ -265,4 +265,4 @@ def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
     yield f"Matrix: {headers.one_line(run.scoring.matrix.name)}"
     yield f"Gap Penalties: Existence: {run.scoring.gap_open}, Extension: {run.scoring.gap_extend}"
     yield f"Mode: {run.mode}, exact"
-    yield f"Statistics: {statistics.name if statistics is not None else 'none'}"
+    yield f"Statistics: {headers.statistics_name(statistics, run.program)}"

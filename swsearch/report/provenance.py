@@ -37,7 +37,7 @@ def provenance(run: RunInfo) -> dict[str, Any]:
     described: dict[str, Any] | None = None
     if statistics is not None:
         constants = statistics.parameters() if isinstance(statistics, KarlinAltschul) else {}
-        described = {"name": statistics.name, **constants}
+        described = {"name": headers.statistics_name(statistics, run.program), **constants}
     return {
         "program": "swsearch",
         "version": run.version,

@@ -95,6 +95,8 @@ class CommentedWriter(TabularWriter):
         elif isinstance(result.statistics, FittedStatistics):
             yield f"Note: E-values: {result.statistics.name}"
             yield f"Note: fit: {result.statistics.describe()}"
+        elif note := headers.statistics_note(result):
+            yield f"Note: {note}"
         if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
             yield f"Fields: {', '.join(column.field for column in self._columns)}"
         # blastp counts lines too

@@ -247,6 +247,8 @@ def test_a_search_of_dna_is_written_in_every_format_that_can_hold_it(program: Pr
     places = {(row[0], row[1], *row[6:10]) for row in found}
     expected = {("A", "d1", "1", "48", "51", "194"), ("B", "d1", "1", "70", "562", "353")}
     assert places >= (expected if program == "tblastn" else {("d1", "d1", "1", "582", "1", "582")})
+    saying = {key for key, text in texts.items() if b"for alignments with gaps; tblastx has other constants" in text}
+    assert saying >= {"0", "7", "jsonl", "html", "parquet"} if program == "tblastx" else not saying
 
 
 BLAST_COLUMNS = (
