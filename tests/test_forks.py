@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import warnings
 from collections.abc import Callable
@@ -29,6 +28,8 @@ def in_fork(work: Callable[[], object]) -> str:
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a process that has threads
         child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SECONDS)  # ends it where it waits forever
         try:
             said = repr(work())
         except BaseException as error:
@@ -36,9 +37,6 @@ def in_fork(work: Callable[[], object]) -> str:
         os.write(writing, said.encode())
         os._exit(0)
     os.close(writing)
-    ended, _, _ = select.select([reading], [], [], SECONDS)
-    if not ended:
-        os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as stream:
         return stream.read().decode() or "it hangs, or ended without a word"

@@ -19,4 +19,6 @@ def dask_client() -> Iterator[Any]:
         distributed.LocalCluster(n_workers=2, threads_per_worker=2, scheduler_kwargs=here, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
+        gc = pytest.importorskip("distributed.gc")
+        gc.disable_gc_diagnosis(force=True)  # a Ctrl-C of another test, while it looks at the time, would be lost
         yield client
