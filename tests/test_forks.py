@@ -2,51 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import swsearch
 from support import fake_pycuda
+from support.forked import in_fork, refused
 from support.serving import SEQUENCES, serving
 from swsearch.db import build_database
-from swsearch.engines.gpu import device
+from swsearch.engines.gpu import device as gpu_device
 from swsearch.server.settings import ServerSettings
-
-SECONDS = 60
-"""After which a fork counts as hanging."""
-
-
-def in_fork(work: Callable[[], object]) -> str:
-    """Do something in a fork, and return its result or error as text."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: of a process that has threads
-        child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(SECONDS)  # ends it where it waits forever
-        try:
-            said = repr(work())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as stream:
-        return stream.read().decode() or "it hangs, or ended without a word"
-
-
-def refused(what: str) -> str:
-    return (
-        f"EngineError: {what}: was made before this process was forked, and cannot be used in the fork; make one in "
-        "each process (e.g. in the initializer of a multiprocessing.Pool)"
-    )
 
 
 def test_a_searcher_in_a_fork_says_so_and_goes_on_in_its_parent() -> None:
@@ -95,14 +61,14 @@ def _idle(client: swsearch.Client) -> list:
 
 def test_cuda_in_a_fork_of_a_process_that_has_initialised_it(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_pycuda.install(monkeypatch)
-    opened = device.Device(device.choose_device(None))
+    opened = gpu_device.Device(gpu_device.choose_device(None))
 
     def use() -> None:
         with opened.active("searching"):
             pass
 
     assert in_fork(use) == refused("device 0, NVIDIA H200")
-    assert in_fork(device.list_devices) == (
+    assert in_fork(gpu_device.list_devices) == (
         "GpuUnavailableError: engine gpu cannot be used: CUDA was initialised before this process was forked; start "
         "processes with multiprocessing.get_context('spawn'), or use --engine cpu"
     )
