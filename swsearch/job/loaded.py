@@ -12,7 +12,7 @@ from swsearch.blocks import Chunk, RunLengths
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
 from swsearch.errors import InputError
 from swsearch.masking import Mask
-from swsearch.processors import has_room_for_threads
+from swsearch.processors import OwnProcess, has_room_for_threads
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -41,6 +41,7 @@ class LoadedDatabase:
     def __init__(self, engine: Engine, database: ChunkSource, plan: ChunkPlan, mask: Mask | None = None) -> None:
         self._engine, self._database, self._plan, self._mask = engine, database, plan, mask
         self._kept: list[LoadedChunk] = []
+        self._process = OwnProcess("this search")
         self._merged: list[LoadedChunk] | None = None
         engine.reads_again(self._chunks)
 
@@ -80,7 +81,9 @@ class LoadedDatabase:
             self._engine.release(loaded)
 
     def close(self) -> None:
-        """Give back every chunk that was kept."""
+        """Give back every chunk that was kept; a fork has none of what an engine holds."""
+        if not self._process.is_here:
+            return
         for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
             self._engine.release(loaded)
         self._kept, self._merged = [], None
