@@ -200,8 +200,8 @@ class Hdf5(Kind):
                 raise Wrong(f"{base}, {what}: {name}: {wrong}") from None
         sound = ended["verify"].code == 0
         try:
-            if "residues rewritten" in what:
-                del ended["fetch"]  # it reads letters of the entries alone, and letters are what it finds there
+            if any(word in what for word in ("residues rewritten", "mask_offsets rewritten")):
+                del ended["fetch"]  # it reads letters and masks of its entries only; with the wrong ones all fits
             self._after(what, ended, self._ordinary(base), sound, folder)
         except Wrong as wrong:
             raise Wrong(f"{base}, {what}: {wrong}") from None
