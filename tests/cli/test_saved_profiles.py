@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from support.command_line import fails, run
+from support.samples import sample
 from support.serving import Served, serving
 from support.small_searches import QUERIES, build
 from swsearch.profiles.hmm import HMMER_BACKGROUND
 from swsearch.profiles.profile import Profile
 from swsearch.server.settings import ServerSettings
-from tests.support.samples import sample
 
 DATA = Path(__file__).parents[2] / "examples" / "data"
 ENDINGS = [".json", ".jsonl", ".asn", ".smp", ".chk", ".pssm", ".hmm", ".hhm"]
@@ -185,7 +185,7 @@ def said_by(*words: object, folder: Path) -> str:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("ending", [".asn", ".chk"])
+@pytest.mark.parametrize("ending", sample([".asn", ".chk"], lambda ending: ending == ".asn"))
 def test_psiblast_finds_the_same_with_the_same_evalues(ending: str, folder: Path) -> None:
     """Without composition-based statistics: scores and E-values are those of published statistics, to the digit."""
     psiblast, path = program("psiblast"), saved(folder, f"psiblast{ending}")
@@ -251,6 +251,7 @@ def test_hmmsearch_finds_the_family(folder: Path, family: dict[str, tuple[int, f
 
 
 @pytest.mark.peer
+@pytest.mark.exhaustive
 def test_hmmsearch_evalues_are_those_of_chance(folder: Path) -> None:
     """Of random sequences about as many have E-values of at most 5 as there should be: 25 with five queries."""
     hmmsearch, path = program("hmmsearch"), saved(folder, "five.hmm", queries="five.fasta")

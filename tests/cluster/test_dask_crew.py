@@ -119,11 +119,11 @@ def resume(dask_worker) -> None:
 def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(
     dask_client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board, "PAUSED_SECONDS", 2)
+    monkeypatch.setattr(board, "PAUSED_SECONDS", 0.5)
     notices: list[str] = []
     with crew_of(dask_client, notice=notices.append) as crew:
         paused = next(iter(dask_client.scheduler_info()["workers"]))
-        futures = [crew.submit(task("slow", b"20", near)) for near in range(12)]
+        futures = [crew.submit(task("slow", b"20", near)) for near in range(8)]
         dask_client.run(pause, workers=[paused])
         try:
             assert {future.result(SOON) for future in futures} == {b"20"}
