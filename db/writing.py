@@ -197,7 +197,8 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
 def replacement(path: Path, is_locked: bool = False) -> Iterator[Path]:
     """Give a temporary name beside a file; rename it at the end, or remove it on any exception.
 
-    The renaming waits for commands that change the file, unless the caller holds their lock.
+    The renaming waits for commands that change the file, unless the caller holds their lock. They fail if it waited
+    too long and comes first.
     """
     with output_errors(path):
         temporary = TemporaryFile(path)
@@ -205,7 +206,7 @@ def replacement(path: Path, is_locked: bool = False) -> Iterator[Path]:
         with output_errors(path):
             set_mode(temporary.path, existing_mode(path))
         yield temporary.path
-        with output_errors(path), nullcontext() if is_locked else lock_for_change(path):
+        with output_errors(path), nullcontext() if is_locked else lock_for_change(path, is_needed=False):
             temporary.publish(path)
     finally:
         with suppress(OSError):

@@ -247,7 +247,7 @@ class TemporaryFile:
 
 
 @contextlib.contextmanager
-def lock_for_change(target: Path) -> Iterator[None]:
+def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
     """Hold the lock under which commands change a file one after the other: a locked, hidden file beside it.
 
     The file itself stays free to be locked by its users, e.g. ``flock db.h5 swsearch db append db.h5 new.fasta``.
@@ -256,29 +256,32 @@ def lock_for_change(target: Path) -> Iterator[None]:
     ----------
     target : path
         The file; its folder must exist.
+    is_needed : bool, optional
+        Whether to fail if other commands hold the lock for `LOCK_SECONDS`; otherwise the work goes on without it.
 
     Raises
     ------
     OutputError
-        If other commands hold the lock for `LOCK_SECONDS`.
+        If the lock is needed and cannot be had.
     OSError
         If the folder cannot be written.
     """
     path = target.with_name(f".{_shortened(target.name)}{_LOCK}")
-    number = _wait_for_lock(path, target)
+    number = _wait_for_lock(path, target, is_needed)
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(number)
+        if number >= 0:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            os.close(number)
 
 
-def _wait_for_lock(path: Path, target: Path) -> int:
-    """Lock a file, made if missing, and return its descriptor."""
+def _wait_for_lock(path: Path, target: Path, is_needed: bool) -> int:
+    """Lock a file, made if missing, and return its descriptor; -1 if the lock cannot be had and is not needed."""
     begun, is_told = time.monotonic(), False
     while True:
-        number = os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o666)
+        number = os.open(path, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(number, path):  # not removed by the command that held it before
@@ -289,6 +292,8 @@ def _wait_for_lock(path: Path, target: Path) -> int:
             return number
         os.close(number)
         waited = time.monotonic() - begun
+        if waited >= LOCK_SECONDS and not is_needed:
+            return -1
         if waited >= LOCK_SECONDS:
             raise OutputError(
                 f"{target}: other commands have been changing it for {LOCK_SECONDS:,.0f} s; run this again when they "
@@ -331,9 +336,10 @@ def remove_abandoned(folder: Path) -> None:
             if re.fullmatch(_NAME, entry.name):
                 with contextlib.suppress(OSError):
                     _remove_if_abandoned(Path(entry.path))
-            elif entry.name.endswith(_LOCK):
+            elif entry.name.startswith(".") and entry.name.endswith(_LOCK):
                 with contextlib.suppress(OSError):
-                    _remove_if_unlocked(Path(entry.path))
+                    if _is_ours(entry.stat(follow_symlinks=False)):
+                        _remove_if_unlocked(Path(entry.path))
 
 
 _NAME = r"(?s)\..*\.swsearch-([0-9a-f]{8})-([0-9a-f]{8})-[0-9]+-[0-9a-f]{8}\.tmp"
@@ -398,13 +404,17 @@ def _remove_if_abandoned(path: Path) -> None:
     """Remove a file with a name of ours if nobody has it locked any more."""
     match = re.fullmatch(_NAME, path.name)
     status = path.lstat()
-    if match is None or not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+    if match is None or not _is_ours(status):
         return
     computer, start = _here()
     # of another start: this computer's before, or another computer's, whose locks may not be seen here
     if match[2] != start and (match[1] != computer or status.st_mtime > _started()):
         return
     _remove_if_unlocked(path)
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _remove_if_unlocked(path: Path) -> None:

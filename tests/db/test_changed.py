@@ -220,7 +220,27 @@ def test_a_command_waits_for_another_up_to_a_limit_and_says_so(
     ):
         append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
     append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
+    with output_files.lock_for_change(path), pytest.warns(SwsearchWarning, match="another command is changing it"):
+        build_database(tmp_path / "in.fasta", path)  # an hour's work is not thrown away
+    with Database.open(path) as database:
+        assert len(database) == 1
     assert sorted(each.name for each in tmp_path.iterdir()) == ["db.h5", "in.fasta"]
+
+
+def test_a_lock_that_is_a_link_or_a_pipe_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
+    path = tmp_path / "db.h5"
+    build_database(tmp_path / "in.fasta", path)
+    lock = tmp_path / ".db.h5.swsearch-lock"
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputError, match=f"^{path}: cannot be written"):
+        append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
+    assert not (tmp_path / "elsewhere").exists()
+    lock.unlink()
+    os.mkfifo(lock)
+    append_database(path, tmp_path / "in.fasta", on_duplicate="keep")
+    with Database.open(path) as database:
+        assert len(database) == 2
 
 
 def test_a_script_may_hold_a_lock_on_the_database(tmp_path: Path) -> None:
