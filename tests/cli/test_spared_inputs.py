@@ -29,6 +29,8 @@ def files(tmp_path):
     (tmp_path / "c.toml").write_text("max-hits = 3\n")
     rows = [f"{a} " + " ".join("7" if a == b else "-3" for b in LETTERS) for a in LETTERS]
     (tmp_path / "own.txt").write_text("\n".join(["  " + " ".join(LETTERS), *rows]) + "\n")
+    for name in ("own.txt", "q.fasta"):  # an ending that profiles are written with
+        (tmp_path / name).with_suffix(".json").write_bytes((tmp_path / name).read_bytes())
     build_database(tmp_path / "s.fasta", tmp_path / "s.h5", taxids="header")
     list(swsearch.search(tmp_path / "q.fasta", tmp_path / "s.h5", engine="cpu", checkpoint=tmp_path / "kept"))
     split_database(tmp_path / "s.h5", tmp_path / "s.json", volumes=2)
@@ -45,14 +47,14 @@ LINES = [
     "search q.fasta s.json -o new.tsv -o s.001.h5 --outfmt 6 --outfmt 6",
     "search q.fasta s.h5 --include-ids ids.txt -o ids.txt",
     "search q.fasta s.h5 --exclude-ids ids.txt --save-config ids.txt",
-    "search q.fasta s.h5 --matrix own.txt --save-profile own.txt",
+    "search q.fasta s.h5 --matrix own.json --save-profile own.json",
     "search q.fasta s.h5 --taxids taxids.txt -o taxids.txt",
     "search q.fasta s.h5 --exclude-taxids taxids.txt -o taxids.txt --outfmt 6",
     "search q.fasta s.h5 --config c.toml -o c.toml",
     "search q.fasta s.h5 --checkpoint kept -o kept/manifest.json",
     "align q.fasta s.fasta --matrix own.txt -o own.txt",
     "db fetch s.h5 --ids ids.txt -o ids.txt",
-    "search q.fasta s.h5 --save-profile q.fasta -o new.tsv",
+    "search q.json s.h5 --save-profile q.json -o new.tsv",
     "search q.a3m s.h5 --save-msa . -o new.tsv",
     "msa q.a3m s.h5 -o .",
     "align q.fasta s.fasta -o s.fasta",
