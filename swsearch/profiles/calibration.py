@@ -1,10 +1,11 @@
-"""What HMMER's E-values of a model take: lambda by formula, and locations from scores of random sequences.
+"""Calibration of a HMMER model: the parameters of its score distributions, from scores of random sequences.
 
 HMMER compares bit scores with a Gumbel distribution (MSV and Viterbi filters) and an exponential tail (Forward).
-Their lambda is ln 2, corrected for the edges of short models; their locations are each model's own (S. R. Eddy, PLoS
-Comput. Biol. 4:e1000069, 2008). hmmbuild finds these with 200 random sequences: of 200 residues for the filters, of
-100 for Forward, whose tail begins where a fitted Gumbel leaves 0.04. So does this module, with the arithmetic of the
-filters (thirds of a bit in MSV, 3 nats for all residues outside of alignments) and other random sequences.
+Lambda is ln 2, corrected for short models. The locations depend on the model (S. R. Eddy, PLoS Comput. Biol.
+4:e1000069, 2008). This module estimates them as hmmbuild does, with other random sequences: 200 of 200 residues for
+the filters, and 200 of 100 residues for Forward. Forward's tail begins where a fitted Gumbel distribution leaves a
+probability of 0.04. The filters count in their own units: MSV in thirds of a bit, and both charge 3 nats for all
+residues outside of alignments.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _SEQUENCES, _FILTER_LENGTH, _FORWARD_LENGTH, _TAIL = 200, 200, 100, 0.04
 _SEED = 42
 
 _CELLS = 1 << 15
-"""Of a row of the matrix that is computed at once: few enough for the processor's cache."""
+"""Cells of a matrix row that are computed at once: they fit the processor's cache."""
 
 _OUTSIDE = 3.0
 """Nats that the filters charge for all residues outside of alignments."""
@@ -45,7 +46,7 @@ class Calibration:
     lambda_: float
 
 
-def calibrated(emissions: FloatArray, transitions: FloatArray, background: FloatArray) -> Calibration:
+def calibrate(emissions: FloatArray, transitions: FloatArray, background: FloatArray) -> Calibration:
     """Calibrate a model.
 
     Parameters
@@ -77,13 +78,13 @@ def calibrated(emissions: FloatArray, transitions: FloatArray, background: Float
     msv = scores(_FILTER_LENGTH, lambda codes: _msv(logs, codes))
     viterbi = scores(_FILTER_LENGTH, lambda codes: _viterbi(logs, transitions, entries, codes))
     forward = scores(_FORWARD_LENGTH, lambda codes: _forward(odds, transitions, entries, codes))
-    location, slope = _gumbel(forward)
+    location, slope = _fit_gumbel(forward)
     tail = location - math.log(-math.log1p(-_TAIL)) / slope + math.log(_TAIL) / lambda_
-    return Calibration(_location(msv, lambda_), _location(viterbi, lambda_), tail, lambda_)
+    return Calibration(_fit_location(msv, lambda_), _fit_location(viterbi, lambda_), tail, lambda_)
 
 
 def occupancy(transitions: FloatArray) -> FloatArray:
-    """Return how likely a path through all of a model uses each match state, shape (n,)."""
+    """Return the probability that a path through the whole model uses each match state, shape (n,)."""
     used = np.zeros(len(transitions) - 1)
     at = 1.0
     for k, row in enumerate(transitions[:-1].tolist()):
@@ -183,14 +184,14 @@ def _deletion_runs(deleting: FloatArray) -> Iterator[tuple[int, FloatArray]]:
         step *= 2
 
 
-def _location(scores: FloatArray, lambda_: float) -> float:
-    """Return the likeliest location of a Gumbel distribution whose lambda is known."""
+def _fit_location(scores: FloatArray, lambda_: float) -> float:
+    """Return the maximum-likelihood location of a Gumbel distribution with known lambda."""
     low = float(scores.min())
     return low - math.log(float(np.exp(-lambda_ * (scores - low)).mean())) / lambda_
 
 
-def _gumbel(scores: FloatArray) -> tuple[float, float]:
-    """Return the likeliest location and lambda of a Gumbel distribution, by Newton's method."""
+def _fit_gumbel(scores: FloatArray) -> tuple[float, float]:
+    """Return the maximum-likelihood location and lambda of a Gumbel distribution, by Newton's method."""
     moved = scores - scores.min()
     slope = math.pi / math.sqrt(6 * max(float(moved.var()), 1e-12))
     for _ in range(100):
@@ -201,4 +202,4 @@ def _gumbel(scores: FloatArray) -> tuple[float, float]:
         slope = max(slope + change, slope / 2)
         if abs(change) < 1e-9 * slope:
             break
-    return _location(scores, slope), slope
+    return _fit_location(scores, slope), slope

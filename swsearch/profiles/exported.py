@@ -1,7 +1,7 @@
-"""What other programs' formats hold of a profile: log-odds without the profile's scale, probabilities, transitions.
+"""Log-odds, probabilities and transitions of a profile, for the formats of other programs.
 
-A profile of a search has scores that are `Profile.scale` times its log-odds, so that the matrix's gap costs go with
-them. Other programs expect the log-odds, or the probabilities behind them.
+The scores of a profile are its log-odds times `Profile.scale`, so that they fit the matrix's gap costs. Other
+programs expect the log-odds, or the probabilities behind them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_EXTENSION = 0.99
 
 
 def unit_of(profile: Profile) -> float:
-    """Return the nats that a unit of the profile's log-odds is.
+    """Return the size of a unit of the profile's log-odds, nats.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Which format a file of queries has, by its beginning, and in which one profiles are written, by its name.
+"""Formats of query files, by their first bytes, and of profiles that are written, by the file's name.
 
-This is what FASTA needs, without the readers of all others.
+FASTA needs only this module: the readers of other formats are imported when they are used.
 """
 
 from __future__ import annotations
@@ -60,41 +60,31 @@ _OF_MANY = ("json", "hmm")
 """Formats whose files hold several profiles."""
 
 
-def format_to_write(path: str) -> QueryFormat:
-    """Return the format in which profiles are written to a file, by its name; ``-`` is stdout, in JSON lines.
+def format_to_write(path: str, n_profiles: int = 1) -> QueryFormat:
+    """Return the format in which so many profiles are written to a file, by its name; ``-`` is stdout, in JSON lines.
 
     Raises
     ------
     InputError
-        If the name has another ending.
+        If the name has another ending, or the format holds only one profile and there are more.
     """
     ending = PurePath(path).suffix.lower()
-    if path == "-" or ending in PROFILE_ENDINGS:
-        return "json" if path == "-" else PROFILE_ENDINGS[ending]
-    names = [
-        f"{' or '.join(each for each, one in PROFILE_ENDINGS.items() if one == format_)} ({program})"
-        for format_, program in _PROGRAMS.items()
-    ]
-    got = f"the ending '{ending}'" if ending else "a name without an ending"
-    raise InputError(
-        f"{path}: got {got}, expected a format of profiles; choose a name that ends in {', '.join(names)}"
-    )
-
-
-def check_count(path: str, n_profiles: int) -> None:
-    """Raise if a file's format holds one profile and there are more.
-
-    Raises
-    ------
-    InputError
-        If so, or as of `format_to_write`.
-    """
-    format_ = format_to_write(path)
+    if path != "-" and ending not in PROFILE_ENDINGS:
+        names = [
+            f"{' or '.join(each for each, one in PROFILE_ENDINGS.items() if one == format_)} ({program})"
+            for format_, program in _PROGRAMS.items()
+        ]
+        got = f"the ending '{ending}'" if ending else "a name without an ending"
+        raise InputError(
+            f"{path}: got {got}, expected a format of profiles; choose a name that ends in {', '.join(names)}"
+        )
+    format_ = "json" if path == "-" else PROFILE_ENDINGS[ending]
     if n_profiles > 1 and format_ not in _OF_MANY:
         raise InputError(
             f"{path}: got {n_profiles:,} profiles, expected one in a file of {_PROGRAMS[format_]}; save them as "
             ".jsonl or .hmm"
         )
+    return format_
 
 
 class Peeked:

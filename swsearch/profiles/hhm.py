@@ -36,6 +36,7 @@ _HEAD = "HHsearch "
 _SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
 
 _ORDER = [MODEL_LETTERS.index(letter) for letter in units.AMINO_ACIDS]
+
 _HAS_PSEUDOCOUNTS = "PCT"
 """Begins a line of models whose probabilities have pseudo-counts already."""
 

@@ -16,7 +16,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.blocks import FloatArray
 from swsearch.errors import printable
 from swsearch.profiles import units
-from swsearch.profiles.calibration import calibrated, occupancy
+from swsearch.profiles.calibration import calibrate, occupancy
 from swsearch.profiles.exported import (
     MODEL_LETTERS,
     MODEL_PLACES,
@@ -229,7 +229,7 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     follow from the gap costs. The consensus is the sequence that the profile is shown as.
     """
     emissions, moves = probabilities(profile, HMMER_BACKGROUND), transitions(profile)
-    found = calibrated(emissions, moves, HMMER_BACKGROUND)
+    found = calibrate(emissions, moves, HMMER_BACKGROUND)
     yield f"HMMER3/f [swsearch {version()}]"
     yield f"NAME  {one_word(profile.identifier)}"
     if description := printable(profile.description).strip():

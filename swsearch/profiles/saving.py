@@ -22,7 +22,7 @@ from swsearch.output_files import open_output
 from swsearch.profiles import hhm, hmm, pssm
 from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.alignments_in import rows_of
-from swsearch.profiles.formats import QueryFormat, check_count, format_to_write
+from swsearch.profiles.formats import QueryFormat, format_to_write
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import GAP_COLUMNS, PositionGaps
@@ -70,10 +70,10 @@ def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) ->
         raise InputError(f"{name}: got no profile to save, expected at least one")
     if wrong := [one for one in chosen if not isinstance(one, Profile)]:
         raise OptionError("profiles", wrong[0], "a swsearch.Profile")
-    check_count(name, len(chosen))
+    format_ = format_to_write(name, len(chosen))
     with open_output(name) as stream:
         for one in chosen:
-            stream.writelines(lines_of(one, format_to_write(name)))
+            stream.writelines(lines_of(one, format_))
 
 
 def lines_of(profile: Profile, format: QueryFormat) -> Iterator[str]:

@@ -15,7 +15,7 @@ from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 MISSING = "N/A"
 """What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
 
-NOT_TBLASTX = ", for alignments with gaps; tblastx has other constants, for alignments without gaps"
+_NOT_TBLASTX = ", for alignments with gaps; tblastx has other constants, for alignments without gaps"
 
 # Halves of surrogate pairs stand for bytes that were not UTF-8; no encoding can write them.
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -64,8 +64,11 @@ def statistics_name(statistics: Statistics | Fit | None, program: Program) -> st
     """Return the name of the statistics, and that they are not tblastx's; ``none`` without any."""
     if statistics is None:
         return "none"
-    is_other = program == "tblastx" and isinstance(statistics, KarlinAltschul)
-    return statistics.name + (NOT_TBLASTX if is_other else "")
+    return statistics.name + (_NOT_TBLASTX if _differs_from_tblastx(statistics, program) else "")
+
+
+def _differs_from_tblastx(statistics: Statistics | Fit, program: Program) -> bool:
+    return program == "tblastx" and isinstance(statistics, KarlinAltschul)
 
 
 def statistics_note(result: SearchResult) -> str:
@@ -74,8 +77,9 @@ def statistics_note(result: SearchResult) -> str:
         return one_line(result.why_no_statistics)
     if isinstance(result.statistics, FittedStatistics):
         return f"E-values: {result.statistics.name}; {result.statistics.describe()}"
-    name = statistics_name(result.statistics, result.program)
-    return f"E-values: {name}" if name.endswith(NOT_TBLASTX) else ""
+    if _differs_from_tblastx(result.statistics, result.program):
+        return f"E-values: {statistics_name(result.statistics, result.program)}"
+    return ""
 
 
 def entries(identifier: str, description: str) -> list[tuple[str, str]]:

@@ -211,7 +211,7 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
     statistics = result.statistics
     note = headers.statistics_note(result)
     if statistics is not None and not note:
-        note = f"E-values: {headers.statistics_name(statistics, result.program)}"
+        note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
     if (loc := result.asked.get("query_loc")) is not None:

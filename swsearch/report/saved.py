@@ -13,7 +13,7 @@ from swsearch.inputs import Query
 from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.formats import QueryFormat, check_count, format_to_write
+from swsearch.profiles.formats import QueryFormat, format_to_write
 from swsearch.report.a3m import a3m_texts
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult
@@ -112,8 +112,7 @@ def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
     """
     if profiles is None:
         return
-    check_count(profiles, len(queries))
-    if format_to_write(profiles) != "json" and not any(len(query.codes) for query in queries):
+    if format_to_write(profiles, len(queries)) != "json" and not any(len(query.codes) for query in queries):
         raise InputError(f"{profiles}: no query has residues, expected one to make a profile of; leave it out")
 
 

@@ -18,7 +18,7 @@ from swsearch.matrices import GAP_COSTS
 from swsearch.profiles import exported, formats, hhm, pssm, reading, saving, units
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.asn import parse
-from swsearch.profiles.calibration import calibrated
+from swsearch.profiles.calibration import calibrate
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.formats import PROFILE_ENDINGS, QueryFormat
 from swsearch.profiles.hmm import HMMER_BACKGROUND, hmm_lines, read_hmm
@@ -255,12 +255,12 @@ def test_a_model_is_calibrated_as_hmmbuild_does_it() -> None:
     emissions[:, exported.MODEL_PLACES] = [values(lines[k], 1, 20) for k in states]
     moves = np.array([values(lines[k], 0, 7) for k in (first + 1, *(k + 2 for k in states))])
     wanted = [[float(word) for word in line.split()[3:]] for line in lines if line.startswith("STATS")]
-    found = calibrated(emissions, moves, HMMER_BACKGROUND)
+    found = calibrate(emissions, moves, HMMER_BACKGROUND)
     assert found.lambda_ == pytest.approx(wanted[0][1], abs=2e-4)  # probabilities have five digits there
     assert found.msv == pytest.approx(wanted[0][0], abs=0.4)
     assert found.viterbi == pytest.approx(wanted[1][0], abs=0.4)
     assert found.forward == pytest.approx(wanted[2][0], abs=0.8)
-    assert found == calibrated(emissions, moves, HMMER_BACKGROUND)
+    assert found == calibrate(emissions, moves, HMMER_BACKGROUND)
 
 
 @pytest.mark.parametrize("name", PROFILES)
