@@ -266,47 +266,69 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
     OSError
         If the folder cannot be written.
     """
-    path = target.with_name(f".{_shortened(target.name)}{_LOCK}")
-    number = _wait_for_lock(path, target, is_needed)
+    lock = _ChangeLock(target.with_name(f".{_shortened(target.name)}{_LOCK}"))
+    _locks.add(lock)  # before its file is there, for a signal may come at any moment
     try:
+        lock.wait(target, is_needed)
         yield
     finally:
-        if number >= 0:
-            with contextlib.suppress(OSError):
-                path.unlink()
-            os.close(number)
+        lock.release()
 
 
-def _wait_for_lock(path: Path, target: Path, is_needed: bool) -> int:
-    """Lock a file, made if missing, and return its descriptor; -1 if the lock cannot be had and is not needed."""
-    begun, is_told = time.monotonic(), False
-    while True:
-        number = os.open(path, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(number, path):  # not removed by the command that held it before
-                return number
-        except BlockingIOError:
-            pass
-        except OSError:  # a file system without locks
-            return number
-        os.close(number)
-        waited = time.monotonic() - begun
-        if waited >= LOCK_SECONDS and not is_needed:
-            return -1
-        if waited >= LOCK_SECONDS:
-            raise OutputError(
-                f"{target}: other commands have been changing it for {LOCK_SECONDS:,.0f} s; run this again when they "
-                "have ended"
-            )
-        if waited >= NOTICE_SECONDS and not is_told:
-            is_told = True
-            warnings.warn(
-                f"{target}: another command is changing it; waiting up to {LOCK_SECONDS:,.0f} s",
-                SwsearchWarning,
-                stacklevel=4,
-            )
-        time.sleep(0.02)
+class _ChangeLock:
+    """A lock file by its path, and its descriptor while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._descriptor = path, -1
+
+    def wait(self, target: Path, is_needed: bool) -> None:
+        """Lock the file, made if missing; return without the lock if it cannot be had and is not needed."""
+        begun, is_told = time.monotonic(), False
+        flags = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        while True:
+            self._descriptor = os.open(self._path, flags, 0o666)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_at(self._descriptor, self._path):  # not removed by the command that held it before
+                    return
+            except BlockingIOError:
+                pass
+            except OSError:  # a file system without locks
+                self._path.unlink(missing_ok=True)
+                return
+            self._close()
+            waited = time.monotonic() - begun
+            if waited >= LOCK_SECONDS and not is_needed:
+                return
+            if waited >= LOCK_SECONDS:
+                raise OutputError(
+                    f"{target}: other commands have been changing it for {LOCK_SECONDS:,.0f} s; run this again when "
+                    "they have ended"
+                )
+            if waited >= NOTICE_SECONDS and not is_told:
+                is_told = True
+                warnings.warn(
+                    f"{target}: another command is changing it; waiting up to {LOCK_SECONDS:,.0f} s",
+                    SwsearchWarning,
+                    stacklevel=4,
+                )
+            time.sleep(0.02)
+
+    def release(self) -> None:
+        """Remove the file if no other command has it locked; may be called in any state, and again."""
+        self._close()
+        with contextlib.suppress(OSError):
+            _remove_if_unlocked(self._path)
+        _locks.discard(self)
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+_locks: set[_ChangeLock] = set()
+"""Locks that were not released."""
 
 
 watchers: list[Callable[[Path], None]] = []
@@ -318,12 +340,14 @@ _unfinished: set[Path] = set()
 
 
 def remove_unfinished() -> None:
-    """Remove what temporary files there still are, when a command ends: a signal came between two lines of ours."""
+    """Remove what files and locks there still are, when a command ends: a signal came between two lines of ours."""
     for path in list(_unfinished):
         _unfinished.discard(path)
         if f"-{os.getpid()}-" in path.name:  # a process that was copied has its parent's here too
             with contextlib.suppress(OSError):
                 path.unlink()
+    for lock in list(_locks):
+        lock.release()
 
 
 def remove_abandoned(folder: Path) -> None:

@@ -263,3 +263,31 @@ def test_the_lock_of_a_command_that_was_killed_is_nobodys(tmp_path: Path) -> Non
         subprocess.run([sys.executable, "-c", killed, tmp_path / name], check=False)
     append_database(tmp_path / "db.h5", tmp_path / "in.fasta", on_duplicate="keep")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["db.h5", "in.fasta"]
+
+
+@pytest.mark.parametrize(("interrupted", "code"), [(1, 130), (2, 130), (3, 0)])
+def test_an_interrupted_command_leaves_no_lock(interrupted: int, code: int, tmp_path: Path) -> None:
+    (tmp_path / "in.fasta").write_text(">a\nMKVLAAGIVG\n")
+    build_database(tmp_path / "in.fasta", tmp_path / "db.h5")
+    command = f"""
+import os, sys
+from swsearch.cli.main import main
+
+opened, calls = os.open, 0
+
+def interrupt(path, *rest, **named):
+    global calls
+    calls += str(path).endswith(".db.h5.swsearch-lock")
+    if calls == {interrupted}:  # the lock is taken, then removed
+        calls += 1
+        opened(path, *rest, **named)
+        raise KeyboardInterrupt
+    return opened(path, *rest, **named)
+
+os.open = interrupt
+sys.argv[1:] = ["db", "append", "db.h5", "in.fasta", "--on-duplicate", "keep", "-q"]
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["db.h5", "in.fasta"]
