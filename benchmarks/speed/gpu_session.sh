@@ -37,12 +37,14 @@ speed)
     tail -n 22 "$out/pairs_gpu.txt"
     ;;
 evalues)
+    [ -f "$data/sprot.fasta" ] || python3 -c "import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], 'wb'))" "$data"/sprot.fasta{.xz,} || exit 1
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
     databases=("$data/sp.h5")
     if [ -f "$data/db20k.fasta" ]; then
         python3 -m swsearch db build "$data/db20k.fasta" -o "$data/db20k.h5" && databases+=("$data/db20k.h5")
     fi
-    python3 -m benchmarks.speed.evalues "$data/queries20.fasta" "${databases[@]}" --engine gpu --out "$out/evalues_gpu.txt"
+    python3 -m benchmarks.speed.evalues "$data/queries20.fasta" "${databases[@]}" --engine gpu \
+        --max-hits 10,500 --out "$out/evalues_gpu.txt"
     python3 - "$data" <<'PYTHON'
 import sys
 from pathlib import Path

@@ -1,14 +1,15 @@
-"""Count the chance hits of profiles: those that queries without relatives built, and those of real families.
+"""Count the chance hits of profiles: of queries without relatives, of real families, and of proteins with a pattern.
 
-Two tables of hits per query with an E-value of at most 0.01, 0.1, 1 and 10, of which there should be that many:
-proteins of Swiss-Prot with their residues shuffled, and the other classes of `chance_queries.py`, by iteration, where
-whatever enters a profile is wrong; and profiles among the same subjects backwards, where nothing is related to
-anything. These profiles are of SCOPe's domains, made in SCOPe by one and two iterations with the thresholds of
-defaults, and of shuffled queries, made with a threshold so large that chance hits enter.
+Hits per query with an E-value of at most 0.001 to 10, of which there should be that many. Where whatever enters a
+profile is wrong, by iteration: proteins of Swiss-Prot with their residues shuffled and the other classes of
+`chance_queries.py`, and real proteins with a pattern, such as coiled coils, among subjects that are backwards. And
+profiles among subjects backwards, where nothing is related to anything, made among the same subjects as they are by one
+and two iterations: those of SCOPe's domains in SCOPe, those of proteins with a pattern, and those of shuffled queries
+made with a threshold so large that chance hits enter.
 
-Needs: Swiss-Prot, mmseqs2-examples or any proteins as --subjects. Ten minutes on two cores.
+Needs: Swiss-Prot, mmseqs2-examples or any proteins as --subjects. Half an hour on two cores.
 Run:   python -m benchmarks.statistics.chance_profiles --queries uniprot_sprot.fasta --domains scop40.fasta.xz
-           [--subjects DB.fasta.gz] [--first 100] [--families 200] [--seed 1] [--classes shuffled,biased]
+           [--subjects DB.fasta.gz] [--first 100] [--families 200] [--seed 1] [--classes shuffled,coiled]
            [--out benchmarks/results/iterated_chance.txt]
 """
 
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 import swsearch
-from benchmarks.statistics.chance_queries import CLASSES, draw_classes
+from benchmarks.statistics.chance_queries import CLASSES, PATTERNS, draw_classes, draw_patterns
 from benchmarks.statistics.sensitivity import chosen
 from benchmarks.statistics.sensitivity_measures import read_scope
 from benchmarks.support.common import Records, arguments, finish, heading, numbered, read, residues, table
@@ -32,17 +33,13 @@ from benchmarks.support.timing import say
 from swsearch.profiles.profile import Profile
 from swsearch.results import SearchResult
 
-LEVELS = (0.01, 0.1, 1.0, 10.0)
+LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
 N_ITERATIONS = 3
 MOST = 10**6
 """More hits than any query has."""
 
 FORCED = 10.0
 """E-value up to which hits of shuffled queries are included where profiles of chance are wanted."""
-
-SOURCES = ("fitted", "published")
-"""What E-values come from."""
-
 
 def counts_of(results: Iterable[SearchResult]) -> npt.NDArray[np.int64]:
     """Count the hits of each query at each of `LEVELS`, shape (n_queries, n_levels)."""
@@ -93,9 +90,8 @@ def elsewhere(
         if iterations:
             found = swsearch.search(asked, related, keep_next=True, max_hits=1, **options)
             asked = [result.next_profile for result in found]
-        for source in SOURCES:
-            hits = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST, statistics=source)
-            yield [str(iterations), f"{np.mean(rows_of(asked)):.1f}", source, *cells(counts_of(hits))]
+        hits = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST)
+        yield [str(iterations), f"{np.mean(rows_of(asked)):.1f}", *cells(counts_of(hits))]
 
 
 def main() -> None:
@@ -104,19 +100,25 @@ def main() -> None:
     parser.add_argument("--domains", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
     parser.add_argument("--families", type=int, default=200, help="of SCOPe's domains, default %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn, default %(default)s")
-    parser.add_argument("--classes", default="shuffled,reversed,short,biased", help="default %(default)s")
+    parser.add_argument("--classes", default="shuffled,biased,coiled,collagen,low entropy", help="default %(default)s")
     options = parser.parse_args()
     subjects = [each for each in read(options.subjects) if each[1]]
-    drawn = draw_classes(read(options.queries), options.first, 1, options.seed)
+    proteins = read(options.queries)
+    made = draw_classes(proteins, options.first, 1, options.seed)
+    real = draw_patterns(proteins, options.first, options.seed)
     domains, _ = read_scope(options.domains)
     families = [domains[place] for place in chosen(len(domains), options.families).tolist()]
     of_chance, others = [], []
     with both_ways(subjects) as (database, unrelated):
         for kind in options.classes.split(","):
-            for row in by_iteration(drawn[kind], database):
+            where = (made[kind], database) if kind in made else (real[kind], unrelated)
+            for row in by_iteration(*where):
                 of_chance.append([kind, *row])
                 say(" ".join(of_chance[-1]))
-        for row in elsewhere(drawn["shuffled"], database, unrelated, inclusion_evalue=FORCED):
+            for row in elsewhere(real[kind], database, unrelated) if kind in real else ():
+                others.append([kind, *row])
+                say(" ".join(others[-1]))
+        for row in elsewhere(made["shuffled"], database, unrelated, inclusion_evalue=FORCED):
             others.append([f"shuffled, included up to {FORCED:g}", *row])
             say(" ".join(others[-1]))
     with both_ways(domains) as (database, unrelated):
@@ -130,9 +132,9 @@ def main() -> None:
         f"{options.queries.name}: {options.first:,} queries of each class, seed {options.seed}; "
         f"{options.domains.name}: {len(domains):,} domains, {len(families):,} of them as queries",
         "",
-        *(f"{kind}: {CLASSES[kind]}." for kind in options.classes.split(",")),
+        *(f"{kind}: {(CLASSES | PATTERNS)[kind]}." for kind in options.classes.split(",")),
         "",
-        "Hits per query by chance, by iteration, fitted statistics; the queries whose profile something else was in;",
+        "Hits per query by chance, by iteration; the queries whose profile something else was in;",
         "the standard error of the mean at 1, and the most that one query had of E <= 1:",
         "",
         *table(["queries", "iteration", "grown", "searches", *levels, "error at 1", "most"], of_chance),
@@ -141,7 +143,7 @@ def main() -> None:
         f"same subjects backwards; those of shuffled queries made with --inclusion-evalue {FORCED:g}, so that they",
         "are made of what is not related:",
         "",
-        *table(["queries", "iterations", "rows", "statistics", "searches", *levels, "error at 1", "most"], others),
+        *table(["queries", "iterations", "rows", "searches", *levels, "error at 1", "most"], others),
     ]
     finish(lines, options.out)
 

@@ -1,13 +1,20 @@
-"""Queries that have no relatives, for `calibration.py`: five classes of them, drawn from Swiss-Prot.
+"""Queries whose hits are chance, for `calibration.py` and `chance_profiles.py`: classes of them, from Swiss-Prot.
 
-Only proteins of the twenty usual residues are drawn. Another seed gives other queries.
+Some are made so that they have no relatives. Others are real proteins with a pattern, and what they are searched in is
+backwards: reversed proteins keep composition and periodic patterns, and are related to nothing. Only proteins of the
+twenty usual residues are drawn. Another seed gives other queries.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import re
 from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
 
 from benchmarks.support.common import Records
 
@@ -20,13 +27,30 @@ CLASSES = {
     "shuffled": "proteins of 100 to 600 residues, their residues shuffled",
     "reversed": "the same proteins, backwards, which keeps runs of few kinds of residues",
     "short": "the first 15 to 40 residues of such shuffled proteins",
+    "peptides": "the first 8 to 14 residues of such shuffled proteins",
     "long": "proteins of 1,500 to 3,000 residues, shuffled",
     "biased": (
         "of 100 to 600 residues, shuffled: those whose composition has the least entropy, "
         f"one in {BIASED_OF} of what is drawn"
     ),
 }
-"""What each class is, by name."""
+"""What each class without relatives is, by name."""
+
+PATTERNS = {
+    "coiled": "half of the residues or more, and 100 at least, in heptads of coiled coils (`coiled_residues`)",
+    "collagen": "20 triplets or more in a row that begin with glycine",
+    "low entropy": "10 windows of 24 residues or more, 6 apart, of less than 2.2 bits; no collagen",
+    "poly-X": "12 or more times the same residue in a row",
+    "transmembrane": "150 to 800 residues, with 7 stretches of 19 or more of a mean hydropathy of at least 1.6",
+    "acidic": "100 to 600 residues, a quarter of them or more D or E",
+    "proteins": "any, of 100 to 600 residues",
+}
+"""What each class of real proteins is, by name: 60 to 2,000 residues, searched in subjects that are backwards."""
+
+HYDROPATHY = dict(zip("ARNDCQEGHILKMFPSTWYV", (
+    1.8, -4.5, -3.5, -3.5, 2.5, -3.5, -3.5, -0.4, -3.2, 4.5, 3.8, -3.9, 1.9, 2.8, -1.6, -0.8, -0.7, -0.9, -1.3, 4.2,
+), strict=True))  # fmt: skip
+"""Kyte and Doolittle, J. Mol. Biol. 157:105, 1982."""
 
 
 def entropy(letters: str) -> float:
@@ -42,6 +66,71 @@ def usual_proteins(proteins: Records, shortest: int, longest: int) -> Records:
 def shuffled(letters: str, chance: random.Random) -> str:
     """Return a sequence of the same residues."""
     return "".join(chance.sample(letters, len(letters)))
+
+
+def _windows(values: npt.NDArray[np.float64], width: int) -> npt.NDArray[np.float64]:
+    """Return the sums of all windows, shape (n - width + 1,) or (0,)."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    return sums[width:] - sums[:-width]
+
+
+def coiled_residues(letters: str) -> int:
+    """Count the residues in windows of 28 that are heptads of a coiled coil in one of the seven phases.
+
+    Their first and fourth places are hydrophobic, the others charged or polar, and none is proline.
+    """
+    codes = np.frombuffer(letters.encode(), dtype=np.uint8)
+    core, inner, polar = (np.isin(codes, list(kinds.encode())) for kinds in ("ILVMF", "YA", "EKRDQNS"))
+    breaks = _windows((codes == ord("P")) + 0.5 * (codes == ord("G")), 28)
+    heptads = np.zeros(len(breaks), dtype=bool)
+    for phase in range(7):
+        inside = np.isin((np.arange(len(codes)) - phase) % 7, (0, 3))
+        likeness = np.where(inside, (core + 0.5 * inner) / 8, (0.5 * polar - 1.0 * core) / 20)
+        heptads |= (_windows(likeness, 28) >= 0.8) & (breaks < 1)
+    return int(np.count_nonzero(np.convolve(heptads, np.ones(28)) > 0)) if len(heptads) else 0
+
+
+def transmembrane_stretches(letters: str) -> int:
+    """Count the stretches of 19 residues that are hydrophobic on average, side by side."""
+    means = _windows(np.array([HYDROPATHY[letter] for letter in letters]), 19) / 19
+    found, place = 0, 0
+    while place < len(means):
+        place, found = (place + 19, found + 1) if means[place] >= 1.6 else (place + 1, found)
+    return found
+
+
+def _is_collagen(letters: str) -> bool:
+    return re.search("(?:G..){20}", letters) is not None
+
+
+def _is_low(letters: str) -> bool:
+    low = sum(entropy(letters[place : place + 24]) < 2.2 for place in range(0, len(letters) - 23, 6))
+    return low >= 10 and not _is_collagen(letters)
+
+
+_HAS: dict[str, Callable[[str], bool]] = {
+    "coiled": lambda letters: coiled_residues(letters) >= max(100, len(letters) / 2),
+    "collagen": _is_collagen,
+    "low entropy": _is_low,
+    "poly-X": lambda letters: re.search(r"(.)\1{11}", letters) is not None,
+    "transmembrane": lambda letters: 150 <= len(letters) <= 800 and transmembrane_stretches(letters) >= 7,
+    "acidic": lambda letters: 100 <= len(letters) <= 600 and sum(map(letters.count, "DE")) >= len(letters) / 4,
+    "proteins": lambda letters: 100 <= len(letters) <= 600,
+}
+
+
+def draw_patterns(proteins: Records, first: int, seed: int) -> dict[str, Records]:
+    """Draw so many proteins of each class of `PATTERNS`, or as many as there are; as `draw_classes` does."""
+    order = usual_proteins(proteins, 60, 2000)
+    random.Random(seed).shuffle(order)
+    drawn: dict[str, Records] = {kind: [] for kind in PATTERNS}
+    for record in order:
+        for kind, has in _HAS.items():
+            if len(drawn[kind]) < first and has(record[1]):
+                drawn[kind].append(record)
+        if all(len(records) == first for records in drawn.values()):
+            break
+    return drawn
 
 
 def draw_classes(proteins: Records, first: int, n_long: int, seed: int) -> dict[str, Records]:
@@ -65,6 +154,7 @@ def draw_classes(proteins: Records, first: int, n_long: int, seed: int) -> dict[
         "shuffled": [(name, shuffled(letters, chance)) for name, letters in drawn],
         "reversed": [(name, letters[::-1]) for name, letters in drawn],
         "short": [(name, shuffled(letters, chance)[: chance.randint(15, 40)]) for name, letters in others],
+        "peptides": [(name, shuffled(letters, chance)[: chance.randint(8, 14)]) for name, letters in others],
         "long": [(name, shuffled(letters, chance)) for name, letters in long],
         "biased": [(name, shuffled(letters, chance)) for name, letters in biased],
     }

@@ -26,7 +26,7 @@ struct ScoredCopies {
   // which query with which sequence: [n_pairs][2]
   const int64_t* pairs;
   int64_t n_pairs;
-  // copies first_copy to first_copy + n_copies - 1 of the sequence of each pair, shuffled in windows of residues
+  // copies first_copy to first_copy + n_copies - 1 of the sequence of each pair, see shuffle.hpp; windows in residues
   int32_t first_copy, n_copies;
   int64_t window;
 

@@ -38,7 +38,7 @@ uint64_t hash_of(const uint8_t* codes, int64_t n) {
   return hash;
 }
 
-// Shuffle up to kTogether copies of a sequence into `held`, residue by residue and copy by copy.
+// Shuffle, or reverse, up to kTogether copies of a sequence into `held`, residue by residue and copy by copy.
 void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int32_t* copies, int64_t count,
                       int64_t window, uint8_t* held) {
   uint64_t states[kTogether];
@@ -54,6 +54,10 @@ void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int3
         std::swap(from[k * kTogether + c], from[below(states[c], k + 1) * kTogether + c]);
       }
     }
+  }
+  for (int64_t c = 0; c < count; ++c) {
+    if (copies[c] != kReversed) continue;
+    for (int64_t k = 0; k < n; ++k) held[k * kTogether + c] = codes[n - 1 - k];
   }
 }
 

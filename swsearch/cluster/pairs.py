@@ -14,7 +14,7 @@ from swsearch.cluster.client import Remote, results_of, side_by_side
 from swsearch.cluster.sent import PairsSent, of_bytes, to_bytes, without_history
 from swsearch.engines.pair_base import PairAligner
 from swsearch.job.further import FoundFurther
-from swsearch.job.nulls import FIRST_COPIES, PairsAsked
+from swsearch.job.nulls import N_COPIES, PairsAsked
 from swsearch.job.pair_work import FurtherToFind, OfQuery, PairsToAlign, PairWork
 from swsearch.results import SubjectCodes
 from swsearch.statistics.fitted import PairNulls
@@ -64,7 +64,7 @@ class ClusterPairs(PairWork):
         rows = np.array([len(each.query.codes) for each in asked], dtype=np.int64)
         futures: list[Future[bytes]] = []
         parts: list[IntArray] = []
-        for volume, chosen in self._cut(subjects, rows[of_query] * lengths * FIRST_COPIES):
+        for volume, chosen in self._cut(subjects, rows[of_query] * lengths * (1 + N_COPIES[0])):
             first, whose = int(self.remote.firsts[volume]), of_query[chosen]
             here = np.unique(whose)
             of_these = [asked[k] for k in here.tolist()]
@@ -73,14 +73,14 @@ class ClusterPairs(PairWork):
                 [each.limit for each in of_these], np.diff(np.searchsorted(whose, [*here, len(asked)])).tolist(),
                 subjects[chosen] - first, scores[chosen], lengths[chosen],
             )  # fmt: skip
-            futures.append(self._submit("nulls", volume, sent, int(rows[whose] @ lengths[chosen]) * FIRST_COPIES))
+            futures.append(self._submit("nulls", volume, sent, int(rows[whose] @ lengths[chosen]) * (1 + N_COPIES[0])))
             parts.append(chosen)
-        shuffled, bounds = np.empty(len(subjects)), np.empty(len(subjects))
+        levels, bounds = np.empty(len(subjects)), np.empty(len(subjects))
         for chosen, found in zip(parts, results_of(futures), strict=True):
-            shuffled[chosen], bounds[chosen] = of_bytes(found)
+            levels[chosen], bounds[chosen] = of_bytes(found)
         ends = np.cumsum([0, *counts]).tolist()
         return [
-            PairNulls(each.statistics, each.lengths, shuffled[begin:end], bounds[begin:end])
+            PairNulls(each.statistics, each.lengths, levels[begin:end], bounds[begin:end])
             for each, begin, end in zip(asked, ends[:-1], ends[1:], strict=True)
         ]
 

@@ -99,7 +99,7 @@ def nulls(payload: bytes, worker: WorkerPlace) -> bytes:
     Returns
     -------
     bytes
-        Of all pairs the mean scores with shuffled copies, and the bounds, as `PairNulls` has them.
+        Of all pairs the chance levels, and the bounds, as `PairNulls` has them.
     """
     common, sent = of_bytes(payload)
     pairs: PairsSent = sent
@@ -111,7 +111,7 @@ def nulls(payload: bytes, worker: WorkerPlace) -> bytes:
         asked.append(PairsAsked(pairs.queries[k], pairs.statistics[k], *columns, pairs.limits[k]))
     found = _pair_work(opened, bench_of(worker).threads).nulls(asked)
     return to_bytes(
-        (np.concatenate([each.shuffled for each in found]), np.concatenate([each.bounds for each in found]))
+        (np.concatenate([each.levels for each in found]), np.concatenate([each.bounds for each in found]))
     )
 
 

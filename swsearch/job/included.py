@@ -195,7 +195,7 @@ class Includer:
         if selection.nulls is not None:
             nulls = selection.nulls
             statistics = PairNulls(
-                nulls.statistics, nulls.lengths[rows], nulls.shuffled[rows], np.full(len(rows), CERTAIN)
+                nulls.statistics, nulls.lengths[rows], nulls.levels[rows], np.full(len(rows), CERTAIN)
             )
         return self.maker.arrays(query, statistics, scores, hits.table.subject_lengths[rows]).evalues
 

@@ -28,7 +28,7 @@ from swsearch.statistics.observed import ScoreCounts
 WHOLE = ("scores", "subjects", "lengths", "counted", "counts")
 """Arrays of whole numbers, shape (n,), int64 but for the file, which has them as narrow as they fit."""
 
-REAL = ("evalues", "shuffled", "bounds")
+REAL = ("evalues", "levels", "bounds")
 """Arrays of float64, shape (n,)."""
 
 PUBLISHED = "published"
@@ -180,7 +180,7 @@ def _facts(selection: Selection, arrays: dict[str, list[npt.NDArray[Any]]]) -> F
     if nulls is not None:
         if nulls.statistics != selection.statistics:
             raise ValueError("selection: expected nulls that belong to its statistics")
-        add(lengths=nulls.lengths, shuffled=nulls.shuffled, bounds=nulls.bounds)
+        add(lengths=nulls.lengths, levels=nulls.levels, bounds=nulls.bounds)
     if counted is not None:
         add(counted=counted.scores, counts=counted.counts)
     included = selection.included
@@ -206,7 +206,7 @@ def _selection(facts: Facts, taken: _Taken, published: KarlinAltschul | None) ->
     if (n_nulls := facts["nulls"]) is not None:
         if not isinstance(statistics, FittedStatistics):
             raise Unreadable("it has nulls without a fit")
-        nulls = PairNulls(statistics, *(taken.take(name, n_nulls) for name in ("lengths", "shuffled", "bounds")))
+        nulls = PairNulls(statistics, *(taken.take(name, n_nulls) for name in ("lengths", "levels", "bounds")))
     if (n_counted := facts["counted"]) is not None:
         counted = ScoreCounts(taken.take("counted", n_counted), taken.take("counts", n_counted))
     return Selection(ranked, facts["limit"], statistics, facts["reason"], counted, nulls, facts["doubt"], included)

@@ -1,7 +1,7 @@
-"""Nulls of a search's queries and hits: which scores with random and shuffled sequences are needed, and their making.
+"""Null models of a search's queries and hits: which scores with random, shuffled and reversed sequences they need.
 
-What is scored follows from the pair alone. A pair whose first copies say that composition does not matter, or chance
-has nothing to do with it, keeps the mean of these; all others that may be hits get the mean of more.
+What is scored follows from the pair alone. Every candidate is scored with its reversed subject and a few shuffled
+copies; more copies follow while the error of their mean matters to an E-value that may be a hit's.
 
 All queries of a group are worked on together: what is asked of the extension are many thousand pairs at a time, which
 it shares among all threads.
@@ -9,7 +9,6 @@ it shares among all threads.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk, FloatArray, IntArray
 from swsearch.inputs import Query
-from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.job.shuffled import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike
 from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
@@ -30,13 +29,16 @@ ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
 """Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
 the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
 
-FIRST_COPIES, ALL_COPIES = 4, 32
-"""Shuffled copies of each candidate; and of one to which it matters. The mean of so many is off by 1.9 and 1.25 fold
-in terms of E-values (one standard error)."""
+N_COPIES = (3, 7, 15, 31)
+"""Shuffled copies of each candidate, beside the reversed one, and of those whose E-value is still uncertain: with one
+more, multiples of four, which are shuffled together."""
 
-HOPELESS = 30.0
-"""E-value in thresholds above which a candidate is given up after its first copies: five standard errors, so that it
-hardly ever matters to a pair what the threshold is."""
+MOST_ERROR = 0.15
+"""Error of a null's mean from which more copies are scored, in standard deviations: 1.3 fold in terms of E-values."""
+
+HOPELESS = 4.0
+"""A candidate is given up if it were no hit with a mean that is lower by so many errors: it hardly ever matters to a
+pair what the threshold is."""
 
 NO_CHANCE = 1e-12
 """Probability of a pair by chance below which its first copies are enough."""
@@ -165,40 +167,50 @@ class NullMaker:
         starts = np.cumsum([0, *sizes])
         of_query = [slice(begin, end) for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
 
-        def sums(pairs: IntArray, copies: range) -> IntArray:
-            scores = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
-            found: IntArray = scores.sum(axis=1, dtype=np.int64)
-            return found
+        def scores(pairs: IntArray, copies: range) -> IntArray:
+            found = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
+            return found.astype(np.int64)
 
-        totals = sums(pairs, range(FIRST_COPIES))
-        first = [
+        first = scores(pairs, range(REVERSED, N_COPIES[0]))
+        totals, n = first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
+        nulls = [
             PairNulls(
                 each.statistics,
                 each.lengths,
-                totals[part] / float(FIRST_COPIES),
+                np.zeros(len(each.lengths)),
                 _bounds(each.query.codes, sequences, place[part]),
             )
             for each, part in zip(asked, of_query, strict=True)
         ]
-        chances = probabilities_of(first, [each.scores for each in asked])
-        near = np.concatenate(
-            [_near(nulls, chance, each.limit) for nulls, chance, each in zip(first, chances, asked, strict=True)]
-        )
-        n = np.full(len(pairs), FIRST_COPIES)
-        totals[near] += sums(pairs[near], range(FIRST_COPIES, ALL_COPIES))
-        n[near] = ALL_COPIES
-        means: FloatArray = totals / n.astype(np.float64)
-        return [
-            nulls.with_copies(means[part]) if near[part].any() else nulls
-            for nulls, part in zip(first, of_query, strict=True)
-        ]
+        for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
+            means: FloatArray = totals / n.astype(np.float64)
+            nulls = [
+                each.with_copies(means[part], first[part, 0]) for each, part in zip(nulls, of_query, strict=True)
+            ]
+            if more is None:
+                break
+            errors = [each.errors(means[part], first[part, 0], done) for each, part in zip(nulls, of_query, strict=True)]
+            near = np.concatenate(_near(asked, nulls, errors)) & (n == done)
+            if not near.any():
+                break
+            totals[near] += scores(pairs[near], range(done, more)).sum(axis=1)
+            n[near] = more
+        return nulls
 
 
-def _near(nulls: PairNulls, chance: FloatArray, limit: float) -> npt.NDArray[np.bool_]:
-    """Say of which pairs, shape (n,), of such a probability by chance more copies are needed."""
-    matters = nulls.may_rise(3.0 / math.sqrt(FIRST_COPIES))  # three standard errors
-    near: npt.NDArray[np.bool_] = matters & (chance >= NO_CHANCE) & (chance <= HOPELESS * limit)
-    return near
+def _near(
+    asked: Sequence[PairsAsked], nulls: Sequence[PairNulls], errors: Sequence[FloatArray]
+) -> list[npt.NDArray[np.bool_]]:
+    """Say of which pairs of each query, (n,), more copies are needed, given the errors of their means."""
+    chances = probabilities_of(nulls, [each.scores for each in asked])
+    luckiest = [
+        each.scores + HOPELESS * error * np.sqrt(of_query.variances)
+        for each, of_query, error in zip(asked, nulls, errors, strict=True)
+    ]
+    return [
+        (error > MOST_ERROR) & (chance >= NO_CHANCE) & (least <= each.limit)
+        for each, error, chance, least in zip(asked, errors, chances, probabilities_of(nulls, luckiest), strict=True)
+    ]
 
 
 def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:

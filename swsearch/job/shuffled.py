@@ -1,4 +1,4 @@
-"""Shuffled copies of sequences, and queries' scores with them.
+"""Shuffled and reversed copies of sequences, and queries' scores with them.
 
 A copy follows from the sequence and the copy's number alone: ``cpu/shuffle/shuffle.hpp`` says how. The extension
 makes and scores copies on all threads, whatever engine searches: they are few beside a database, each query has its
@@ -23,6 +23,9 @@ from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, rows_of
 from swsearch.statistics.random_sequences import WINDOW
+
+REVERSED = -1
+"""Number of the copy that is the sequence backwards."""
 
 CELLS_OF_CALL = 1 << 33
 """Cells of each thread in one call of the extension, a quarter of a second: where the call does not come from the
@@ -80,7 +83,7 @@ def score_shuffled(
     pairs : ndarray, shape (n_pairs, 2), int64
         The query's place and the sequence's.
     copies : range
-        Numbers of the copies, from 0 on; other numbers are other copies.
+        Numbers of the copies, from `REVERSED` on; other numbers are other copies.
     recurrence : Recurrence
         What is computed.
     threads : int
@@ -141,7 +144,7 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
     sequences : sequence of ndarray, shape (length,), uint8
         Codes; none is empty.
     copies : range
-        Numbers of the copies, from 0 on; other numbers are other copies.
+        Numbers of the copies, from `REVERSED` on; other numbers are other copies.
     threads : int
         How many to use.
 

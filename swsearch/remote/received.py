@@ -437,7 +437,7 @@ class _Received:
             self._require(statistics is not None and not np.isnan(ranked.evalues).any(), "E-values that are none")
         if nulls is not None:
             fits: Any = len(nulls) == len(ranked) and np.array_equal(nulls.lengths, lengths)
-            fits = fits and np.isfinite(nulls.shuffled).all() and np.isfinite(nulls.variances).all()
+            fits = fits and np.isfinite(nulls.levels).all() and np.isfinite(nulls.variances).all()
             self._require(fits, "statistics of other subjects")
 
     def _is_null(self, statistics: FittedStatistics, query: Query) -> bool:

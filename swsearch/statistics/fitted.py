@@ -1,30 +1,29 @@
-"""E-values from shuffled sequences: each hit is held against copies of its own subject with the residues shuffled.
+"""E-values from shuffled and reversed sequences: each hit is compared with copies of its own subject.
 
-Published constants take every protein for one of average composition; a distribution fitted to the database's scores
-takes the query's relatives for chance. A null made of shuffled copies holds no relatives, knows the composition of
-both sequences, and does not depend on what else is in the database: a pair has the same E-value in every database of
-the same size, on every engine, and so has the only subject of a database. It is the idea of PRSS (Pearson and Lipman,
-PNAS 85:2444, 1988), for every hit.
+Published constants describe the average protein. A distribution fitted to the scores of the database takes a large
+family of homologs for chance hits. Copies of a subject with its residues shuffled, or in reverse order, have its
+composition and no homologs, and they depend on nothing else: a pair has the same E-value in every database of the same
+size and on every engine. Shuffled copies are the null model of PRSS (Pearson and Lipman, PNAS 85:2444, 1988), the
+reversed sequence is that of SAM (Karplus, Karchin, Shackelford and Hughey, Bioinformatics 21:4107, 2005).
 
-There are two steps:
+The null model has two parts:
 
-- `FittedStatistics` is a query's null: mean and variance of its scores with a fixed panel of random sequences of
-  several lengths (`swsearch.statistics.random_sequences`), as functions of log length. It costs as much as a
-  database of 800,000 residues. Subjects whose E-value by it is small enough become candidates.
-- `PairNulls` are those of the candidates. The mean of one is the panel's, raised where the query scores more with
-  shuffled copies of this subject (`Spread.rise`): in full where that is much more, and hardly where it is within what
-  compositions usually do. So composition can only make an E-value larger, and small differences, which are in part
-  the noise of few copies, do not change the order of hits; in full always, they let fewer relatives come before the
-  first wrong hit (SCOPe). The variance is the panel's: estimated from a pair's few copies it would put hits in an
-  order of noise, and where it follows the pair's mean, which is nearer to the truth for chance hits, relatives are
-  lost, too.
+- `FittedStatistics` belongs to a query: mean and variance of its scores with a fixed panel of random sequences of
+  several lengths (`swsearch.statistics.random_sequences`), as functions of log length. The panel costs as much as a
+  database of 300,000 residues. Subjects whose E-value by it is small enough are candidates.
+- `PairNulls` belong to the candidates. The chance level of a pair is the mean score of the query with shuffled copies
+  of the subject, raised where the reversed subject scores far more (`rise`). Shuffling keeps
+  the composition of each stretch, and reversal also keeps periodic patterns, such as the heptads of coiled coils and
+  the triplets of collagen. Where the chance level is above the panel's mean, the mean of the null is raised
+  likewise: in full where the difference is large, hardly where it is as small as the noise of few copies, which
+  would change the order of hits and so lose homologs (SCOPe). E-values can only become larger. The variance is always
+  the panel's: one estimated from a pair's few copies would order hits by noise.
 
-Scores are held to a Gumbel distribution in local and semi-global mode, the extreme of many local possibilities, and
-in global mode to Pearson's type III with the panel's skewness, about a third. ``benchmarks/results/calibration.txt``
-has how well that holds.
+Scores follow a Gumbel distribution in local and semi-global mode, and in global mode Pearson's type III with the
+panel's skewness, about a third. ``benchmarks/results/calibration.txt`` shows how well that holds.
 
-Only counts and sums of whole numbers enter, and `swsearch.statistics.functions`, so that a null is the same to the
-bit for every engine, chunk size, number of threads and machine.
+Only counts and sums of whole numbers enter, and `swsearch.statistics.functions`, so that a null model is the same to
+the bit for every engine, chunk size, number of threads and machine.
 """
 
 from __future__ import annotations
@@ -69,20 +68,11 @@ class Spread:
         tail = 1.0 + self.short / max(query_length, 1)
         return self.base / (tail * tail)
 
-    def rise(self, above: FloatArray) -> FloatArray:
-        """Return by how much a pair's null is raised, shape (n,), where its mean is so much above the panel's.
-
-        Both in standard deviations: nothing below 0, the square over ``full`` up to ``full``, and then all of it.
-        """
-        positive = np.maximum(above, 0.0)
-        rise: FloatArray = np.where(positive < self.full, positive * positive / max(self.full, 1e-9), positive)
-        return rise
-
 
 SPREADS: dict[Mode, Spread] = {
-    "local": Spread(1.24, 1.5, 3.0),
-    "global": Spread(1.15, 0.0, 2.0),
-    "semiglobal": Spread(1.35, 6.0, 0.0),
+    "local": Spread(1.28, 2.2, 3.0),
+    "global": Spread(1.18, 0.0, 2.0),
+    "semiglobal": Spread(1.37, 6.0, 0.0),
 }
 """Chosen with shuffled, reversed, biased, long and short queries that the benchmarks do not use, and in local mode
 with SCOPe's domains: ``full`` of 0, 2, 3 and 4 finds 0.21, 0.32, 0.39 and 0.41 percentage points more relatives
@@ -91,8 +81,15 @@ before the first wrong hit than published statistics do; 4 has more chance hits 
 LEAST_VARIANCE = 1 / 12
 """Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
 
-MATTERS = 0.2
-"""Standard deviations by which a null has to rise to matter: 1.3 fold in terms of E-values."""
+REVERSED_FULL = 5.0
+"""Standard deviations above the shuffled copies from which a reversed subject's score is the chance level: it is one
+score, which varies more than their mean. With less, homologs are lost (SCOPe), with more, coiled coils find others."""
+
+REVERSED_POWER = 4
+
+SMOOTHINGS = 2
+"""How often variances are averaged with those of neighbouring lengths: they change slowly, and a few dozen random
+sequences of each length estimate them with errors of 10 %."""
 
 LEAST_SHAPE = 9
 """Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
@@ -254,6 +251,32 @@ class FittedStatistics:
         )
 
 
+def rise(above: FloatArray, full: float, power: int = 2) -> FloatArray:
+    """Return by how much a level is raised, shape (n,), by what is so much above it.
+
+    Both in standard deviations: by nothing below 0, by ``full`` * (above / full) ** power up to ``full``, and then by
+    all of it.
+    """
+    share = np.clip(above / max(full, 1e-9), 0.0, 1.0)
+    raised: FloatArray = np.maximum(above, 0.0) * _power(share, power - 1)
+    return raised
+
+
+def _power(base: FloatArray, exponent: int) -> FloatArray:
+    """Multiply, shape (n,): numpy's powers differ in the last bit from machine to machine."""
+    found = base
+    for _ in range(exponent - 1):
+        found = found * base
+    return found
+
+
+def _slope(above: FloatArray, full: float, power: int = 2) -> FloatArray:
+    """Return the derivative of `rise`, shape (n,), but at most 1."""
+    share = np.clip(above / max(full, 1e-9), 0.0, 1.0)
+    slope: FloatArray = np.minimum(power * _power(share, power - 1), 1.0)
+    return slope
+
+
 @dataclass(frozen=True, eq=False)
 class PairNulls:
     """What chance gives for some pairs of one query and a subject.
@@ -264,8 +287,8 @@ class PairNulls:
         The query's.
     lengths : ndarray, shape (n,), int64
         Residues of the subjects.
-    shuffled : ndarray, shape (n,), float64
-        Mean scores of the query with shuffled copies of each subject, matrix units.
+    levels : ndarray, shape (n,), float64
+        Chance level of each pair, from shuffled and reversed copies of the subject (`chance_levels`), matrix units.
     bounds : ndarray, shape (n,), float64
         Bounds on the probability of a hit by chance, for those above `DOUBTED`: of a subject that is identical to the
         query, the probability that random residues are; of others, `CERTAIN`. What is identical is a hit even where
@@ -274,7 +297,7 @@ class PairNulls:
 
     statistics: FittedStatistics
     lengths: IntArray
-    shuffled: FloatArray
+    levels: FloatArray
     bounds: FloatArray
     means: FloatArray = field(init=False)
     variances: FloatArray = field(init=False)
@@ -287,18 +310,18 @@ class PairNulls:
         """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
         if means is None:
             deviations = np.sqrt(variances)
-            means = usual + deviations * self._spread.rise((self.shuffled - usual) / deviations)
+            means = usual + deviations * rise((self.levels - usual) / deviations, self._full)
         for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
             object.__setattr__(self, name, values)
         return self
 
     @classmethod
     def _of(
-        cls, statistics: FittedStatistics, lengths: IntArray, shuffled: FloatArray, bounds: FloatArray
+        cls, statistics: FittedStatistics, lengths: IntArray, levels: FloatArray, bounds: FloatArray
     ) -> PairNulls:
         """Make one whose panel's values are still to be set."""
         made = cls.__new__(cls)
-        fields = {"statistics": statistics, "lengths": lengths, "shuffled": shuffled, "bounds": bounds}
+        fields = {"statistics": statistics, "lengths": lengths, "levels": levels, "bounds": bounds}
         for name, value in fields.items():
             object.__setattr__(made, name, value)
         return made
@@ -314,41 +337,59 @@ class PairNulls:
         def together(name: str) -> npt.NDArray[Any]:
             return np.concatenate([getattr(part, name) for part in all_parts])
 
-        made = cls._of(statistics, together("lengths"), together("shuffled"), together("bounds"))
+        made = cls._of(statistics, together("lengths"), together("levels"), together("bounds"))
         return made._set(together("_usual"), together("variances"), together("means"))
 
-    def with_copies(self, shuffled: FloatArray) -> PairNulls:
-        """Return the nulls of the same pairs, whose copies score so much on average, shape (n,)."""
-        made = self._of(self.statistics, self.lengths, shuffled, self.bounds)
-        return made._set(self._usual, self.variances)
-
-    @property
-    def _spread(self) -> Spread:
-        return SPREADS[self.statistics.fit.mode]
-
-    def may_rise(self, error: float) -> npt.NDArray[np.bool_]:
-        """Say of which pairs, shape (n,), composition matters, if their copies' means were larger by an error.
+    def with_copies(self, shuffled: FloatArray, reversed_: IntArray) -> PairNulls:
+        """Return the null models of the same pairs by the scores of copies, matrix units.
 
         Parameters
         ----------
-        error : float
-            Standard deviations.
+        shuffled : ndarray, shape (n,), float64
+            Mean scores with shuffled copies.
+        reversed_ : ndarray, shape (n,), int64
+            Scores with the reversed subjects.
         """
-        above = (self.shuffled - self._usual) / np.sqrt(self.variances)
-        rises: npt.NDArray[np.bool_] = self._spread.rise(above + error) > MATTERS
-        return rises
+        deviations = np.sqrt(self.variances)
+        levels = shuffled + deviations * rise((reversed_ - shuffled) / deviations, REVERSED_FULL, REVERSED_POWER)
+        return self._of(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
+
+    def errors(self, shuffled: FloatArray, reversed_: IntArray, n_copies: int) -> FloatArray:
+        """Estimate the errors of the means that come from taking few shuffled copies, in standard deviations.
+
+        Parameters
+        ----------
+        shuffled, reversed_ : ndarray, shape (n,)
+            As for `with_copies`, which made these.
+        n_copies : int
+            How many shuffled copies there are.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            0 where the mean does not follow the copies.
+        """
+        deviations, error = np.sqrt(self.variances), 1.0 / math.sqrt(n_copies)
+        slopes = _slope((self.levels - self._usual) / deviations + error / 2, self._full)
+        kept = 1.0 - _slope((reversed_ - shuffled) / deviations - error / 2, REVERSED_FULL, REVERSED_POWER)
+        errors: FloatArray = error * slopes * kept
+        return errors
+
+    @property
+    def _full(self) -> float:
+        return SPREADS[self.statistics.fit.mode].full
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNulls:
-        made = self._of(self.statistics, self.lengths[chosen], self.shuffled[chosen], self.bounds[chosen])
+        made = self._of(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
         return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
 
     def repeated(self, place: int, n: int) -> PairNulls:
         """Return one pair's null n times, for n alignments that are not its best."""
         many = np.full(n, place)
-        return PairNulls(self.statistics, self.lengths[many], self.shuffled[many], np.full(n, CERTAIN))
+        return PairNulls(self.statistics, self.lengths[many], self.levels[many], np.full(n, CERTAIN))
 
     def probabilities(self, scores: npt.ArrayLike) -> FloatArray:
         """Compute the probabilities that one chance pair scores as much; each score, shape (n,), with its null.
@@ -530,14 +571,13 @@ def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) 
 
 
 def _smoothed(values: list[float], weights: list[float]) -> tuple[float, ...]:
-    """Let neighbours share: each value counts twice in its own place and once beside, but for both ends."""
-    found = []
-    for k, value in enumerate(values):
-        if k in (0, len(values) - 1):
-            found.append(value)
-            continue
-        near = [(weights[k - 1], values[k - 1]), (2 * weights[k], value), (weights[k + 1], values[k + 1])]
-        found.append(sum(weight * each for weight, each in near) / sum(weight for weight, _ in near))
+    """Average each value but the first with its neighbours, `SMOOTHINGS` times: twice itself and once each of them."""
+    found = list(values)
+    for _ in range(SMOOTHINGS):
+        held = list(zip(weights, found, strict=True))
+        for k in range(1, len(held)):
+            near = [held[k - 1], held[k], held[k], *held[k + 1 : k + 2]]
+            found[k] = sum(weight * each for weight, each in near) / sum(weight for weight, _ in near)
     return tuple(found)
 
 

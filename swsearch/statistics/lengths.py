@@ -62,16 +62,20 @@ class BrokenLine:
         if len(knots) > 1:
             self._share = (x - at[self._left]) / (at[self._left + 1] - at[self._left])
         self._within: FloatArray = np.clip(self._share, 0.0, 1.0)
+        # the slope of one segment is too uncertain to go on with
+        self._far = max(len(knots) - 3, 0)
+        self._over: FloatArray = np.maximum(x - at[-1], 0.0) / max(at[-1] - at[self._far], 1e-9)
 
     def at(self, values: FloatArray, *, beyond: bool) -> FloatArray:
         """Return the line's values at every length, shape (n,), given those at the knots, shape (n_knots,).
 
-        Before the first knot and after the last, the line goes on straight (``beyond``), or stays as high as there.
+        Before the first knot the line goes on straight (``beyond``), and after the last with the slope of the last
+        two segments; or it stays as high as there.
         """
-        share = self._share if beyond else self._within
+        share = np.minimum(self._share, 1.0) if beyond else self._within
         right = np.minimum(self._left + 1, self._n_knots - 1)
         line: FloatArray = values[self._left] * (1 - share) + values[right] * share
-        return line
+        return line + self._over * (values[-1] - values[self._far]) if beyond else line
 
 
 def log_of(lengths: npt.NDArray[np.integer]) -> FloatArray:

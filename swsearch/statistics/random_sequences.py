@@ -25,7 +25,7 @@ WINDOW = 20
 stretches of few kinds of residues: with copies shuffled as a whole, queries of biased composition have four times the
 chance hits of E <= 1 that they have with windows, and reversed ones half as many again."""
 
-COPIES = 8
+COPIES = 4
 """Shuffled copies of each random sequence."""
 
 _FREQUENCIES = {
@@ -36,17 +36,17 @@ _FREQUENCIES = {
 
 _SEED = np.uint64(0x5357)
 
-_FIXED = ((16, 32), (32, 32), (64, 48), (128, 64), (256, 80), (512, 48), (1024, 24), (2048, 8))
+_FIXED = ((16, 24), (32, 32), (64, 48), (128, 64), (256, 64), (512, 40), (1024, 24))
 """Lengths in residues, and random sequences of each, for local and semi-global mode. Means and variances change
 smoothly with log length, and most proteins have 128 to 1,024 residues."""
 
 _RATIOS = (1 / 16, 1 / 8, 1 / 4, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0)
 """Lengths for global mode, in those of the query: the score turns where both are equally long."""
 
-_OF_EACH_RATIO = 16
+_OF_EACH_RATIO = 32
 """Most random sequences of each length for global mode."""
 
-_RESIDUES_OF_RATIO = 1 << 16
+_RESIDUES_OF_RATIO = 1 << 17
 """Residues of the random sequences of a length for global mode; longer ones are fewer, but one at least."""
 
 

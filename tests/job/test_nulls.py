@@ -13,14 +13,14 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
 from swsearch.job import nulls as module
 from swsearch.job.job import SearchJob
-from swsearch.job.nulls import ALL_COPIES, FIRST_COPIES, NullMaker, PairsAsked
+from swsearch.job.nulls import N_COPIES, NullMaker, PairsAsked
 from swsearch.job.options import SearchOptions
-from swsearch.job.shuffled import Joined, scores_with_copies, shuffled_chunk
+from swsearch.job.shuffled import REVERSED, Joined, scores_with_copies, shuffled_chunk
 from swsearch.masking import masked_codes
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import MODES, Scoring
-from swsearch.statistics.fitted import Fit
+from swsearch.statistics.fitted import Fit, PairNulls
 
 
 def drawn(seed, *lengths):
@@ -124,6 +124,20 @@ def codes_of(*letters):
     return [PROTEIN.encode(each) for each in letters]
 
 
+def levels_of(made, query, null, subjects):
+    """Return the chance levels of pairs by each number of copies, shape (n_numbers, n_subjects)."""
+    copies = range(REVERSED, N_COPIES[-1])
+    chunk = shuffled_chunk(subjects, copies, 1)
+    scores = scores_with_copies([query], made.recurrence, chunk, 1)[0].reshape(len(subjects), len(copies))
+    pairs = PairNulls(null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects)))
+    return np.array([pairs.with_copies(scores[:, 1 : 1 + n].mean(axis=1), scores[:, 0]).levels for n in N_COPIES])
+
+
+def assert_levels(found, levels):
+    """Check that each pair has the level of one of the numbers of copies."""
+    assert (np.isclose(found.levels, levels, rtol=1e-14, atol=0).any(axis=0)).all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_means_are_those_of_the_copies(mode):
     query, near, far, none = drawn(8, 70, 80, 90, 64)
@@ -132,14 +146,11 @@ def test_means_are_those_of_the_copies(mode):
     subjects = codes_of(near, far, none, query)
     scores = np.array([60, -500, 30, 370], dtype=np.int64)
     found = of_pairs(made, asked, null, scores, subjects, 1e-3)
-    chunk = shuffled_chunk(subjects, range(ALL_COPIES), 1)
-    every = scores_with_copies([asked.codes], made.recurrence, chunk, 1)[0].reshape(4, ALL_COPIES)
-    for row, mean in zip(every, found.shuffled.tolist(), strict=True):
-        assert mean in [row[:n].mean() for n in (FIRST_COPIES, ALL_COPIES)]
+    assert_levels(found, levels_of(made, asked.codes, null, subjects))
     assert found.bounds[:3].tolist() == [1.0] * 3
     assert found.bounds[3] < 1e-60
-    # a pair that is no hit by a few copies is given up; with a wide limit all copies count
-    assert found.shuffled[1] == every[1, :FIRST_COPIES].mean()
+    # a pair that is no hit by a few copies is given up
+    assert found.levels[1] == levels_of(made, asked.codes, null, subjects)[0][1]
     # what only makes E-values larger makes none smaller, but of what is identical
     assert (found.means >= null.at(found.lengths)[0]).all()
 
@@ -152,7 +163,7 @@ def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypat
     def means(threads):
         made = maker(threads=threads)
         (null,) = made.of_queries([asked])
-        return null, of_pairs(made, asked, null, scores, subjects, 0.1).shuffled.tolist()
+        return null, of_pairs(made, asked, null, scores, subjects, 0.1).levels.tolist()
 
     expected = means(1)
     assert means(2) == expected
@@ -197,9 +208,6 @@ def test_a_profile_is_scored_by_its_own_rows(mode):
         of_pairs(made, asked, null, scores, subjects, 1e-3)
         for asked, null in zip([sequence, *profiles], nulls, strict=True)
     ]
-    assert found[0].shuffled.tolist() == found[1].shuffled.tolist()
+    assert found[0].levels.tolist() == found[1].levels.tolist()
     assert found[0].bounds.tolist() == found[1].bounds.tolist() == found[2].bounds.tolist()
-    chunk = shuffled_chunk(subjects, range(ALL_COPIES), 1)
-    every = scores_with_copies([profiles[1].rows(scoring)], made.recurrence, chunk, 1)[0].reshape(3, ALL_COPIES)
-    for row, mean in zip(every, found[2].shuffled.tolist(), strict=True):
-        assert mean in [row[:n].mean() for n in (FIRST_COPIES, ALL_COPIES)]
+    assert_levels(found[2], levels_of(made, profiles[1].rows(scoring), nulls[2], subjects))

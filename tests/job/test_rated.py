@@ -147,7 +147,7 @@ def test_what_composition_explains_is_doubted(query, database):
     doubted = search(query, database)
     assert doubted.doubt.startswith("query 'query_1': ")
     assert "E <= 1e-06 by published statistics and more than 0.01 by fitted ones, such as 'charged" in doubted.doubt
-    assert "on average: most of it is composition" in doubted.doubt
+    assert "most of the score is composition or a repeated pattern" in doubted.doubt
     assert doubted.doubt == search(query, database, max_hits=1).doubt
     codes = PROTEIN.encode(query)
     scores = Scoring().matrix.scores[codes][:, :27].astype(np.int8)

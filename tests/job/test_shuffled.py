@@ -9,7 +9,7 @@ from swsearch.blocks import LANES
 from swsearch.engines.cpu import extension
 from swsearch.errors import InputError
 from swsearch.job import shuffled as module
-from swsearch.job.shuffled import Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.job.shuffled import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
 from swsearch.scoring import MODES, PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
@@ -32,11 +32,12 @@ def rows(chunk, n_copies):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_copies_are_those_that_python_makes(threads):
     sequences = some_sequences()
-    chunk = shuffled_chunk(sequences, range(2, 7), threads)
-    found = rows(chunk, 5)
-    assert len(found) == 5 * len(sequences)
-    for (which, copy), codes in found.items():
-        assert codes.tolist() == shuffled(sequences[which], 2 + copy, WINDOW).tolist()
+    for copies in (range(2, 7), range(REVERSED, 6)):
+        chunk = shuffled_chunk(sequences, copies, threads)
+        found = rows(chunk, len(copies))
+        assert len(found) == len(copies) * len(sequences)
+        for (which, copy), codes in found.items():
+            assert codes.tolist() == shuffled(sequences[which], copies[copy], WINDOW).tolist()
 
 
 def test_windows_keep_their_residues():
@@ -90,9 +91,9 @@ def test_copies_score_what_the_reference_says(mode):
     sequences = some_sequences((35, 0, 12, 61), seed=5)
     recurrence = Recurrence(Scoring(), mode)
     pairs = [(m, n) for n in range(4) for m in range(4)]
-    found = scored(queries, sequences, pairs, range(2, 5), recurrence)
+    found = scored(queries, sequences, pairs, range(REVERSED, 2), recurrence)
     for (m, n), row in zip(pairs, found.tolist(), strict=True):
-        copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(2, 5)]
+        copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(REVERSED, 2)]
         assert row == [score(queries[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
 
 

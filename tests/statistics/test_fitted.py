@@ -8,7 +8,15 @@ import pytest
 
 from swsearch.statistics import fitted
 from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
-from swsearch.statistics.fitted import SPREADS, Fit, PairNulls, fit_panel, fit_panels, probabilities_of
+from swsearch.statistics.fitted import (
+    REVERSED_FULL,
+    SPREADS,
+    Fit,
+    PairNulls,
+    fit_panel,
+    fit_panels,
+    probabilities_of,
+)
 from swsearch.statistics.random_sequences import COPIES
 
 MODES = ("local", "global", "semiglobal")
@@ -24,7 +32,7 @@ def mean_at(mode, n):
     return 20 + 4 * np.log(n) - (np.abs(n - QUERY) if mode == "global" else 0)
 
 
-def made_up(mode, n_sequences=4000, deviation=5.0, seed=1):
+def made_up(mode, n_sequences=8000, deviation=5.0, seed=1):
     """A panel's scores of known means and deviation, and a null fitted to them."""
     random = np.random.default_rng(seed)
     scores = []
@@ -144,10 +152,26 @@ def test_composition_counts_where_it_is_unusual_and_never_helps(mode):
     pairs = PairNulls(null, np.full(6, 256), mean + above * deviation, np.ones(6))
     assert pairs.variances == pytest.approx(np.full(6, variance))
     assert pairs.means == pytest.approx(mean + np.array([0, 0, 0, full / 4, full, full + 2]) * deviation)
-    assert pairs.may_rise(0.0).tolist() == [False, False, False, full > 1, full > 0, True]
-    assert pairs.may_rise(25.0).all()
+    # errors of few copies count as much as the mean rises with them
+    nothing = np.full(6, -1000)
+    errors = pairs.errors(pairs.levels, nothing, 4)
+    assert errors[0] == 0
+    assert (np.diff(errors) >= 0).all()
+    assert errors[-1] == 0.5
+    assert pairs.errors(pairs.levels, nothing, 16)[-1] == 0.25
     scores = np.full(6, round(mean + 9 * deviation))
     assert (pairs.evalues(scores, 300_000) >= null.evalues(scores, QUERY, pairs.lengths, 300_000)).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_reversed_subject_counts_where_it_scores_far_more_than_shuffled_ones(mode):
+    pairs = pairs_of(mode, [50.0] * 3, [256] * 3)
+    deviation = math.sqrt(pairs.variances[0])
+    reversed_ = 50.0 + np.array([-20.0, 0.2, 1.2]) * REVERSED_FULL * deviation
+    found = pairs.with_copies(pairs.levels, reversed_)
+    assert found.levels == pytest.approx([50.0, 50.0 + 0.008 * REVERSED_FULL * deviation, reversed_[2]])
+    errors = found.errors(pairs.levels, reversed_, 4)
+    assert errors[0] > 0 == errors[2]  # more shuffled copies would change nothing
 
 
 def test_bits_and_evalues_agree_where_both_are_small():
@@ -220,12 +244,13 @@ def test_nulls_that_are_cut_joined_or_given_other_copies_are_those_made_anew():
     n, means, bounds = generator.integers(1, 900, 20), generator.normal(30, 5, 20), generator.random(20)
 
     def values(made):
-        every = (made.lengths, made.shuffled, made.bounds, made.means, made.variances)
-        return [each.tolist() for each in (*every, made.may_rise(1.0), made.evalues(np.full(len(made), 50), 10_000))]
+        every = (made.lengths, made.levels, made.bounds, made.means, made.variances)
+        return [each.tolist() for each in (*every, made.evalues(np.full(len(made), 50), 10_000))]
 
     whole = PairNulls(null, n, means, bounds)
     assert values(PairNulls.joined(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
-    assert values(whole.with_copies(means + 2)) == values(PairNulls(null, n, means + 2, bounds))
+    nothing = np.full(20, -1000)
+    assert values(whole.with_copies(means + 2, nothing)) == values(PairNulls(null, n, means + 2, bounds))
     assert values(whole[np.array([3, 1])]) == values(PairNulls(null, n[[3, 1]], means[[3, 1]], bounds[[3, 1]]))
     assert len(PairNulls.joined(null, [])) == 0
     assert values(pickle.loads(pickle.dumps(whole))) == values(whole)

@@ -25,7 +25,9 @@ class Splitmix:
 
 
 def shuffled(codes, copy, window):
-    """Return a copy of codes, shape (n,), uint8, with each window's residues in random order."""
+    """Return a copy of codes, shape (n,), uint8, with each window's residues in random order; copy -1 is reversed."""
+    if copy == -1:
+        return np.ascontiguousarray(codes[::-1])
     seed = 0xCBF29CE484222325
     for code in codes.tolist():
         seed = ((seed ^ code) * 0x100000001B3) & MASK

@@ -262,7 +262,7 @@ NOT_SHUFFLED: list[dict[str, Any]] = [
     {"sequences": np.array([0, 1, 2])},
     {"sequences": np.array([0, -1, 1])},
     {"sequences": np.array([0, 1])},
-    {"copies": np.array([0, 0, -1], dtype=np.int32)},
+    {"copies": np.array([0, 0, -2], dtype=np.int32)},
     {"copies": np.zeros(2, dtype=np.int32)},
     {"column_offsets": np.array([0, 16])},
     {"column_offsets": np.array([0, 32])},
@@ -279,6 +279,7 @@ NOT_SHUFFLED: list[dict[str, Any]] = [
 
 def test_what_can_be_shuffled_is() -> None:
     assert shuffle() is None
+    assert shuffle(copies=np.array([-1, 0, -1], dtype=np.int32)) is None
     assert shuffle(threads=LARGEST, window=LARGEST) is None
 
 
@@ -342,7 +343,7 @@ NOT_SCORED: list[dict[str, Any]] = [
     {"pairs": np.array([[0, 0], [1, -(2**63)], [1, 2]])},
     {"pairs": np.array([0, 0, 1, 1, 1])},
     {"pairs": np.array([[0, 0], [1, 1]])},
-    {"first_copy": -1},
+    {"first_copy": -2},
     {"first_copy": LARGEST},
     {"n_copies": 0},
     {"n_copies": 3},
@@ -367,6 +368,7 @@ NOT_SCORED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("mode", [0, 1, 2])
 def test_what_can_be_shuffled_and_scored_is(mode: int) -> None:
     assert score_shuffled(mode=mode) is None
+    assert score_shuffled(mode=mode, first_copy=-1) is None
     assert score_shuffled(mode=mode, threads=LARGEST, window=LARGEST) is None
     nothing = np.zeros(0, dtype=np.int64)
     assert score_shuffled(mode=mode, pairs=nothing, out=nothing.astype(np.int32)) is None
