@@ -1,8 +1,9 @@
 """Compare the chance hits that E-values promise with those found: classes of queries, all modes, four scorings.
 
-Queries are made of proteins of Swiss-Prot so that they have no relatives, or are real proteins with a pattern that are
-searched in the subjects backwards (`chance_queries.py`): every hit is one of chance, and on average there should be E of them per query with an E-value of at most E. swsearch's statistics are
-judged, and beside them other programs with statistics of their own: blastp with its defaults, which adjust for
+Queries are made of proteins of Swiss-Prot so that they have no relatives, or are real proteins with a pattern, which
+are searched in the subjects backwards (`chance_queries.py`): every hit is one of chance, and on average there should
+be E of them per query with an E-value of at most E. swsearch's statistics are judged, and beside them other programs
+with statistics of their own: blastp with its defaults, which adjust for
 composition, and ssearch36, ggsearch36 and glsearch36, all with BLOSUM62 11/1.
 
 Needs: Swiss-Prot; mmseqs2-examples, or any proteins as --subjects; ncbi-blast+ and fasta3, unless --sources leaves

@@ -15,7 +15,7 @@ import random
 import swsearch
 from benchmarks.statistics.chance_profiles import LEVELS, MOST, cells, counts_of
 from benchmarks.statistics.chance_queries import shuffled
-from benchmarks.support.common import arguments, finish, heading, numbered, read, residues, table
+from benchmarks.support.common import Records, arguments, finish, heading, numbered, read, residues, table
 from benchmarks.support.timing import say
 
 SHORTEST, LONGEST = 300, 1500
@@ -29,7 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     chance = random.Random(options.seed)
     genome = max((letters for _, letters in read(options.queries)), key=len)
-    windows = []
+    windows: Records = []
     while len(windows) < options.first:
         place, length = chance.randrange(len(genome) - LONGEST), chance.randint(SHORTEST, LONGEST)
         window = genome[place : place + length]

@@ -1,6 +1,6 @@
 """Queries whose hits are chance, for `calibration.py` and `chance_profiles.py`: classes of them, from Swiss-Prot.
 
-Some are made so that they have no relatives. Others are real proteins with a pattern, and what they are searched in is
+Some are made so that they have no relatives. Others are real proteins with a pattern, and the subjects are
 backwards: reversed proteins keep composition and periodic patterns, and are related to nothing. Only proteins of the
 twenty usual residues are drawn. Another seed gives other queries.
 """
@@ -71,7 +71,8 @@ def shuffled(letters: str, chance: random.Random) -> str:
 def _windows(values: npt.NDArray[np.float64], width: int) -> npt.NDArray[np.float64]:
     """Return the sums of all windows, shape (n - width + 1,) or (0,)."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    return sums[width:] - sums[:-width]
+    found: npt.NDArray[np.float64] = sums[width:] - sums[:-width]
+    return found
 
 
 def coiled_residues(letters: str) -> int:

@@ -71,7 +71,11 @@ def draw(axes: Axes, title: str, query: str, subject: str) -> None:
     axes.axvline(int(reversed_[0]), color="C1", label="reversed subject")
     axes.axvline(int(own), color="C3", label="score of the pair")
     before, after = (float(each.evalues([int(own)], RESIDUES)[0]) for each in (usual, pair))
-    axes.set(title=f"{title}\nE {before:.1e} by random sequences, {after:.1e} by the pair's null model", xlabel="score", ylabel="density")
+    axes.set(
+        title=f"{title}\nE {before:.1e} by random sequences, {after:.1e} by the pair's null model",
+        xlabel="score",
+        ylabel="density",
+    )
     axes.title.set_size(10)
     plots.tidy(axes)
 

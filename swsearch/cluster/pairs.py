@@ -64,7 +64,8 @@ class ClusterPairs(PairWork):
         rows = np.array([len(each.query.codes) for each in asked], dtype=np.int64)
         futures: list[Future[bytes]] = []
         parts: list[IntArray] = []
-        for volume, chosen in self._cut(subjects, rows[of_query] * lengths * (1 + N_COPIES[0])):
+        cells = rows[of_query] * lengths * (1 + N_COPIES[0])
+        for volume, chosen in self._cut(subjects, cells):
             first, whose = int(self.remote.firsts[volume]), of_query[chosen]
             here = np.unique(whose)
             of_these = [asked[k] for k in here.tolist()]
@@ -73,7 +74,7 @@ class ClusterPairs(PairWork):
                 [each.limit for each in of_these], np.diff(np.searchsorted(whose, [*here, len(asked)])).tolist(),
                 subjects[chosen] - first, scores[chosen], lengths[chosen],
             )  # fmt: skip
-            futures.append(self._submit("nulls", volume, sent, int(rows[whose] @ lengths[chosen]) * (1 + N_COPIES[0])))
+            futures.append(self._submit("nulls", volume, sent, int(cells[chosen].sum())))
             parts.append(chosen)
         levels, bounds = np.empty(len(subjects)), np.empty(len(subjects))
         for chosen, found in zip(parts, results_of(futures), strict=True):

@@ -56,6 +56,10 @@ the time of scoring this many; larger groups would only keep more hits in memory
 FIRST_ROWS = (4_000, 16_000)
 """Query residues of the first groups: the first results come early, and the stages after scoring have work soon."""
 
+SMALL_ROWS, PARTS = 8_000, 8
+"""Query residues of a group where all queries have few: at least so many, and an eighth of all. What follows scoring
+takes about as long on a GPU's host as scoring does, and begins when the first group is scored."""
+
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
 
@@ -558,12 +562,13 @@ class SearchJob:
 def groups_of(queries: Sequence[Query], most: int | None = None, together: int = 1) -> Iterator[Sequence[Query]]:
     """Cut the queries into runs that are scored together, of at most so many queries.
 
-    A run has about `GROUP_ROWS` residues; where there are more queries than that, the first runs are smaller. So many
-    queries as are frames of one (``together``) stay in one run.
+    A run has about `GROUP_ROWS` residues, or an eighth of all; the first runs are smaller. So many queries as are
+    frames of one (``together``) stay in one run.
     """
     total = sum(len(query.codes) for query in queries)
-    sizes = iter(FIRST_ROWS if total > 2 * FIRST_ROWS[0] else ())
-    limit = next(sizes, GROUP_ROWS)
+    usual = min(GROUP_ROWS, max(SMALL_ROWS, total // PARTS))
+    sizes = (min(rows, usual) for rows in (FIRST_ROWS if total > 2 * FIRST_ROWS[0] else ()))
+    limit = next(sizes, usual)
     group: list[Query] = []
     rows = 0
     for first in range(0, len(queries), together):
@@ -572,7 +577,7 @@ def groups_of(queries: Sequence[Query], most: int | None = None, together: int =
         if group and (rows + n > limit or (most is not None and len(group) + together > most)):
             yield group
             group, rows = [], 0
-            limit = next(sizes, GROUP_ROWS)
+            limit = next(sizes, usual)
         group += some
         rows += n
     if group:

@@ -29,16 +29,16 @@ ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
 """Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
 the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
 
-N_COPIES = (3, 7, 15, 31)
-"""Shuffled copies of each candidate, beside the reversed one, and of those whose E-value is still uncertain: with one
-more, multiples of four, which are shuffled together."""
+N_COPIES = (1, 3, 7, 15, 31)
+"""Numbers of shuffled copies: the first for each candidate, beside the reversed subject, and the others for those
+whose E-value is still uncertain."""
 
-MOST_ERROR = 0.15
+MOST_ERROR = 0.2
 """Error of a null's mean from which more copies are scored, in standard deviations: 1.3 fold in terms of E-values."""
 
-HOPELESS = 4.0
-"""A candidate is given up if it were no hit with a mean that is lower by so many errors: it hardly ever matters to a
-pair what the threshold is."""
+DECIDED = 4.0
+"""Errors by which a mean may be off: a pair that then still is no hit, or a sure one, gets no more copies. So it
+hardly ever matters to a pair what the threshold is."""
 
 NO_CHANCE = 1e-12
 """Probability of a pair by chance below which its first copies are enough."""
@@ -189,7 +189,9 @@ class NullMaker:
             ]
             if more is None:
                 break
-            errors = [each.errors(means[part], first[part, 0], done) for each, part in zip(nulls, of_query, strict=True)]
+            errors = [
+                each.errors(means[part], first[part, 0], done) for each, part in zip(nulls, of_query, strict=True)
+            ]
             near = np.concatenate(_near(asked, nulls, errors)) & (n == done)
             if not near.any():
                 break
@@ -202,14 +204,12 @@ def _near(
     asked: Sequence[PairsAsked], nulls: Sequence[PairNulls], errors: Sequence[FloatArray]
 ) -> list[npt.NDArray[np.bool_]]:
     """Say of which pairs of each query, (n,), more copies are needed, given the errors of their means."""
-    chances = probabilities_of(nulls, [each.scores for each in asked])
-    luckiest = [
-        each.scores + HOPELESS * error * np.sqrt(of_query.variances)
-        for each, of_query, error in zip(asked, nulls, errors, strict=True)
-    ]
+    shifts = [DECIDED * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)]
+    least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(asked, shifts, strict=True)])
+    most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(asked, shifts, strict=True)])
     return [
-        (error > MOST_ERROR) & (chance >= NO_CHANCE) & (least <= each.limit)
-        for each, error, chance, least in zip(asked, errors, chances, probabilities_of(nulls, luckiest), strict=True)
+        (error > MOST_ERROR) & (low <= each.limit) & (high >= NO_CHANCE)
+        for each, error, low, high in zip(asked, errors, least, most, strict=True)
     ]
 
 

@@ -177,9 +177,9 @@ class Rater:
         return (
             f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
             f"E <= {SURE:g} by published statistics and more than {DOUBTFUL:g} by fitted ones, such as {name!r} "
-            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): shuffled "
-            f"or reversed, it would still score {rating.nulls.levels[first]:.0f}: most of the score is composition or "
-            "a repeated pattern"
+            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): its "
+            f"shuffled or reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is "
+            "composition or a repeated pattern"
         )
 
 

@@ -68,7 +68,7 @@ def test_parts_are_compared_hit_by_hit() -> None:
 
 def test_a_row_holds_means_errors_and_the_most() -> None:
     row = Row(System(DEFAULTS, "local"), "short", "fitted", np.array([[0] * len(LEVELS), [2] * len(LEVELS)]))
-    assert row.cells() == ["local BLOSUM62 11/1", "short", "fitted", "2", "1", "1", "1", "1", "1", "1", "2"]
+    assert row.cells() == ["local BLOSUM62 11/1", "short", "fitted", "2", "1", "1", "1", "1", "1", "1", "1", "2"]
     assert not row.is_as_wanted()  # half a hit of E <= 0.01 would be too many
 
 

@@ -129,7 +129,9 @@ def levels_of(made, query, null, subjects):
     copies = range(REVERSED, N_COPIES[-1])
     chunk = shuffled_chunk(subjects, copies, 1)
     scores = scores_with_copies([query], made.recurrence, chunk, 1)[0].reshape(len(subjects), len(copies))
-    pairs = PairNulls(null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects)))
+    pairs = PairNulls(
+        null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects))
+    )
     return np.array([pairs.with_copies(scores[:, 1 : 1 + n].mean(axis=1), scores[:, 0]).levels for n in N_COPIES])
 
 

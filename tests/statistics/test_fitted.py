@@ -10,6 +10,7 @@ from swsearch.statistics import fitted
 from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
 from swsearch.statistics.fitted import (
     REVERSED_FULL,
+    REVERSED_POWER,
     SPREADS,
     Fit,
     PairNulls,
@@ -169,7 +170,7 @@ def test_a_reversed_subject_counts_where_it_scores_far_more_than_shuffled_ones(m
     deviation = math.sqrt(pairs.variances[0])
     reversed_ = 50.0 + np.array([-20.0, 0.2, 1.2]) * REVERSED_FULL * deviation
     found = pairs.with_copies(pairs.levels, reversed_)
-    assert found.levels == pytest.approx([50.0, 50.0 + 0.008 * REVERSED_FULL * deviation, reversed_[2]])
+    assert found.levels == pytest.approx([50.0, 50.0 + 0.2**REVERSED_POWER * REVERSED_FULL * deviation, reversed_[2]])
     errors = found.errors(pairs.levels, reversed_, 4)
     assert errors[0] > 0 == errors[2]  # more shuffled copies would change nothing
 
