@@ -1,7 +1,7 @@
-"""Are families of coiled coils and repeats still found, though reversed subjects raise their E-values?
+"""Count what is found of families of coiled coils and repeats, whose reversed subjects raise E-values.
 
-Known proteins of such families are searched for in Swiss-Prot. Of the subjects that blastp's defaults, and phmmer (one
-iteration of jackhmmer), give an E-value of at most `LEVEL`, how many does swsearch, with defaults?
+Known proteins of such families are searched for in Swiss-Prot. Of the subjects that blastp's defaults, and phmmer
+(one iteration of jackhmmer), give an E-value of at most `LEVEL`, how many does swsearch, with defaults?
 
 Needs: Swiss-Prot with accessions as identifiers, ncbi-blast+ and hmmer. Five minutes on two cores.
 Run:   python -m benchmarks.statistics.repeats --queries uniprot_sprot.fasta
@@ -91,10 +91,13 @@ def main() -> None:
         *heading(__file__, ["blastp", "jackhmmer"]),
         f"{options.queries.name}: {len(proteins):,} subjects, {residues(proteins):,} residues; E <= {LEVEL:g}",
         "",
-        *table([
-            "query", "residues", "swsearch", "blastp", "phmmer", "swsearch has of blastp's", "swsearch has of phmmer's",
-            "blastp has of phmmer's", "phmmer has of blastp's",
-        ], rows),
+        *table(
+            [
+                "query", "residues", "swsearch", "blastp", "phmmer", "swsearch, of blastp's",
+                "swsearch, of phmmer's", "blastp, of phmmer's", "phmmer, of blastp's",
+            ],
+            rows,
+        ),
     ]  # fmt: skip
     finish(lines, options.out)
 

@@ -29,7 +29,7 @@ ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
 """Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
 the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
 
-N_COPIES = (1, 3, 7, 15, 31)
+N_COPIES = (3, 7, 15, 31)
 """Numbers of shuffled copies: the first for each candidate, beside the reversed subject, and the others for those
 whose E-value is still uncertain."""
 
@@ -41,7 +41,7 @@ DECIDED = 4.0
 hardly ever matters to a pair what the threshold is."""
 
 NO_CHANCE = 1e-12
-"""Probability of a pair by chance below which its first copies are enough."""
+"""Probability by chance below which a pair is sure; see `DECIDED`."""
 
 QUERIES_AT_ONCE, ROWS_AT_ONCE = 1024, 50_000
 """Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""

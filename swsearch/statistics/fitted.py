@@ -288,8 +288,8 @@ class PairNulls:
         Chance level of each pair, from copies of the subject (`with_copies`), matrix units.
     bounds : ndarray, shape (n,), float64
         Bounds on the probability of a hit by chance, for those above `DOUBTED`: of a subject that is identical to the
-        query, the probability that random residues are; of others, `CERTAIN`. What is identical is a hit even where
-        every shuffled copy is, too, as of a run of one residue.
+        query, the probability that random residues are; of others, `CERTAIN`. What is identical is the best hit, also
+        where every shuffled copy is, too, as of a run of one residue: its null is the panel's.
     """
 
     statistics: FittedStatistics
@@ -307,7 +307,8 @@ class PairNulls:
         """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
         if means is None:
             deviations = np.sqrt(variances)
-            means = usual + deviations * rise((self.levels - usual) / deviations, self._full)
+            raised = usual + deviations * rise((self.levels - usual) / deviations, self._full)
+            means = np.where(self.bounds < CERTAIN, usual, raised)  # shuffled copies of the query itself are like it
         for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
             object.__setattr__(self, name, values)
         return self
