@@ -53,12 +53,9 @@ GROUP_ROWS = 50_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time of scoring this many; larger groups would only keep more hits in memory."""
 
-FIRST_ROWS = (4_000, 16_000)
-"""Query residues of the first groups: the first results come early, and the stages after scoring have work soon."""
-
-SMALL_ROWS, PARTS = 8_000, 8
-"""Query residues of a group where all queries have few: at least so many, and an eighth of all. What follows scoring
-takes about as long on a GPU's host as scoring does, and begins when the first group is scored."""
+FIRST_ROWS, SMALL_ROWS, PARTS = (4_000, 16_000), 8_000, 8
+"""Query residues of the first groups; and of the others where all queries have few, at least so many and an eighth of
+all: the first results come early, and the stages after scoring, as long on a GPU's host, work beside it."""
 
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""

@@ -87,7 +87,7 @@ def test_what_composition_explains_is_told_once_for_each_query(tmp_path, quiet):
         assert re.match(
             r"swsearch: query '\w+': \d+ subjects? ha(ve|s) E <= 1e-06 by published statistics and ", line
         )
-        assert "most of it is composition" in line
+        assert "most of the score is composition" in line
     if quiet:
         assert done.stderr.splitlines() == told
     assert "published statistics and" not in run("search", queries, subjects, "--statistics", "published").stderr
