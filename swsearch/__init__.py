@@ -6,8 +6,6 @@
 [('a', 32)]
 """
 
-from __future__ import annotations
-
 import os
 
 TYPE_CHECKING = False
@@ -62,7 +60,7 @@ if os.path.isfile(os.path.join(_CHECKOUT, "setup.cfg")):  # noqa: PTH113, PTH118
     __path__.append(_CHECKOUT)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used, so that ``swsearch --help`` needs no numpy."""
     if name == "__version__":
         from swsearch.version import version

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from swsearch.blocks import IntArray
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
-from swsearch.statistics.distributions import Distribution, Gumbel, PearsonThree
+from swsearch.statistics.distributions import MOST_SHAPE, Distribution, Gumbel, PearsonThree
 from swsearch.statistics.fitted import Fit, FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.observed import ScoreCounts
@@ -30,6 +30,9 @@ WHOLE = ("scores", "subjects", "lengths", "counted", "counts")
 
 REAL = ("evalues", "levels", "bounds")
 """Arrays of float64, shape (n,)."""
+
+MAX_MAGNITUDE = 1 << 31
+"""No score, length or variance comes near it; arithmetic with numbers below it stays finite."""
 
 PUBLISHED = "published"
 """Stands for the statistics that the options name."""
@@ -127,7 +130,17 @@ def _checked(name: str, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
     fits = found.ndim == 1 and (found.dtype.kind in "iu" if name in WHOLE else found.dtype == np.float64)
     if not fits:
         raise Unreadable(f"{name} has type {found.dtype} and shape {found.shape}")
-    return found.astype(_kind(name))
+    values = found.astype(_kind(name))
+    if name in ("scores", "lengths", "levels"):
+        _check_size(name, values)
+    return values
+
+
+def _check_size(name: str, values: npt.ArrayLike) -> None:
+    """Raise unless numbers can be scores, lengths or deviations; NaN cannot."""
+    found = np.asarray(values)
+    if not ((found > -MAX_MAGNITUDE) & (found < MAX_MAGNITUDE)).all():
+        raise Unreadable(f"{name} has numbers beyond {MAX_MAGNITUDE}")
 
 
 class _Taken:
@@ -239,6 +252,12 @@ def _statistics(facts: Facts | str | None, published: KarlinAltschul | None) -> 
     distribution: Distribution = Gumbel() if shape is None else PearsonThree(int(shape))
     means, variances = (tuple(map(float.fromhex, facts[name])) for name in ("means", "variances"))
     fit, lengths = Fit(*facts["fit"]), tuple(facts["lengths"])
+    if not 0 < len(lengths) == len(means) == len(variances) or min(variances) <= 0:
+        raise Unreadable("it has a fit without lengths, means or variances")
+    if isinstance(distribution, PearsonThree) and not 1 <= distribution.shape <= MOST_SHAPE:
+        raise Unreadable(f"it has a distribution of shape {distribution.shape}")
+    _check_size("means", means)
+    _check_size("variances", variances)
     return FittedStatistics(fit, facts["query_length"], lengths, means, variances, distribution)
 
 

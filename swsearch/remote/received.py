@@ -44,8 +44,6 @@ from swsearch.statistics.fitted import FittedStatistics
 if TYPE_CHECKING:
     from swsearch.blocks import Chunk
 
-MOST_SCORE_MAGNITUDE = 1 << 31
-
 
 @dataclass(frozen=True, eq=False)
 class FoundSubjects:
@@ -428,7 +426,6 @@ class _Received:
             lengths = database.lengths_of(ranked.subjects)
         except IndexError:
             raise self._reader.wrong("name subjects that did not come") from None
-        self._require(np.abs(ranked.scores).max(initial=0) < MOST_SCORE_MAGNITUDE, "scores that are none")
         self._require(len(np.unique(ranked.subjects)) == len(ranked), "subjects that are there twice")
         self._require(isinstance(selection.reason, str) and isinstance(selection.doubt, str), "notes that are none")
         if isinstance(statistics, FittedStatistics):
@@ -436,22 +433,18 @@ class _Received:
         if ranked.evalues is not None:
             self._require(statistics is not None and not np.isnan(ranked.evalues).any(), "E-values that are none")
         if nulls is not None:
-            fits: Any = len(nulls) == len(ranked) and np.array_equal(nulls.lengths, lengths)
-            fits = fits and np.isfinite(nulls.levels).all() and np.isfinite(nulls.variances).all()
+            fits = len(nulls) == len(ranked) and np.array_equal(nulls.lengths, lengths)
             self._require(fits, "statistics of other subjects")
 
     def _is_null(self, statistics: FittedStatistics, query: Query) -> bool:
         """Say whether statistics can be those of a query."""
-        lengths, values = statistics.lengths, (*statistics.means, *statistics.variances)
+        lengths = statistics.lengths
         return (
             statistics.fit == self._job.method
             and statistics.query_length == len(query.codes)
             and all(isinstance(each, int) for each in lengths)
-            and 0 < len(lengths) == len(statistics.means) == len(statistics.variances)
             and 0 < lengths[0] <= lengths[-1] < 1 << 31
             and all(a < b for a, b in pairwise(lengths))
-            and bool(np.isfinite(values).all())
-            and min(statistics.variances) > 0
         )
 
     # iterations

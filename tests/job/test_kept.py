@@ -23,6 +23,7 @@ PUBLISHED = statistics_for(Scoring(), "local")
 N_SUBJECTS = 10**10
 
 whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
+scores = st.integers(1 - 2**31, 2**31 - 1) | st.integers(-300, 300)
 real = st.floats(width=64)
 text = st.text(max_size=20)
 parameters = st.floats(-1e6, 1e6)
@@ -56,13 +57,13 @@ def selections(draw):
     if draw(st.booleans()):
         k = draw(st.integers(0, 4))
         counted = ScoreCounts(draw(arrays(whole, k, np.int64)), draw(arrays(whole, k, np.int64)))
-    ranked = Ranked(draw(arrays(whole, n, np.int64)), places, evalues)
+    ranked = Ranked(draw(arrays(scores, n, np.int64)), places, evalues)
     limit = draw(st.sampled_from([1, 500, sys.maxsize]))
     included = None
     if draw(st.booleans()):
         k = draw(st.integers(0, 3))
         places = draw(arrays(st.integers(0, N_SUBJECTS - 1), k, np.int64))
-        included = Ranked(draw(arrays(whole, k, np.int64)), places, draw(st.none() | arrays(real, k, np.float64)))
+        included = Ranked(draw(arrays(scores, k, np.int64)), places, draw(st.none() | arrays(real, k, np.float64)))
     return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text), included)
 
 
@@ -113,12 +114,17 @@ def changed(data, **others):
     return stream.getvalue()
 
 
+FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "shape": 9,
+       "means": ["0x1p0"] * 2, "variances": ["0x1p0"] * 2}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("others", "problem"),
     [
         ({"scores": np.array([object()], dtype=object)}, "pickle"),
         ({"scores": np.array([1.0, 2.0])}, "scores has type float64"),
         ({"scores": np.array([[1, 2]])}, "scores has type int64 and shape"),
+        ({"scores": np.array([1 << 40, 2])}, "scores has numbers beyond"),
         ({"scores": np.array([1])}, "scores has no 2 values more"),
         ({"scores": np.array([1, 2, 3])}, "scores has more values than queries have"),
         ({"subjects": np.array([0, 10])}, "subjects that the database lacks"),
@@ -129,6 +135,11 @@ def changed(data, **others):
         ({"facts": {"nulls": 0}}, "nulls without a fit"),
         ({"facts": {"statistics": "unheard of"}}, "statistics that were not asked for"),
         ({"facts": {"statistics": {"shape": 3}}}, "KeyError"),
+        ({"facts": {"statistics": FIT | {"shape": 500}}}, "distribution of shape 500"),
+        ({"facts": {"statistics": FIT | {"lengths": [5]}}}, "without lengths, means or variances"),
+        ({"facts": {"statistics": FIT | {"variances": ["0x1p0", "-0x1p0"]}}}, "without lengths, means or variances"),
+        ({"facts": {"statistics": FIT | {"means": ["nan", "0x1p0"]}}}, "means has numbers beyond"),
+        ({"facts": {"statistics": FIT | {"variances": ["inf", "0x1p0"]}}}, "variances has numbers beyond"),
     ],
 )
 def test_what_does_not_fit_is_refused(others, problem):
