@@ -105,7 +105,7 @@ class FurtherOfFrames:
         more = [first.like(*each) for each in find_after(first, most, least)]
         for pairs, of_these in (
             ([] if is_own else [first], nulls),
-            (more, None if nulls is None else nulls.repeated(0, len(more))),
+            (more, None if nulls is None else nulls.further(np.zeros(len(more), dtype=np.int64))),
         ):
             scores, lengths = [pair.score for pair in pairs], np.full(len(pairs), self.lengths[row])
             used = self.statistics[place] if of_these is None else of_these

@@ -355,5 +355,5 @@ class _FurtherOf:
         return None if self.known is None else self.known[row]
 
     def _numbers(self, row: int, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
-        of_these = self._statistics if self._nulls is None else self._nulls.repeated(row, len(scores))
+        of_these = self._statistics if self._nulls is None else self._nulls.further(np.full(len(scores), row))
         return self._maker.numbers(self._query, of_these, scores, lengths)

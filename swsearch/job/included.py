@@ -30,8 +30,6 @@ from swsearch.profiles.stacking import FoundSequences, stack
 from swsearch.profiles.units import lambda_of
 from swsearch.results import HitList, SubjectCodes
 from swsearch.scoring import QueryRows
-from swsearch.statistics.fitted import CERTAIN, PairNulls
-from swsearch.statistics.karlin_altschul import Statistics
 
 MOST_REPEATS = 100
 """Parts of one subject that enter at most: titin has some hundred domains of one family."""
@@ -191,12 +189,8 @@ class Includer:
         self, query: Query, selection: Selection, hits: HitList, rows: IntArray, scores: IntArray
     ) -> FloatArray:
         """Return the E-values of scores of further parts of some hits; all of shape (n,)."""
-        statistics: Statistics | PairNulls | None = selection.statistics
-        if selection.nulls is not None:
-            nulls = selection.nulls
-            statistics = PairNulls(
-                nulls.statistics, nulls.lengths[rows], nulls.levels[rows], np.full(len(rows), CERTAIN)
-            )
+        nulls = selection.nulls
+        statistics = selection.statistics if nulls is None else nulls.further(rows)
         return self.maker.arrays(query, statistics, scores, hits.table.subject_lengths[rows]).evalues
 
 

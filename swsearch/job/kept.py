@@ -137,7 +137,7 @@ def _checked(name: str, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _check_size(name: str, values: npt.ArrayLike) -> None:
-    """Raise unless numbers can be scores, lengths or deviations; NaN cannot."""
+    """Raise unless numbers can be scores, lengths, means or variances; NaN cannot."""
     found = np.asarray(values)
     if not ((found > -MAX_MAGNITUDE) & (found < MAX_MAGNITUDE)).all():
         raise Unreadable(f"{name} has numbers beyond {MAX_MAGNITUDE}")

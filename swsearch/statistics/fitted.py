@@ -384,10 +384,9 @@ class PairNulls:
         made = self._of(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
         return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
 
-    def repeated(self, place: int, n: int) -> PairNulls:
-        """Return one pair's null n times, for n alignments that are not its best."""
-        many = np.full(n, place)
-        return PairNulls(self.statistics, self.lengths[many], self.levels[many], np.full(n, CERTAIN))
+    def further(self, rows: IntArray) -> PairNulls:
+        """Return the nulls of alignments that are not their pairs' best; ``rows`` has shape (n,), int64."""
+        return PairNulls(self.statistics, self.lengths[rows], self.levels[rows], np.full(len(rows), CERTAIN))
 
     def probabilities(self, scores: npt.ArrayLike) -> FloatArray:
         """Compute the probabilities that one chance pair scores as much; each score, shape (n,), with its null.

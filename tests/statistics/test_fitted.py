@@ -192,7 +192,7 @@ def test_what_is_identical_cannot_be_chance():
     # where random sequences leave a doubt, the bound says how good it is
     assert pairs_of("local", [45.0], [100], bounds=[1e-9]).probabilities([50]) == pytest.approx([1e-9])
     # another alignment of the same pair is not the identical one
-    assert pairs.repeated(0, 1).evalues([400], 300_000)[0] == second
+    assert pairs.further(np.zeros(1, dtype=np.int64)).evalues([400], 300_000)[0] == second
 
 
 @pytest.mark.parametrize("evalue", [1e-9, 0.1, 10.0])
