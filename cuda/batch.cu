@@ -4,36 +4,52 @@
 //          strips, each one tile of 8 columns behind the one before; block = 16 warps in one or more pipelines;
 //          grid = as many blocks as are resident. Jobs (a block of subjects, or half of it) are handed out
 //          longest first by a counter, and warps go on to the next job without waiting for the others.
-// Traffic: 16 bytes global per column and lane between passes; half a word (kQueries = 1) or a word (2) of shared
-//          memory per pair of cells for scores, 4 / kRows words for boundaries; H and E of the strip in registers, 106
-//          to 128 per thread (sm_90).
-// Limits:  16-bit scores; at or above the limit that swsearch/engines/gpu/limits.py states a subject is scored again in
-//          32 bits.
+// Traffic: 16 bytes global per column and lane between passes; half a load of 8 bytes of shared memory per pair of cells
+//          for scores (a quarter where they are bytes), 4 / kRows words for boundaries; H and E of the strip in registers,
+//          89 to 128 per thread (sm_90).
+// Limits:  scores of 16 bits; where one reaches the limit that swsearch/engines/gpu/limits.py states, kUncertain is stored,
+//          and the subject scored again in 32 bits. In half precision the limit is near: the kernel takes no more jobs when
+//          many strips have reached it, and the host scores everything as integers.
 // Why:     one thread per subject with the whole query in its strips ends with the longest subjects: 3.8 TCUPS on a
-//          database like Swiss-Prot (H200, prototype) where such pipelines reach 5.3 (kQueries = 1) and 6.1 (2). Four
-//          warps per scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns; counters that
-//          are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three; scores as
-//          int16, loaded subject by subject and joined on the FMA pipe, gain nothing over int8 and a byte permute.
+//          database like Swiss-Prot (H200, prototype) where such pipelines, as integers, reach 5.3 (kQueries = 1) and 6.2
+//          (2). Four warps per scheduler and tiles of eight columns won over 3, 6 and 8 warps and 4 and 16 columns;
+//          counters that are polled over barriers (__syncthreads -8 %, mbarrier -1.5 %); two slots do as well as three.
+//          Half precision reaches 6.7 and 7.4 (H100, November 2026): 0.12 of that from eight columns side by side, 0.6 from
+//          gap costs that are constants, since what an instruction reads from registers counts. The best score of every
+//          second row alone would gain 5 to 6 %; to score again what is then in doubt (1.7 % of the cells of a search with
+//          default options) takes as much.
 #include "recurrence.cuh"
+
+template <bool half> struct LaneOf { typedef Pair16 type; };
+template <> struct LaneOf<true> { typedef Half16 type; };
 
 constexpr int kRows = SWSEARCH_ROWS;
 constexpr Mode kMode = static_cast<Mode>(SWSEARCH_MODE);
+constexpr int kGapOpen = SWSEARCH_GAP_OPEN, kGapExtend = SWSEARCH_GAP_EXTEND;
 constexpr int kQueries = SWSEARCH_QUERIES;
+typedef LaneOf<SWSEARCH_HALF>::type Lane;
 constexpr int kTile = 8;       // columns between two meetings of neighbouring warps
 constexpr int kSlots = 2;      // tiles that a warp may be ahead of the next one
 constexpr int kQueue = 64;     // jobs that a pipeline's first warp may be ahead of its last
 constexpr int kMaxWarps = 16;  // of a block: four on each scheduler; other numbers lose 5 to 20 %
 
-// The scores of a strip by letter, in lines of 32 letters, 4 bytes each, so that a letter's bank is its own and loads
-// never conflict. kQueries = 1: a line is four rows of int8, which a byte permute spreads to both subjects.
-// kQueries = 2: a line is a row of int16 for both queries, with nothing to unpack.
+// Columns that are taken together, each one row behind the one before, so that their chains of F are independent.
+// Other lanes are bound by the ALU, and gain nothing.
+constexpr int kSkew = Lane::kIsHalf ? kTile : 1;
+
+// The scores of a strip by letter come from global memory in lines of 32 letters with four bytes each: of four rows
+// (kQueries = 1), or of two rows of both queries. In shared memory a letter has 8 bytes of a line: these four as scores of
+// 16 bits, or, where a byte permute joins two subjects, the bytes of two lines.
+constexpr bool kAsBytes = kQueries == 1 && !Lane::kIsHalf;
 constexpr int kLetters = 32;
-constexpr int kLineBytes = kLetters * 4;
-constexpr int kLines = kQueries == 1 ? (kRows + 3) / 4 : kRows;
-constexpr int kProfileBytes = kLines * kLineBytes;
+constexpr int kLines = (kRows * kQueries + 3) / 4;
+constexpr int kLineBytes = kLetters * 8;
+constexpr int kProfileBytes = (kAsBytes ? (kLines + 1) / 2 : kLines) * kLineBytes;
 
 static_assert(kQueries == 1 || kQueries == 2, "a lane holds one query against two subjects, or two against one");
-static_assert(kRows >= 4 && kRows <= 24, "H and E of a strip must fit 128 registers");
+static_assert(kRows >= 4 && kRows <= 32, "H and E of a strip must fit 128 registers");
+static_assert(kMode == kLocal || !Lane::kIsHalf, "half precision holds no score below 0");
+static_assert(kTile % kSkew == 0, "a tile is whole groups of columns");
 static_assert(kQueue > kMaxWarps * kSlots, "a job must not leave the queue before the last warp has read it");
 
 // A strip of query rows, for the lower and the upper half of a lane (equal where kQueries is 1).
@@ -44,18 +60,22 @@ struct Strip {
   int unused[2];
 };
 
-// Scores of one letter down the strip; kQueries = 1 joins the letters of both subjects.
-struct StripScores {
+// Scores of one column's letters down the strip; kQueries = 1 has a letter of either subject.
+struct ColumnScores {
+  static constexpr int kRowsOfLine = kAsBytes ? 8 : 4 / kQueries;
   const unsigned char *a, *b;  // the letters' places in the first line
-  u32 four_a, four_b;
-  __device__ __forceinline__ u32 at(int r) {
-    if constexpr (kQueries == 2) return *reinterpret_cast<const u32*>(a + r * kLineBytes);
-    const int k = r % 4;
+  uint2 of_a, of_b;
+  __device__ __forceinline__ auto at(int r) {
+    const int k = r % kRowsOfLine;
     if (k == 0) {
-      four_a = *reinterpret_cast<const u32*>(a + r / 4 * kLineBytes);
-      four_b = *reinterpret_cast<const u32*>(b + r / 4 * kLineBytes);
+      of_a = *reinterpret_cast<const uint2*>(a + r / kRowsOfLine * kLineBytes);
+      if constexpr (kQueries == 1) of_b = *reinterpret_cast<const uint2*>(b + r / kRowsOfLine * kLineBytes);
     }
-    return permute(four_a, four_b, k | (k | 8) << 4 | (k + 4) << 8 | ((k + 4) | 8) << 12);
+    const bool second = k >= kRowsOfLine / 2;
+    const u32 word_a = second ? of_a.y : of_a.x, word_b = second ? of_b.y : of_b.x;
+    if constexpr (kQueries == 2) return word_a;
+    else if constexpr (Lane::kIsHalf) return TwoScores{word_a, word_b, k % 2 == 1};
+    else return permute(word_a, word_b, k % 4 | (k % 4 | 8) << 4 | (k % 4 + 4) << 8 | (k % 4 + 12) << 12);
   }
 };
 
@@ -76,17 +96,17 @@ __device__ int take_region(u32* taken, int n_regions) {
 }
 
 extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_batch(
-    const uint2* __restrict__ residues,     // (n_tiles, 64): eight columns of a subject, letters times 4
+    const uint2* __restrict__ residues,     // (n_tiles, 64): eight columns of a subject, letters times 8
     const u32* __restrict__ tile_offsets,   // (n_blocks + 1,): first tile of each block
     const int* __restrict__ lengths,        // (n_subjects,)
     int n_subjects, int first_block, int n_jobs, int pipeline_warps,
-    const uint4* __restrict__ profile,      // (n_strips, kProfileBytes)
+    const u32* __restrict__ profile,        // (n_strips, kLines, 32): four scores of a byte
     const Strip* __restrict__ strips, int n_strips,
-    int bias, int gap_open, int gap_extend, u32 one,
+    int bias, int limit, u32 one,
     uint2* __restrict__ boundary,           // (n_regions, region_columns, 32): between passes, shared by all launches
     u32 region_columns, int n_regions, u32 pipeline_columns, u32* __restrict__ taken,
     int* __restrict__ scores, long long score_stride,  // (n_queries, score_stride)
-    u32* __restrict__ counter) {
+    u32* __restrict__ counter, volatile u32* uncertain, u32 most_uncertain) {
   extern __shared__ __align__(16) unsigned char shared[];
   const int n_warps = blockDim.x / kWarpLanes;
   const int lane = threadIdx.x % kWarpLanes;
@@ -100,10 +120,10 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   volatile int* done = reinterpret_cast<volatile int*>(exchange + n_warps * kSlots * kTile * kWarpLanes);
   volatile u32* queue = reinterpret_cast<volatile u32*>(done + kMaxWarps) + pipeline * kQueue;
 
-  const Boundary<kMode> edge{bias, gap_open, gap_extend};
-  const Costs costs{0u - (u32)(gap_open + gap_extend) * 0x10001u, Pair16::both(-gap_extend), Pair16::both(bias), one};
+  const Boundary<kMode> edge{bias, kGapOpen, kGapExtend};
+  const Costs costs = Lane::costs(kGapOpen + kGapExtend, kGapExtend, bias, one);
   const int passes = (n_strips + pipeline_warps - 1) / pipeline_warps;
-  const u32 local_top = Pair16::both(edge.at(0)), local_gap = Pair16::both(edge.gap_at(0));
+  const u32 local_top = Lane::both(edge.at(0)), local_gap = Lane::both(edge.gap_at(0));
 
   if (is_first && lane == 0) queue[0] = atomicAdd(counter, 1u);
   if (lane == 0) done[warp] = 0;
@@ -113,6 +133,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   uint2* my_boundary =
       boundary + ((size_t)region * region_columns + pipeline * pipeline_columns) * kWarpLanes + lane;
 
+  u32 seen = 0;  // strips that reached the limit, as they were counted a job ago, so that nobody waits for the number
   int tick = 0;  // tiles that this warp has finished, over all jobs and passes
   int loaded = -1;
   u32 H[kRows], E[kRows];
@@ -120,7 +141,10 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
   for (u32 turn = 0;; ++turn) {
     const u32 job = queue[turn % kQueue];
     if (job >= (u32)n_jobs) break;
-    if (is_first && lane == 0) queue[(turn + 1) % kQueue] = atomicAdd(counter, 1u);
+    if (is_first && lane == 0) {
+      queue[(turn + 1) % kQueue] = Lane::kIsHalf && seen > most_uncertain ? (u32)n_jobs : atomicAdd(counter, 1u);
+      if (Lane::kIsHalf) seen = *uncertain;
+    }
     const int block = first_block + (int)(kQueries == 1 ? job : job >> 1);
     const int half = kQueries == 1 ? 0 : (int)(job & 1);
     const int first_tile = tile_offsets[block], n_tiles = tile_offsets[block + 1] - first_tile;
@@ -146,8 +170,13 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
       const Strip what = strips[strip];
       if (strip != loaded) {
         __syncwarp();
-        const uint4* from = profile + (size_t)strip * (kProfileBytes / 16);
-        for (int i = lane; i < kProfileBytes / 16; i += kWarpLanes) reinterpret_cast<uint4*>(my_profile)[i] = from[i];
+        const u32* from = profile + (size_t)strip * kLines * kLetters + lane;
+        uint2* to = reinterpret_cast<uint2*>(my_profile) + lane;
+        for (int line = 0; line < kLines; ++line) {
+          const u32 four = from[line * kLetters];
+          if constexpr (kAsBytes) reinterpret_cast<u32*>(to + line / 2 * kLetters)[line % 2] = four;
+          else to[line * kLetters] = make_uint2(Lane::stored(permute(four, 0, 0x9180)), Lane::stored(permute(four, 0, 0xb3a2)));
+        }
         loaded = strip;
         __syncwarp();
       }
@@ -155,10 +184,10 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
       const u32 keep = (what.row[0] > 0 ? 0xffffu : 0u) | (what.row[1] > 0 ? 0xffff0000u : 0u);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        H[r] = Pair16::pack(edge.at(max(what.row[0] + r + 1, 0)), edge.at(max(what.row[1] + r + 1, 0)));
-        E[r] = Pair16::pack(edge.gap_at(max(what.row[0] + r + 1, 0)), edge.gap_at(max(what.row[1] + r + 1, 0)));
+        H[r] = Lane::pack(edge.at(max(what.row[0] + r + 1, 0)), edge.at(max(what.row[1] + r + 1, 0)));
+        E[r] = Lane::pack(edge.gap_at(max(what.row[0] + r + 1, 0)), edge.gap_at(max(what.row[1] + r + 1, 0)));
       }
-      u32 corner = Pair16::pack(edge.at(max(what.row[0], 0)), edge.at(max(what.row[1], 0)));
+      u32 corner = Lane::pack(edge.at(max(what.row[0], 0)), edge.at(max(what.row[1], 0)));
       u32 best = kMode == kLocal ? costs.floor : 0u;
       const u32 row_mask = (what.last[0] >= 0 ? 0xffffu : 0u) | (what.last[1] >= 0 ? 0xffff0000u : 0u);
       u32 next_a_x = column[0].x, next_a_y = column[0].y, next_b_x = 0, next_b_y = 0;
@@ -193,8 +222,8 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
 #pragma unroll
           for (int i = 0; i < kTile; ++i) {
             const int j = tile * kTile + i + 1;
-            const u32 top = kMode == kGlobal ? Pair16::both(edge.at(j)) : local_top;
-            const u32 gap = kMode == kGlobal ? Pair16::both(edge.gap_at(j)) : local_gap;
+            const u32 top = kMode == kGlobal ? Lane::both(edge.at(j)) : local_top;
+            const u32 gap = kMode == kGlobal ? Lane::both(edge.gap_at(j)) : local_gap;
             in[i].x = (in[i].x & keep) | (top & ~keep);
             in[i].y = (in[i].y & keep) | (gap & ~keep);
           }
@@ -204,31 +233,42 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
         uint2* to_next = exchange + (warp * kSlots + tick % kSlots) * kTile * kWarpLanes + lane;
 
 #pragma unroll
-        for (int i = 0; i < kTile; ++i) {
-          StripScores column_scores;
-          const u32 selector = 0x4440u | (i & 3);  // one letter, zero-extended
-          column_scores.a = my_profile + permute(i < 4 ? a_x : a_y, 0, selector);
-          if constexpr (kQueries == 1) column_scores.b = my_profile + permute(i < 4 ? b_x : b_y, 0, selector);
-          u32 diagonal = corner, F = in[i].y, above = 0;
-          corner = in[i].x;
+        for (int first = 0; first < kTile; first += kSkew) {
+          ColumnScores column_scores[kSkew];
+          u32 diagonal[kSkew], F[kSkew], above[kSkew];
 #pragma unroll
-          for (int r = 0; r < kRows; ++r) {
-            cell<Pair16, kMode>(diagonal, column_scores.at(r), H[r], E[r], F, costs);
-            if constexpr (kMode == kLocal) {
-              if (r & 1) best = Pair16::max3(best, above, H[r]);
-              else if (r == kRows - 1) best = Pair16::max2(best, H[r]);
-              above = H[r];
+          for (int c = 0; c < kSkew; ++c) {
+            const int i = first + c;
+            const u32 selector = 0x4440u | (i & 3);  // one letter, zero-extended
+            column_scores[c].a = my_profile + permute(i < 4 ? a_x : a_y, 0, selector);
+            if constexpr (kQueries == 1) column_scores[c].b = my_profile + permute(i < 4 ? b_x : b_y, 0, selector);
+            diagonal[c] = corner, F[c] = in[i].y, above[c] = 0;
+            corner = in[i].x;
+          }
+#pragma unroll
+          for (int step = 0; step < kRows + kSkew - 1; ++step) {
+#pragma unroll
+            for (int c = 0; c < kSkew; ++c) {
+              const int r = step - c, i = first + c;
+              if (r < 0 || r >= kRows) continue;
+              cell<Lane, kMode>(diagonal[c], column_scores[c].at(r), H[r], E[r], F[c], costs);
+              if constexpr (kMode == kLocal) {
+                if (r & 1) best = Lane::max3(best, above[c], H[r]);
+                else if (r == kRows - 1) best = Lane::max2(best, H[r]);
+                above[c] = H[r];
+              }
+              if (r == kRows - 1) in[i] = make_uint2(H[r], F[c]);
             }
           }
-          if constexpr (kMode == kSemiglobal) best = Pair16::max2(best, H[kRows - 1] & row_mask);
+          if constexpr (kMode == kSemiglobal) best = Lane::max2(best, H[kRows - 1] & row_mask);
           if constexpr (kMode != kLocal) {
-            const int j = tile * kTile + i + 1;
+            const int j = tile * kTile + first + 1;
             if (j == n[0] || j == n[1]) {  // a subject ends here
               const u32 ends = (j == n[0] ? 0xffffu : 0u) | (j == n[1] ? 0xffff0000u : 0u);
 #pragma unroll
               for (int r = 0; r < kRows; ++r) {
                 if constexpr (kMode == kSemiglobal) {
-                  best = Pair16::max2(best, H[r] & ends);
+                  best = Lane::max2(best, H[r] & ends);
                 } else {
                   const u32 here = ends & ((what.last[0] == r ? 0xffffu : 0u) | (what.last[1] == r ? 0xffff0000u : 0u));
                   best = (best & ~here) | (H[r] & here);
@@ -236,7 +276,6 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
               }
             }
           }
-          in[i] = make_uint2(H[kRows - 1], F);
         }
         // stored after the columns, which stay one run of instructions to be interleaved
         if (!is_last) {
@@ -255,7 +294,11 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps* kWarpLanes, 1) swsearch_
       for (int h = 0; h < 2; ++h) {
         if (what.query[h] < 0 || place[h] >= n_subjects) continue;
         int* score = scores + (long long)what.query[h] * score_stride + place[h];
-        const int value = Pair16::half(best, h) - bias;
+        int value = Lane::half(best, h) - bias;
+        if (kMode == kLocal && value >= limit) {
+          value = kUncertain;
+          if (Lane::kIsHalf) atomicAdd((u32*)uncertain, 1u);
+        }
         if constexpr (kMode == kGlobal) {
           if (what.last[h] >= 0 && n[h] > 0) *score = value;
         } else if (value > 0) {

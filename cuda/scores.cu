@@ -9,7 +9,7 @@ constexpr int kTileBytes = 8 * 64;
 constexpr int kBlockWarps = 8;
 
 // Turn tiles from the database's layout (column by column, 64 subjects each) into the kernels': the eight letters of
-// a subject side by side, times 4: a letter's place in a line of scores.
+// a subject side by side, times 8: a letter's place in a line of scores.
 extern "C" __global__ void swsearch_arrange(unsigned char* residues, unsigned long long n_tiles) {
   __shared__ __align__(16) unsigned char tiles[kBlockWarps][kTileBytes];
   const int lane = threadIdx.x % kWarpLanes, warp = threadIdx.x / kWarpLanes;
@@ -25,7 +25,7 @@ extern "C" __global__ void swsearch_arrange(unsigned char* residues, unsigned lo
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int column = (word & 1) * 4 + k, subject = 2 * lane + word / 2;
-        words[word] |= (u32)(tile[column * 64 + subject] * 4) << (8 * k);
+        words[word] |= (u32)(tile[column * 64 + subject] * 8) << (8 * k);
       }
     }
     __syncwarp();

@@ -12,6 +12,7 @@
 
 constexpr int kRows = SWSEARCH_ROWS;
 constexpr Mode kMode = static_cast<Mode>(SWSEARCH_MODE);
+constexpr int kGapOpen = SWSEARCH_GAP_OPEN, kGapExtend = SWSEARCH_GAP_EXTEND;
 constexpr bool kWide = SWSEARCH_BITS == 32;
 constexpr int kPassRows = kRows * kWarpLanes;
 constexpr int kWords = kRows / 4;  // words of four int8 scores for each letter and lane
@@ -46,9 +47,9 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
     const u32* __restrict__ profiles,       // (row / 4, 32): four rows' scores of each letter
     const Query* __restrict__ queries,
     const Task* __restrict__ tasks,         // a list, or null: every listed query against every run of subjects
-    const u32* __restrict__ n_listed, u32 n_tasks,  // tasks: *n_listed, at most n_tasks; or n_tasks
+    const u32* __restrict__ n_listed, u32 n_tasks,  // tasks: *n_listed, none if more than n_tasks; or n_tasks
     const int* __restrict__ query_list, int n_queries,
-    int bias, int gap_open, int gap_extend, u32 one,
+    int bias, int limit, u32 one,
     uint2* __restrict__ boundary,           // columns of (H, F) between passes
     const u32* __restrict__ boundary_offsets,  // first column of each warp's share
     int* __restrict__ scores, long long score_stride, u32* __restrict__ counter) {
@@ -60,10 +61,9 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
   uint2* above = reinterpret_cast<uint2*>(letters + 2 * kAhead);
   const u32* my_profile = profile + lane;
 
-  const Boundary<kMode> edge{bias, gap_open, gap_extend};
-  const u32 both = kWide ? 1u : 0x10001u;
-  const Costs costs{0u - (u32)(gap_open + gap_extend) * both, Lane::both(-gap_extend), Lane::both(bias), one};
-  const u32 total = tasks != nullptr ? min(*n_listed, n_tasks) : n_tasks;
+  const Boundary<kMode> edge{bias, kGapOpen, kGapExtend};
+  const Costs costs = Lane::costs(kGapOpen + kGapExtend, kGapExtend, bias, one);
+  const u32 total = tasks == nullptr ? n_tasks : *n_listed <= n_tasks ? *n_listed : 0;
   const u32 n_warps = gridDim.x * (blockDim.x / kWarpLanes);
   u32 index = warp * gridDim.x + blockIdx.x;  // the longest tasks on as many multiprocessors as there are
   // a warp's first task is the one of its number; later ones have no more columns, so its share is enough for all
@@ -162,8 +162,8 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
           u32 word = 0;
           if (c < n) {
             const unsigned char* at = subject + (size_t)(c >> 3) * (64 * 8) + (c & 7);
-            word = (u32)at[0] * 32u;  // letter times the bytes of a letter's row of words
-            if (!kWide) word |= (u32)at[8] * 32u << 16;
+            word = (u32)at[0] * 16u;  // letter times the bytes of a letter's row of words
+            if (!kWide) word |= (u32)at[8] * 16u << 16;
           }
           letters[c & (2 * kAhead - 1)] = word;
           const int j = c + 1;
@@ -188,8 +188,10 @@ extern "C" __global__ void __launch_bounds__(512, 1) swsearch_wavefront(
     if (lane == 0) {
       int* score = scores + (long long)task.query * score_stride + task.place;
       const int floor = kMode == kGlobal ? -(1 << 30) : 0;
-      if (n_first > 0) score[0] = max(Lane::half(best, 0) - bias, floor);
-      if (n_second > 0) score[1] = max(Lane::half(best, 1) - bias, floor);
+      for (int h = 0; h < Lane::kHalves; ++h) {
+        const int value = Lane::half(best, h) - bias;
+        if ((h == 0 ? n_first : n_second) > 0) score[h] = value < limit ? max(value, floor) : kUncertain;
+      }
       index = n_warps + atomicAdd(counter, 1u);
     }
   }

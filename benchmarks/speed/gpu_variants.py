@@ -154,7 +154,7 @@ def replaced(module: Any, **values: Any) -> Iterator[None]:
 def one_variant(variant: variants.BatchVariant) -> Any:
     """Make every query take one variant."""
 
-    def plan(profiles: Any, chosen: Any, mode: Mode, most: int) -> list[tracks.BatchLayout]:
+    def plan(profiles: Any, chosen: Any, form: variants.Form) -> list[tracks.BatchLayout]:
         if variant.queries == 1:
             return [tracks.single_track(profiles, chosen, variant)]
         lengths = {query: len(profiles[query]) for query in chosen}
@@ -170,14 +170,15 @@ def measure_rows(scans: Scans) -> None:
             continue
         with one_variant(variant):
             for strips in (8, 16, 64):
-                label = f"rows {variant.rows}, {variant.queries} per lane, {strips} strips"
+                form = "half" if variant.half else "integers"
+                label = f"{form}, rows {variant.rows}, {variant.queries} per lane, {strips} strips"
                 scans.show(label, [variant.rows * strips] * variant.queries)
 
 
 def measure_queries(scans: Scans) -> None:
     """Time what the table chooses."""
     for length in STANDARD:
-        variant = variants.choose_single(length, "local", 24)
+        variant = variants.choose_single(length, variants.Form("local", True, (11, 1), variants.INTEGER_ROWS))
         scans.show(f"query {length} (rows {variant.rows})", [length])
     scans.show("20 queries", STANDARD)
     for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):

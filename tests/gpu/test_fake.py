@@ -146,6 +146,7 @@ def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, mon
 @pytest.mark.parametrize("capacity", sample([1, 7, 64, 10**6], lambda capacity: capacity in (7, 10**6)))
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+    monkeypatch.setattr(launch, "PAIRS_PER_UNCERTAIN", 1)  # nothing is scored as integers instead
     given_ = SlotMemory.capacity
     monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: min(capacity, given_(self, what)))
     query = draw(13, [330])[0]
@@ -153,7 +154,7 @@ def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, 
     for group in ([query], [query[:300], query[:9], query]):
         before = len(launched("collect_tasks"))
         expected = check(gpu, cpu, group, subjects, Scoring(STEEP, 3, 1))
-        saturated = (expected > 32_000).sum()
+        saturated = (expected >= (limits.HALF_END if fair_share else 32_000)).sum()
         lists = len(launched("collect_tasks")) - before
         parts = -(-len(group) * len(subjects) // capacity) if saturated > capacity else 0
         assert lists == 1 + parts, (capacity, saturated)
@@ -406,3 +407,24 @@ def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     for found, table in ((first, tables[0]), (same, tables[0]), (other, tables[1])):
         got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
         assert got == hits_of(cpu, prepared, own, Thresholds(table, [None, None]))
+
+
+@EVERY_MODE
+@pytest.mark.parametrize(("capability", "half"), [((7, 5), 0), ((8, 9), 1), ((12, 0), 1)])
+def test_what_other_devices_take(cpu, mode, capability, half, monkeypatch):
+    """Half precision from 8.0 on, and 32 bits instead of 16-bit integers where these are emulated."""
+    monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    query = draw(13, [330])[0]
+    subjects = [query[: 330 - k] for k in range(30)] + draw(14, [38] * 40)
+    with fake_engine(monkeypatch) as gpu:
+        gpu.info = replace(gpu.info, capability=capability)
+        check(gpu, cpu, [query, query[:30]], subjects, Scoring(STEEP, 3, 1) if mode == "local" else None, mode)
+        emulated = capability < (9, 0)
+        assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} <= ({32} if emulated else {16, 32})
+        halves = [each.defines["SWSEARCH_HALF"] for each in launched("batch")]
+    if mode != "local":
+        assert set(halves) == {0}
+    else:
+        assert halves[0] == half
+        assert 0 in halves if capability == (12, 0) else len(set(halves)) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.cases import check, draw, make_chunk, plan_of, scores_of
+from support.cases import check, draw, make_chunk, plan_of, random_profile, scores_of
 from support.fake_gpu import launched
 from support.host_cuda import HostKernel, HostLaunchError, rewrite
 from support.host_gpu import host_engine
@@ -16,7 +16,7 @@ from support.samples import sample
 from swsearch import reference
 from swsearch.engines.gpu import launch, queries, tracks, variants
 from swsearch.engines.gpu.compiler import SOURCES
-from swsearch.scoring import MODES, Scoring
+from swsearch.scoring import MODES, QueryRows, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2])
@@ -252,3 +252,33 @@ def test_batch_equals_the_cpu_engine(cpu, variant, monkeypatch):
     with host_engine(monkeypatch, seed=rows) as engine:
         check(engine, cpu, draw(2, [1, rows - 1, rows, rows + 1, 17 * rows + 3]), subjects, mode=variant.mode)
         assert {each.defines["SWSEARCH_ROWS"] for each in launched("batch")} == {rows}
+
+
+def around_the_half_limit() -> tuple[list[QueryRows], list[np.ndarray]]:
+    """Make two profiles and subjects: scores with one pass 2,047 one by one, with the other they go far beyond."""
+    generator = np.random.default_rng(9)
+    profile, steep = random_profile(generator, 100, -8, -1), random_profile(generator, 90, -127, 127)
+    profile.scores[np.arange(100), profile.codes] = [100] * 20 + [1] * 80
+    subjects = [profile.codes[:n] for n in (9, 20, *range(64, 74), 90, 100)]
+    subjects += [np.concatenate((codes[:40], draw(n, [n + 1])[0], codes[40:])) for n, codes in enumerate(subjects)]
+    return [profile, steep], [*subjects, steep.scores[:, :20].argmax(axis=1).astype(np.uint8)]
+
+
+@pytest.mark.parametrize("fused", [1, 0])
+@pytest.mark.parametrize("n_queries", [1, 2])
+@pytest.mark.parametrize("certain", [1, 10**9])
+def test_half_precision_around_its_limit(cpu, fused, n_queries, certain, monkeypatch):
+    """Uncertain scores are computed again, as 32-bit integers, or all of them as 16-bit integers."""
+    rows = {1: 9, 2: 10}[n_queries]
+    gaps = variants._gap_defines
+    monkeypatch.setattr(variants, "_gap_defines", lambda costs: (*gaps(costs), ("SWSEARCH_FUSED", fused)))
+    monkeypatch.setattr(queries, "plan_batches", plan_of(variants.BatchVariant(rows, n_queries, "local", True)))
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+    monkeypatch.setattr(launch, "PAIRS_PER_UNCERTAIN", certain)
+    profiles, subjects = around_the_half_limit()
+    with host_engine(monkeypatch, seed=rows) as engine:
+        expected = check(engine, cpu, [*profiles, *draw(3, [70])], subjects)
+        kinds = [each.defines["SWSEARCH_HALF"] for each in launched("batch")]
+    assert kinds == [1] if certain == 1 else [1, 0]
+    assert {*range(2044, 2054)} <= set(expected[0].tolist())
+    assert expected[1].max() > 8_000

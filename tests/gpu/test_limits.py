@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from support.cases import any_codes, flat_matrix, modes, scorings
 from support.samples import random_cases
 from swsearch.alphabet import PAD, PROTEIN
-from swsearch.engines.gpu.limits import LANE_MAX, UNREACHABLE, highest_score, lane16
+from swsearch.engines.gpu.limits import LANE_MAX, UNCERTAIN, highest_score, lane16
 from swsearch.engines.gpu.queries import Part
 from swsearch.engines.gpu.tracks import padded_rows
+from swsearch.engines.gpu.variants import device_kind
 from swsearch.scoring import Scoring, dna_matrix
 
 STEEP = flat_matrix(127, -127)
@@ -76,13 +77,13 @@ def test_every_value_fits(query, subject, scoring, mode, rows, columns):
     assert lowest_gap + lane.bias >= 0, case
     if mode != "local" or highest < lane.limit:
         assert highest + lane.bias <= LANE_MAX, case
-    assert (lane.limit == UNREACHABLE) == (mode != "local"), case
+    assert (lane.limit == UNCERTAIN) == (mode != "local"), case
 
 
 @random_cases(100)
 @given(st.lists(any_codes(30), min_size=1, max_size=4), any_codes(24, 1), st.one_of(scorings, steep_scorings), modes)
 def test_queries_that_share_a_lane_all_fit_it(queries, subject, scoring, mode):
-    part = Part(0, [scoring.rows(query) for query in queries], scoring, mode, 24)
+    part = Part(0, [scoring.rows(query) for query in queries], scoring, mode, device_kind((9, 0)))
     filled = [number for number, query in enumerate(queries) if len(query)]
     rows = max((shape_of(part.profiles[number], subject, 8, 8)[0] for number in filled), default=0)
     columns = shape_of([], subject, 8, 8)[1]

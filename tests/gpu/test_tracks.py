@@ -1,5 +1,7 @@
 """How queries are laid out for the kernels: what stands in the profiles, and how strips are chosen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,11 +20,16 @@ from swsearch.engines.gpu.tracks import (
     split_tracks,
     two_tracks,
 )
-from swsearch.engines.gpu.variants import BatchVariant, WavefrontVariant
+from swsearch.engines.gpu.variants import BatchVariant, Form, WavefrontVariant
 from swsearch.scoring import MODES, PAD_SCORE, Scoring
 
 lengths_of_queries = st.lists(st.integers(1, 130), min_size=1, max_size=9)
 strip_rows = st.sampled_from([8, 9, 16, 18, 23, 24])
+MOST = (8, variants.EMULATED_ROWS, variants.INTEGER_ROWS)
+LOCAL = Form("local", True, (11, 1), variants.INTEGER_ROWS)
+forms = st.builds(Form, modes, st.booleans(), st.just((11, 1)), st.sampled_from(MOST)).filter(
+    lambda form: form.mode == "local" or not form.half
+)
 
 
 def profiles_of(lengths, seed=1):
@@ -31,7 +38,7 @@ def profiles_of(lengths, seed=1):
 
 
 def score_in_single(batch, strip, row, letter):
-    """Read a score as the kernel does: lines of 128 bytes, 4 bytes per letter, a byte per row."""
+    """Read a score as the kernel does: lines of 32 letters, a byte for each of four rows."""
     rows, raw = batch.variant.rows, batch.profile.tobytes()
     lines = (rows + 3) // 4
     byte = raw[((strip * lines + row // 4) * 32 + letter) * 4 + row % 4]
@@ -39,9 +46,9 @@ def score_in_single(batch, strip, row, letter):
 
 
 def score_in_pair(batch, strip, row, letter, half):
-    """Read a score as the kernel does: a line of 128 bytes per row, 4 bytes per letter, two per half."""
-    at = (((strip * batch.variant.rows + row) * 32 + letter) * 2 + half) * 2
-    return int.from_bytes(batch.profile.tobytes()[at : at + 2], "little", signed=True)
+    """Read a score as the kernel does: lines of 32 letters, a byte for each half of two rows."""
+    at = ((strip * batch.variant.rows // 2 + row // 2) * 32 + letter) * 4 + row % 2 * 2 + half
+    return int.from_bytes(batch.profile.tobytes()[at : at + 1], signed=True)
 
 
 def check_track(batch, half, queries, profiles, mode, read):
@@ -86,7 +93,7 @@ def test_one_query_a_lane(lengths, rows, mode):
     assert batch.strips.dtype == STRIP
     assert batch.profile.dtype == np.int8
     assert batch.profile.flags.c_contiguous
-    assert batch.profile.nbytes == len(batch.strips) * batch.variant.profile_bytes
+    assert batch.profile.nbytes == len(batch.strips) * batch.variant.lines * 128
     for half in (0, 1):
         end = check_track(batch, half, queries, profiles, mode, lambda *at: score_in_single(batch, *at))
         assert end == len(batch.strips), (lengths, rows, mode)
@@ -99,9 +106,9 @@ def test_two_queries_a_lane(lengths, rows, mode, cut):
     queries = list(range(len(lengths)))
     halves = (queries[:cut], queries[cut:])
     batch = two_tracks(profiles, halves, BatchVariant(rows, 2, mode))
-    assert batch.profile.dtype == np.int16
+    assert batch.profile.dtype == np.int8
     assert batch.profile.flags.c_contiguous
-    assert batch.profile.nbytes == len(batch.strips) * batch.variant.profile_bytes
+    assert batch.profile.nbytes == len(batch.strips) * batch.variant.lines * 128
     assert batch.queries == queries
     ends = []
     for half in (0, 1):
@@ -163,30 +170,30 @@ def test_tracks_are_balanced(lengths, rows):
 
 
 @random_cases(40)
-@given(st.lists(st.integers(1, 900), min_size=1, max_size=12), modes, st.sampled_from([18, 24]), st.data())
-def test_every_query_is_in_one_launch(lengths, mode, most, data):
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=12), forms, st.data())
+def test_every_query_is_in_one_launch(lengths, form, data):
     profiles = profiles_of(lengths)
     chosen = sorted(data.draw(st.sets(st.sampled_from(range(len(lengths))), min_size=1)))
-    batches = plan_batches(profiles, chosen, mode, most)
-    case = (lengths, chosen, mode, [(batch.variant, batch.queries) for batch in batches])
+    batches = plan_batches(profiles, chosen, form)
+    case = (lengths, chosen, form, [(batch.variant, batch.queries) for batch in batches])
     assert sorted(query for batch in batches for query in batch.queries) == chosen, case
     for batch in batches:
         named = {int(query) for query in batch.strips["query"].reshape(-1) if query >= 0}
         assert named == set(batch.queries), case
         assert batch.variant in variants.batch_variants(), case
-        assert batch.variant.rows <= most, case
-        assert batch.variant.mode == mode, case
+        assert batch.variant.rows <= form.highest or form.half, case
+        assert (batch.variant.mode, batch.variant.half, batch.variant.gaps) == (form.mode, form.half, form.gaps), case
         # each query ends once in its half (in both halves where they are equal)
         assert (batch.strips["last"] >= 0).sum() == len(batch.queries) * (3 - batch.variant.queries), case
 
 
 def test_equal_queries_go_in_pairs_and_one_alone_goes_alone():
     profiles = profiles_of([192, 192, 192, 192, 960])
-    (pair,) = plan_batches(profiles, [0, 1, 2, 3], "local", 24)
+    (pair,) = plan_batches(profiles, [0, 1, 2, 3], LOCAL)
     assert (pair.variant.queries, len(pair.strips) * pair.variant.rows) == (2, 384)
-    (single,) = plan_batches(profiles, [4], "local", 24)
+    (single,) = plan_batches(profiles, [4], LOCAL)
     assert single.variant.queries == 1
-    mixed = plan_batches(profiles_of([9_000, 240, 240]), [0, 1, 2], "local", 24)
+    mixed = plan_batches(profiles_of([9_000, 240, 240]), [0, 1, 2], LOCAL)
     assert [batch.variant.queries for batch in mixed] == [1, 2]
 
 
@@ -208,31 +215,36 @@ def cost_of(lengths, rows):
     """What a track costs, written down again."""
     n = sum(-(-length // rows) for length in lengths)
     stages = variants.choose_pipeline(n)
-    return -(-n // stages) * stages * (rows + variants.STRIP_OVERHEAD)
+    return -(-n // stages) * stages * (rows + variants.STRIP_OVERHEAD) + rows * min(1, variants.LAST_JOBS / stages)
 
 
-@given(st.integers(1, 40_000), modes, st.sampled_from([8, 18, 23, 24]))
-def test_no_other_height_is_cheaper_for_a_query_alone(length, mode, most):
-    chosen = variants.choose_single(length, mode, most)
-    heights = [each.rows for each in variants.batch_variants() if (each.queries, each.mode) == (1, mode)]
-    costs = {rows: cost_of([length], rows) for rows in heights if rows <= most}
-    assert costs[chosen.rows] == min(costs.values()), (length, mode, chosen)
+def heights_of(form, queries):
+    """Strip heights of the table that a form allows."""
+    kind = queries, form.mode, form.half
+    rows = [each.rows for each in variants.batch_variants() if (each.queries, each.mode, each.half) == kind]
+    return [each for each in rows if form.half or each <= form.highest]
+
+
+@given(st.integers(1, 40_000), forms)
+def test_no_other_height_is_cheaper_for_a_query_alone(length, form):
+    chosen = variants.choose_single(length, form)
+    costs = {rows: cost_of([length], rows) for rows in heights_of(form, 1)}
+    assert costs[chosen.rows] == min(costs.values()), (length, form, chosen)
     assert chosen.rows == max(rows for rows, cost in costs.items() if cost == costs[chosen.rows]), (
         "the higher of equals"
     )
-    assert (chosen.queries, chosen.mode) == (1, mode)
+    assert (chosen.queries, chosen.mode, chosen.half) == (1, form.mode, form.half)
 
 
-@given(st.lists(st.integers(1, 5_000), min_size=1, max_size=20), modes, st.sampled_from([8, 18, 24]))
-def test_no_other_height_is_cheaper_for_pairs(lengths, mode, most):
+@given(st.lists(st.integers(1, 5_000), min_size=1, max_size=20), forms)
+def test_no_other_height_is_cheaper_for_pairs(lengths, form):
     named = dict(enumerate(lengths))
-    cost, variant, halves = choose_pair(named, mode, most)
+    cost, variant, halves = choose_pair(named, form)
     costs = {}
-    for rows in (each.rows for each in variants.batch_variants() if (each.queries, each.mode) == (2, mode)):
-        if rows <= most:
-            tracks = split_tracks(named, rows)
-            costs[rows] = max(cost_of([named[query] for query in half], rows) for half in tracks)
-    assert cost == costs[variant.rows] == min(costs.values()), (lengths, mode, most)
+    for rows in heights_of(form, 2):
+        tracks = split_tracks(named, rows)
+        costs[rows] = max(cost_of([named[query] for query in half], rows) for half in tracks)
+    assert cost == costs[variant.rows] == min(costs.values()), (lengths, form)
     assert halves == split_tracks(named, variant.rows)
 
 
@@ -247,10 +259,12 @@ def test_no_other_height_is_cheaper_for_the_wavefront_kernel(lengths):
 
 
 @pytest.mark.parametrize(
-    ("capability", "rows"), [((7, 5), 16), ((8, 0), 16), ((8, 9), 16), ((9, 0), 24), ((10, 0), 24), ((12, 0), 24)]
+    ("capability", "half", "rows"),
+    [((7, 5), False, 16), ((8, 0), True, 16), ((8, 9), True, 16), ((9, 0), True, 24), ((12, 0), True, 24)],
 )
-def test_the_highest_strip_of_a_device(capability, rows):
-    assert variants.highest_strip(capability) == rows
+def test_the_kind_of_a_device(capability, half, rows):
+    kind = variants.device_kind(capability)
+    assert (kind.half, kind.highest, kind.emulates) == (half, rows, rows == 16)
 
 
 @pytest.mark.parametrize(("kib", "warps"), [(227, 16), (163, 16), (99, 8), (64, 8), (16, 2), (1, 1)])
@@ -266,17 +280,18 @@ def test_the_table_of_variants():
     assert len(set(kernels)) == len(kernels)
     for mode in MODES:
         for queries in (1, 2):
-            for most in (8, variants.EMULATED_ROWS, 24):
-                heights = variants.batch_rows(queries, mode, most)
-                assert heights, (mode, queries, most)
-                assert all(BatchVariant(rows, queries, mode) in batch for rows in heights)
+            for form in (Form(mode, half, (11, 1), most) for half in (False, mode == "local") for most in MOST):
+                heights = form.heights(queries)
+                assert heights, (form, queries)
+                assert all(form.variant(rows, queries) in batch for rows in heights)
+                # where half precision does not do, the same strips are scored as integers
+                assert all(replace(form.variant(rows, queries), half=False) in batch for rows in heights)
         assert {(each.rows, each.bits) for each in wave if each.mode == mode} == {
             (rows, bits) for rows in variants.WAVEFRONT_ROWS for bits in (16, 32)
         }
     for each in batch:  # the largest block of compute capability 7.5 has 64 KiB of shared memory, 9.0 has 227
         assert each.shared_bytes(16) <= 227 << 10
         assert each.shared_bytes(4) <= 64 << 10
-        assert each.profile_bytes == each.lines * 128
     for each in wave:
         assert each.block_warps(227 << 10) * each.warp_bytes <= 227 << 10
         assert 1 <= each.block_warps(1) <= each.block_warps(64 << 10) <= variants.BLOCK_WARPS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -104,10 +106,11 @@ def draw(seed, lengths, letters=20):
     return [random_codes(generator, int(n), letters) for n in lengths]
 
 
-def plan_of(variant):
+def plan_of(plain):
     """Return a stand-in for `plan_batches` that lays every query out for one variant of the inter-task kernel."""
 
-    def plan(profiles, chosen, mode, most):
+    def plan(profiles, chosen, form):
+        variant = replace(plain, gaps=form.gaps)
         if variant.queries == 1:
             return [single_track(profiles, chosen, variant)]
         lengths = {query: len(profiles[query]) for query in chosen}

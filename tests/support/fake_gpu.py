@@ -19,6 +19,7 @@ from swsearch.engines.gpu import engine as engine_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
+from swsearch.engines.gpu.limits import UNCERTAIN
 from swsearch.engines.gpu.tracks import QUERY, STRIP
 
 INFO = DeviceInfo(0, "Fake GPU", (9, 0), 4, 1 << 30, 227 << 10, (13, 0))
@@ -225,7 +226,7 @@ def launched(name):
 
 def _arrange(grid, given):
     tiles = grid.device.view(given.residues, np.uint8, given.n_tiles * 512).reshape(given.n_tiles, 8, 64)
-    tiles.reshape(-1)[:] = (tiles * 4).transpose(0, 2, 1).reshape(-1)
+    tiles.reshape(-1)[:] = (tiles * 8).transpose(0, 2, 1).reshape(-1)
 
 
 def _letters(device, residues, tiles, places):
@@ -238,7 +239,7 @@ def _letters(device, residues, tiles, places):
         rows = np.flatnonzero(places // LANES == block)
         data = device.view(residues + first * 512, np.uint8, (last - first) * 512).reshape(-1, LANES, 8)
         arranged = data.transpose(1, 0, 2).reshape(LANES, -1)
-        letters[rows, : arranged.shape[1]] = arranged[places[rows] % LANES] // 4
+        letters[rows, : arranged.shape[1]] = arranged[places[rows] % LANES] // 8
     return letters
 
 
@@ -286,10 +287,10 @@ def _fill(scores, letters, lengths, mode, gaps, bias, real, bits):
 def _lane_halves(grid, given, table):
     """Return the scores of the strips' rows, shape (n_strips, rows, 32), for one or both halves of the lanes."""
     rows, queries = grid.defines["SWSEARCH_ROWS"], grid.defines["SWSEARCH_QUERIES"]
-    lines = -(-rows // 4) if queries == 1 else rows
+    lines = -(-rows * queries // 4)
     data = grid.device.view(given.profile, np.int8, given.n_strips * lines * 128)
     if queries == 2:
-        both = data.view(np.int16).reshape(given.n_strips, rows, 32, 2)
+        both = data.reshape(given.n_strips, lines, 32, 2, 2).transpose(0, 1, 3, 2, 4).reshape(-1, rows, 32, 2)
         assert given.n_jobs % 2 == 0
         return [both[..., 0], both[..., 1]]
     assert all((table[name][:, 0] == table[name][:, 1]).all() for name in ("query", "row", "last"))
@@ -320,19 +321,34 @@ def _batch(grid, given):
     table = device.view(given.strips, STRIP, given.n_strips)
     halves = _lane_halves(grid, given, table)
     n_blocks = given.n_jobs // queries
+    bits = 11 if grid.defines["SWSEARCH_HALF"] else 16
+    found = []
     places = np.arange(given.first_block * LANES, min((given.first_block + n_blocks) * LANES, given.n_subjects))
     n = device.view(given.lengths, np.int32, given.n_subjects)[places]
     letters = _letters(device, given.residues, given.tile_offsets, places)
-    gaps = given.gap_open, given.gap_extend
+    gaps = grid.defines["SWSEARCH_GAP_OPEN"], grid.defines["SWSEARCH_GAP_EXTEND"]
     for half, every in enumerate(halves):
         for query, at, end in _queries_of(table, half, rows):
             own = every[at : end + 1].reshape(-1, 32).astype(np.int64)
             real = slice(-int(table["row"][at, half]), (end - at) * rows + int(table["last"][end, half]) + 1)
-            values = _fill(own, letters, n, mode, gaps, given.bias, real, 16)
-            row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
-            row[places[n > 0]] = values[n > 0] if mode == GLOBAL else np.maximum(row[places], values)[n > 0]
+            values = _fill(own, letters, n, mode, gaps, given.bias, real, bits)
+            found.append((query, np.where(values < given.limit, values, UNCERTAIN), end + 1 - at))
+    jobs = _taken_jobs(device, given, (places - places[0]) * queries // LANES, found)
+    for query, values, _ in found:
+        row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
+        some = jobs & (n > 0)
+        row[places[some]] = values[some] if mode == GLOBAL else np.maximum(row[places], values)[some]
     if given.n_strips > stages:
         _keep_between_passes(grid, given, n_blocks)
+
+
+def _taken_jobs(device, given, jobs, found):
+    """Say which subjects belong to jobs that the kernel takes, until too much is uncertain."""
+    strips = sum(n_strips * (values == UNCERTAIN) for _, values, n_strips in found)
+    total = np.cumsum(np.bincount(jobs, strips, given.n_jobs))
+    taken = np.searchsorted(total, given.most_uncertain, "right") + 1
+    device.view(given.uncertain, np.uint32, 1)[0] = total[min(taken, given.n_jobs) - 1]
+    return jobs < taken
 
 
 def _keep_between_passes(grid, given, n_blocks):
@@ -350,7 +366,8 @@ def _keep_between_passes(grid, given, n_blocks):
 def _tasks(grid, given, step):
     """Return the query and the first subject of each task, shape (n_tasks, 2)."""
     if given.tasks:
-        count = min(int(grid.device.view(given.n_listed, np.uint32, 1)[0]), given.n_tasks)
+        count = int(grid.device.view(given.n_listed, np.uint32, 1)[0])
+        count *= count <= given.n_tasks
         return grid.device.view(given.tasks, np.int32, 2 * count).reshape(-1, 2).copy()
     listed, n = grid.device.view(given.query_list, np.int32, given.n_queries), given.n_queries
     return np.array([(listed[k % n], k // n * step) for k in range(given.n_tasks)])
@@ -365,7 +382,7 @@ def _wavefront(grid, given):
     device.view(given.counter, np.uint32, 1)[0] = 1
     todo = _tasks(grid, given, step)
     every = device.view(given.lengths, np.int32, given.n_subjects)
-    gaps = given.gap_open, given.gap_extend
+    gaps = grid.defines["SWSEARCH_GAP_OPEN"], grid.defines["SWSEARCH_GAP_EXTEND"]
     for query in sorted(set(todo[:, 0].tolist())):
         entry = device.view(given.queries + QUERY.itemsize * query, QUERY, 1)[0]
         n_rows = int(entry["passes"]) * 32 * rows
@@ -378,6 +395,7 @@ def _wavefront(grid, given):
         letters = _letters(device, given.residues, given.tile_offsets, places)[:, : max(n)]
         real = slice(int(entry["padding"]), int(entry["padding"]) + int(entry["length"]))
         values = _fill(own, letters, n, mode, gaps, given.bias, real, bits)
+        values = np.where(values < given.limit, values, UNCERTAIN)
         row = device.view(given.scores + 4 * query * given.score_stride, np.int32, given.n_subjects)
         row[places[n > 0]] = values[n > 0]
         if entry["passes"] > 1:

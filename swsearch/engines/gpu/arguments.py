@@ -81,9 +81,9 @@ BATCH = _arguments(
     """
     residues:P tile_offsets:P lengths:P n_subjects:i first_block:i n_jobs:i pipeline_warps:i
     profile:P strips:P n_strips:i
-    bias:i gap_open:i gap_extend:i one:I
+    bias:i limit:i one:I
     boundary:P region_columns:I n_regions:i pipeline_columns:I taken:P
-    scores:P score_stride:q counter:P
+    scores:P score_stride:q counter:P uncertain:P most_uncertain:I
     """,
 )
 WAVEFRONT = _arguments(
@@ -92,7 +92,7 @@ WAVEFRONT = _arguments(
     """
     residues:P tile_offsets:P lengths:P n_subjects:i
     profiles:P queries:P tasks:P n_listed:P n_tasks:I query_list:P n_queries:i
-    bias:i gap_open:i gap_extend:i one:I
+    bias:i limit:i one:I
     boundary:P boundary_offsets:P
     scores:P score_stride:q counter:P
     """,

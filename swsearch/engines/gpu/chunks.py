@@ -35,6 +35,8 @@ class GpuChunk:
         Where it stands.
     ready : Event
         Recorded when it is complete.
+    integer_turns : int
+        Turns that begin as integers, since one before had too many scores that half precision does not hold.
     """
 
     chunk: Chunk
@@ -44,6 +46,7 @@ class GpuChunk:
     columns: IntArray
     region: Region
     ready: Any
+    integer_turns: int = 0
 
     @property
     def n_subjects(self) -> int:

@@ -40,7 +40,7 @@ from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
 from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory, TurnOrder
 from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
-from swsearch.engines.gpu.variants import highest_strip
+from swsearch.engines.gpu.variants import device_kind
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
@@ -225,7 +225,7 @@ class GpuEngine(Engine):
             why = "alignments with frame shifts are computed on the CPU alone: use engine cpu"
             raise OptionError("frame_shift", recurrence.frame_shift, "none on a GPU", why)
         bounds = recurrence.scoring.covering(profiles)
-        group = Group(profiles, bounds, recurrence.mode, highest_strip(self.info.capability))
+        group = Group(profiles, bounds, recurrence.mode, device_kind(self.info.capability))
         if (plan := self.memory_plan) is not None and self._planned and plan.resident:
             group.parts(self._at_once(plan, self._n_planned))  # here, where a job scores other queries meanwhile
         return QueryGroup(profiles, recurrence, group)

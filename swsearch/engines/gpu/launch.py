@@ -6,7 +6,7 @@ launches are begun and waited for is the slot's business (`slot`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from swsearch.blocks import LANES
 from swsearch.engines.gpu.chunks import GpuChunk
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.kernels import THREADS
-from swsearch.engines.gpu.limits import UNREACHABLE
+from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, Lane16, half_lane
 from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS
 from swsearch.engines.gpu.slot_memory import SlotMemory
 from swsearch.engines.gpu.tracks import BatchLayout
 from swsearch.engines.gpu.uploaded import UploadedBatch, UploadedPart, UploadedWavefront
-from swsearch.engines.gpu.variants import SCORES, choose_pipeline
+from swsearch.engines.gpu.variants import BLOCK_WARPS, SCORES, BatchVariant, WavefrontVariant, choose_pipeline
 
 FAIR_SHARE = 0.5
 """Most columns of a job of the inter-task kernel, as a share of what each multiprocessor does on average: longer
@@ -34,12 +34,19 @@ kernel: a
 twelfth is too few for short queries, a quarter gains nothing (H200, benchmarks/speed/gpu_variants.py, November
 2026)."""
 
-WAVEFRONT_COST = 1.2
-"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H200, 16 rows per lane: 4,440 over 5,315
-GCUPS, benchmarks/speed/gpu_variants.py, November 2026)."""
+WAVEFRONT_COST = 1.5
+"""Time of a cell in the wavefront kernel over one in the inter-task kernel (H100, 4,490 against 6,740 GCUPS,
+benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LONE_JOB = 0.65
 """Time of a column of a job that has a multiprocessor for itself, over one among others."""
+
+PAIRS_PER_UNCERTAIN = 128
+"""One in so many strips may reach the limit of half precision and be scored again in 32 bits; beyond, the kernel
+ends, and everything is scored as integers."""
+
+WIDE = Lane16(0, LARGEST)
+"""A lane of 32 bits."""
 
 ALWAYS = 10**6
 """A `FAIR_SHARE` with which the inter-task kernel takes everything, for tests."""
@@ -47,11 +54,22 @@ ALWAYS = 10**6
 
 @dataclass(frozen=True)
 class BatchLaunch:
-    """An inter-task kernel for the blocks from ``first`` on."""
+    """An inter-task kernel for the blocks from ``first`` on.
+
+    Parameters
+    ----------
+    uncertain : int
+        Address of the number of strips that reached the lane's limit.
+    most_uncertain : int
+        With more of them, scores are computed as integers instead.
+    """
 
     uploaded: UploadedBatch
+    variant: BatchVariant
     first: int
-    bias: int
+    lane: Lane16
+    uncertain: int
+    most_uncertain: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class WavefrontLaunch:
     bits: int
     queries: list[int]
     end: int
-    bias: int
+    lane: Lane16
 
 
 @dataclass(frozen=True)
@@ -74,7 +92,7 @@ class TaskList:
     tasks, n_listed : int
         Addresses of a list of tasks and of their number; 0 for every query of the launch with all its subjects.
     n_tasks : int
-        How many tasks there are, or how many the list holds at most.
+        How many tasks there are, or how long the list may be; nothing of a longer one is done.
     """
 
     tasks: int
@@ -113,14 +131,18 @@ class Launch:
         The queries.
     chunk : GpuChunk
         The subjects.
+    as_integers : bool
+        Whether no score may be a half-precision number.
     """
 
-    def __init__(self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk) -> None:
-        self._memory, self._uploaded, self._chunk = memory, uploaded, chunk
+    def __init__(
+        self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, as_integers: bool = False
+    ) -> None:
+        self._memory, self._uploaded, self._chunk, self._as_integers = memory, uploaded, chunk, as_integers
         self._part, self._sm = uploaded.part, memory.device.info.multiprocessors
         self._n_blocks = int(np.count_nonzero(chunk.columns))
         self._n_filled = chunk.chunk.runs.n_filled
-        self._limit = UNREACHABLE
+        self._limit = UNCERTAIN
         self._batches: list[BatchLaunch] = []
         self._wavefronts: list[WavefrontLaunch] = []
         # what saturated: the limits and the address of the counter, if a list was made
@@ -129,12 +151,14 @@ class Launch:
 
     def kernels(self) -> list[Kernel]:
         """Return what must be compiled."""
-        mode = self._part.mode
-        kernels = [SCORES, *(launch.uploaded.batch.variant.kernel for launch in self._batches)]
-        kernels += [launch.uploaded.wavefront.variant(launch.bits, mode).kernel for launch in self._wavefronts]
+        kernels = [SCORES, *(launch.variant.kernel for launch in self._batches)]
+        kernels += [self._variant(launch).kernel for launch in self._wavefronts]
         if self._saturates and self._part.wavefront:
-            kernels.append(self._part.wavefront.variant(32, mode).kernel)
+            kernels.append(self._part.wavefront.variant(32, self._part.mode, self._part.gaps).kernel)
         return kernels
+
+    def _variant(self, launch: WavefrontLaunch) -> WavefrontVariant:
+        return launch.uploaded.wavefront.variant(launch.bits, self._part.mode, self._part.gaps)
 
     @property
     def _saturates(self) -> bool:
@@ -154,8 +178,7 @@ class Launch:
             height = max(self._padded(query, batch.variant.rows) for query in batch.queries)
             lane = self._part.common_lane(batch.queries, height, int(self._chunk.columns[first]))
             if lane is not None:
-                self._limit = min(self._limit, lane.limit)
-                self._batches.append(BatchLaunch(uploaded, first, lane.bias))
+                self._add_batch(uploaded, first, lane)
                 firsts.update(dict.fromkeys(batch.queries, first))
         if self._uploaded.wavefront is None:
             return
@@ -166,6 +189,19 @@ class Launch:
         for end, queries in sorted(ends.items()):
             if end:
                 self._add_wavefronts(self._uploaded.wavefront, queries, end)
+
+    def _add_batch(self, uploaded: UploadedBatch, first: int, lane: Lane16) -> None:
+        variant, most = uploaded.batch.variant, LARGEST
+        if self._as_integers:
+            variant = replace(variant, half=False)
+        elif variant.half:
+            half = half_lane(self._part.scoring, self._part.mode)
+            assert half is not None
+            lane = half
+            if not self._part.kind.emulates:
+                most = LANES * (self._n_blocks - first) * len(uploaded.batch.strips) // PAIRS_PER_UNCERTAIN
+        self._limit = min(self._limit, lane.limit)
+        self._batches.append(BatchLaunch(uploaded, variant, first, lane, self._memory.counter(), most))
 
     def _first_block(self, batch: BatchLayout) -> int:
         """Return the first block that the inter-task kernel takes: none before it is too long for it."""
@@ -202,18 +238,22 @@ class Launch:
         return -(-len(self._part.profiles[query]) // rows) * rows
 
     def _add_wavefronts(self, uploaded: UploadedWavefront, queries: list[int], end: int) -> None:
-        """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit."""
+        """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit and are not emulated.
+
+        Emulated, a cell takes 1.7 times the instructions that it takes in 32 bits (8.0, strips of 16 rows).
+        """
         part, columns = self._part, int(self._chunk.columns[0])
         heights = {query: self._padded(query, uploaded.wavefront.pass_rows) for query in queries}
-        narrow = [query for query in queries if part.lane(query, heights[query], columns) is not None]
+        fits = [query for query in queries if part.lane(query, heights[query], columns) is not None]
+        narrow = [] if part.kind.emulates else fits
         lane = part.common_lane(narrow, max((heights[query] for query in narrow), default=0), columns)
         if narrow and lane is not None:
             self._limit = min(self._limit, lane.limit)
-            self._wavefronts.append(WavefrontLaunch(uploaded, 16, narrow, end, lane.bias))
+            self._wavefronts.append(WavefrontLaunch(uploaded, 16, narrow, end, lane))
         else:
             narrow = []
         if wide := [query for query in queries if query not in set(narrow)]:
-            self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, 0))
+            self._wavefronts.append(WavefrontLaunch(uploaded, 32, wide, end, WIDE))
 
     def _shape(self, batch: BatchLayout) -> tuple[int, int, int]:
         """Return stages of a pipeline, pipelines of a block and passes."""
@@ -255,11 +295,11 @@ class Launch:
             self._rescore()
 
     def _run_batch(self, launch: BatchLaunch) -> None:
-        memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
+        memory, chunk, uploaded = self._memory, self._chunk, launch.uploaded
         batch = uploaded.batch
         stages = self._shape(batch)[0]
         jobs = (self._n_blocks - launch.first) * batch.variant.queries
-        memory.kernels.batch(batch.variant).launch(
+        memory.kernels.batch(launch.variant).launch(
             min(self._sm, jobs),
             memory.kernels.block_warps * 32,
             memory.stream,
@@ -273,9 +313,8 @@ class Launch:
             profile=uploaded.profile,
             strips=uploaded.strips,
             n_strips=len(batch.strips),
-            bias=launch.bias,
-            gap_open=scoring.gap_open,
-            gap_extend=scoring.gap_extend,
+            bias=launch.lane.bias,
+            limit=launch.lane.limit,
             one=1,
             boundary=memory.shared.boundary,
             region_columns=memory.plan.region_columns,
@@ -285,6 +324,8 @@ class Launch:
             scores=memory.scores,
             score_stride=memory.shape[1],
             counter=memory.counter(),
+            uncertain=launch.uncertain,
+            most_uncertain=launch.most_uncertain,
         )
 
     def _run_wavefront(self, launch: WavefrontLaunch, stream: Any, beside: bool) -> None:
@@ -292,7 +333,7 @@ class Launch:
         memory, wave = self._memory, launch.uploaded.wavefront
         step = 2 if launch.bits == 16 else 1
         n_tasks = -(-launch.end // step) * len(launch.queries)
-        warps = memory.kernels.wavefront_warps(wave.variant(launch.bits, self._part.mode))
+        warps = memory.kernels.wavefront_warps(self._variant(launch))
         most = self._wavefront_blocks(launch) if beside else self._sm
         n_warps = min(most * warps, n_tasks)
         offsets = np.zeros(n_warps, dtype=np.int64)
@@ -302,7 +343,7 @@ class Launch:
             ends = np.cumsum(self._chunk.chunk.runs.at(places), dtype=np.int64)
             n_warps = max(1, int(np.searchsorted(ends, memory.plan.wavefront // BOUNDARY_BYTES, side="right")))
             offsets = np.concatenate(([0], ends[: n_warps - 1]))
-        self._launch_wavefront(launch, stream, offsets, TaskList(0, 0, n_tasks))
+        self._launch_wavefront(launch, stream, memory.shared.wavefront, offsets, TaskList(0, 0, n_tasks))
 
     def _wavefront_blocks(self, launch: WavefrontLaunch) -> int:
         """Return the multiprocessors for the wavefront kernel where both run: by its share of the work, and more."""
@@ -315,10 +356,10 @@ class Launch:
         return max(1, self._sm // WAVEFRONT_SHARE, min(self._sm // 2, int(self._sm * alone / (alone + other + 1))))
 
     def _launch_wavefront(
-        self, launch: WavefrontLaunch, stream: Any, offsets: npt.NDArray[np.int64], tasks: TaskList
+        self, launch: WavefrontLaunch, stream: Any, boundary: int, offsets: npt.NDArray[np.int64], tasks: TaskList
     ) -> None:
-        memory, chunk, scoring, uploaded = self._memory, self._chunk, self._part.scoring, launch.uploaded
-        variant = uploaded.wavefront.variant(launch.bits, self._part.mode)
+        memory, chunk, uploaded = self._memory, self._chunk, launch.uploaded
+        variant = self._variant(launch)
         warps = min(memory.kernels.wavefront_warps(variant), len(offsets))
         memory.kernels.wavefront(variant).launch(
             len(offsets) // warps,
@@ -335,11 +376,10 @@ class Launch:
             n_tasks=tasks.n_tasks,
             query_list=memory.put(np.array(launch.queries, dtype=np.int32), stream),
             n_queries=len(launch.queries),
-            bias=launch.bias,
-            gap_open=scoring.gap_open,
-            gap_extend=scoring.gap_extend,
+            bias=launch.lane.bias,
+            limit=launch.lane.limit,
             one=1,
-            boundary=memory.shared.wavefront,
+            boundary=boundary,
             boundary_offsets=memory.put(offsets.astype(np.uint32), stream),
             scores=memory.scores,
             score_stride=memory.shape[1],
@@ -349,36 +389,49 @@ class Launch:
     # what saturated, and hits
 
     def _rescore(self) -> None:
-        """Score again in 32 bits what reached the limit."""
+        """Score again in 32 bits what reached a limit."""
         memory = self._memory
-        limits = np.full(len(self._part.profiles), self._limit, dtype=np.int32)
+        limits = np.full(len(self._part.profiles), UNCERTAIN, dtype=np.int32)
         self._listed = (NeededScores(0, 0, memory.put(limits, memory.stream)), memory.counter())
-        self._rescore_listed(*self._listed, memory.pairs)
+        self._rescore_listed(*self._listed, memory.pairs, self._first_tasks)
 
-    def _rescore_listed(self, limits: NeededScores, count: int, pairs: range) -> None:
+    @property
+    def _first_tasks(self) -> int:
+        """Most pairs that are scored again without asking whether everything should be."""
+        capacity = self._memory.capacity("tasks")
+        may_end = any(launch.most_uncertain < LARGEST for launch in self._batches)
+        return min(capacity, LANES + len(self._memory.pairs) // PAIRS_PER_UNCERTAIN) if may_end else capacity
+
+    def _rescore_listed(self, limits: NeededScores, count: int, pairs: range, most: int) -> None:
         memory, longest = self._memory, self._chunk.chunk.runs.longest
         assert self._uploaded.wavefront is not None
-        n_warps = max(1, min(memory.plan.wavefront // (BOUNDARY_BYTES * longest), self._sm * 8))
+        n_warps = max(1, min(memory.plan.rescored // (BOUNDARY_BYTES * longest), self._sm * BLOCK_WARPS))
         self._collect("tasks", limits, count, pairs)
-        memory.wait_for_wavefront(memory.stream)
-        launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, 0)
-        tasks = TaskList(memory.hits, count, memory.capacity("tasks"))
-        self._launch_wavefront(launch, memory.stream, np.arange(n_warps, dtype=np.int64) * longest, tasks)
-        memory.end_wavefront(memory.stream)
+        launch = WavefrontLaunch(self._uploaded.wavefront, 32, [], 0, WIDE)
+        tasks = TaskList(memory.hits, count, most)
+        offsets = np.arange(n_warps, dtype=np.int64) * longest
+        self._launch_wavefront(launch, memory.stream, memory.rescored, offsets, tasks)
+
+    @property
+    def is_too_uncertain(self) -> bool:
+        """Whether kernels of half precision ended early, so that everything is to be scored as integers.
+
+        The counters must have been copied back when everything was done.
+        """
+        return any(self._memory.count_back(each.uncertain) > each.most_uncertain for each in self._batches)
 
     def rescore_in_parts(self) -> bool:
         """Score again in 32 bits if the list was too short for all that saturated; say whether it was.
 
         The counters must have been copied back when everything was done.
         """
-        memory = self._memory
-        if self._listed is None or memory.count_back(self._listed[1]) <= memory.capacity("tasks"):
+        memory, step = self._memory, self._memory.capacity("tasks")  # of so many pairs at most so many are listed
+        if self._listed is None or memory.count_back(self._listed[1]) <= self._first_tasks:
             return False
-        step = memory.capacity("tasks")  # of so many pairs at most so many are listed
         for start in range(0, len(memory.pairs), step):
             memory.start_again()
             memory.clear_counter(self._listed[1])
-            self._rescore_listed(*self._listed, memory.pairs[start : start + step])
+            self._rescore_listed(*self._listed, memory.pairs[start : start + step], step)
             memory.stream.synchronize()
         return True
 

@@ -1,7 +1,8 @@
 """What a 16-bit lane can hold: the bias that keeps values where the kernels need them, and the certain scores.
 
-A register holds score + bias. Every H must stay at or above the cost of a gap's first residue, so that the kernels'
-32-bit subtraction never borrows from the neighbouring half, and nothing may pass 32,767.
+As integers: a register holds score + bias. Every H must stay at or above the cost of a gap's first residue, so that
+the kernels' 32-bit subtraction never borrows from the neighbouring half, and nothing may pass 32,767.
+As half-precision numbers: scores below 2,048, in local mode alone; ``cuda/recurrence.cuh`` proves it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ class Lane16:
     limit: int
 
 
-UNREACHABLE = 1 << 30
-"""A score that nothing reaches."""
+UNCERTAIN = 1 << 30
+"""Stands for a score that a lane could not hold, ``kUncertain`` of ``cuda/recurrence.cuh``; as a limit, one that
+nothing reaches."""
+
+HALF_END = 2048
+"""The first score that half precision does not hold: from 2^11 on not every whole number has its own bits."""
 
 LARGEST = 2**31 - 1
 """The largest threshold that the kernels hold: no score reaches it, and every score reaches its negative."""
@@ -79,7 +84,16 @@ def lane16(
     bias = (sum(gaps) if mode == "global" else min(gaps)) + first
     if not has_room(scoring, bias, highest_score(profile) if highest is None else highest):
         return None
-    return Lane16(bias, UNREACHABLE)
+    return Lane16(bias, UNCERTAIN)
+
+
+def half_lane(scoring: Scoring, mode: Mode) -> Lane16 | None:
+    """Say how queries are scored as half-precision numbers, or None if they cannot be.
+
+    No entry of a profile, of 8 bits, is too large for it; costs of gaps may be.
+    """
+    fits = mode == "local" and scoring.gap_first < HALF_END and scoring.gap_extend < HALF_END
+    return Lane16(0, HALF_END) if fits else None
 
 
 def refuse_position_gaps(queries: Iterable[QueryRows]) -> None:

@@ -42,9 +42,8 @@ RESIDENT_SLOTS, STREAMED_SLOTS = 2, 6
 """Chunks in work at a time: while the last jobs of one are running, the next begins. Small chunks of long subjects
 are few jobs, and the longest take a while on some of the device, so that it needs more of them to be busy.
 
-The numbers are a choice; earlier there were three slots for streaming, of which no measurement is kept. With six and
-the budgets below, Swiss-Prot streamed through 100 MiB reaches 94.5 % of the resident speed by kernel time and 99.7 %
-by wall time (H200, 2026-11-21, part ``streamed`` of benchmarks/speed/gpu.py, benchmarks/results/gpu.txt).
+The numbers are a choice; what six and the budgets below reach with 100 MiB is part ``streamed`` of
+benchmarks/speed/gpu.py (benchmarks/results/gpu.txt).
 """
 
 LONG_COLUMNS = 3_072
@@ -74,12 +73,12 @@ LEAST_HITS, MOST_HITS, BYTES_FOR_A_HIT = 1 << 12, 1 << 16, 2000
 A choice: where hits are more than the list holds, all scores come back instead and hits are looked for on the host.
 """
 
-BOUNDARY_BUDGET, WAVEFRONT_BUDGET = 0.42, 0.13
+BOUNDARY_BUDGET, WAVEFRONT_BUDGET = 0.33, 0.2
 """Shares of a small budget for what the inter-task and the wavefront kernels keep between passes.
 
-A choice: the rest is for residues, queries and scores. Less memory than these shares means fewer columns for the
-inter-task kernel and fewer warps for the wavefront kernel, and so less speed. What they reach together with the slots
-is said at `STREAMED_SLOTS`.
+With less for the inter-task kernel more subjects are too long for it; with less for the wavefront kernel, which takes
+these, it has fewer warps. With 100 MiB, 0.33 and 0.2 took 1.56 to 1.66 s, 0.4 and 0.13 1.73 s, 0.25 and 0.28 1.68 s
+(20 queries, Swiss-Prot, H100, part ``streamed`` of benchmarks/speed/gpu.py, November 2026).
 """
 
 BOUNDARY_BYTES = 8
@@ -92,11 +91,17 @@ A choice: about four for each multiprocessor of an H200. With less room fewer wa
 shorter than the longest, so that more than these fit.
 """
 
-ROW_BYTES, QUERY_BYTES = 104, 10_000
+RESCORED_BUDGET, LEAST_RESCORED_WARPS = 0.006, 2
+"""Share of a budget for what the wavefront kernel keeps in each slot when it scores pairs again, and the warps that
+there is room for at least. If slots shared this memory too, the wavefront kernel of each turn would wait for the
+inter-task kernel of the turn before.
+"""
+
+ROW_BYTES, QUERY_BYTES = 72, 10_000
 """Bytes for each query residue, and for each query in addition.
 
-From the layouts of `tracks`: 32 scores of 16 bits for the inter-task kernel (64 bytes) and 32 of 8 bits for the
-wavefront kernel (32 bytes); the rest is for rounding up to strips and passes.
+From the layouts of `tracks`: 32 scores of 8 bits for each of the two kernels; the rest is for rounding up to strips
+and passes.
 """
 
 QUERY_AREAS = 2
@@ -143,8 +148,9 @@ class MemoryPlan:
     boundary, wavefront : int
         Bytes for what blocks of the inter-task kernel keep of a score matrix between passes, one region for each
         multiprocessor, and for what the wavefront kernel keeps; shared by all slots.
-    scores, hits, small : int
-        Bytes in each slot: scores of a chunk, the list of hits, and small tables.
+    rescored, scores, hits, small : int
+        Bytes in each slot: what the wavefront kernel keeps when it scores pairs again, scores of a chunk, the list of
+        hits, and small tables.
     at_once : int
         Most queries that are scored together.
     columns : float
@@ -162,6 +168,7 @@ class MemoryPlan:
     boundary: int
     wavefront: int
     n_slots: int
+    rescored: int
     scores: int
     hits: int
     small: int
@@ -172,7 +179,7 @@ class MemoryPlan:
     @property
     def slot(self) -> int:
         """Bytes of a slot."""
-        return self.scores + self.hits + self.small + SLOT_EXTRA_BYTES
+        return self.rescored + self.scores + self.hits + self.small + SLOT_EXTRA_BYTES
 
     @property
     def total(self) -> int:
@@ -181,11 +188,11 @@ class MemoryPlan:
 
     def __str__(self) -> str:
         kind = "resident" if self.resident else "streamed"
+        boundaries = self.boundary + self.wavefront + self.n_slots * self.rescored
         return (
             f"{_mib(self.total)} of {_mib(self.budget)} allowed: residues {_mib(self.residues)} ({kind}, chunks of "
-            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, boundaries "
-            f"{_mib(self.boundary + self.wavefront)}, and in each of {self.n_slots} slots scores "
-            f"{_mib(self.scores)}, hits {_mib(self.hits + self.small)}"
+            f"{_mib(self.chunk_bytes)}), queries {_mib(self.queries)}, boundaries {_mib(boundaries)}, "
+            f"and in each of {self.n_slots} slots scores {_mib(self.scores)}, hits {_mib(self.hits + self.small)}"
         )
 
 
@@ -268,6 +275,8 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
     per_warp = (demand.longest + 8) * BOUNDARY_BYTES
     wavefront = min(MOST_WAVEFRONT_WARPS * per_warp, int(budget * WAVEFRONT_BUDGET))
     wavefront = _round(max(wavefront, LEAST_WAVEFRONT_WARPS * per_warp))
+    rescored = min(MOST_WAVEFRONT_WARPS * per_warp, int(budget * RESCORED_BUDGET))
+    rescored = _round(max(rescored, LEAST_RESCORED_WARPS * per_warp))
     # a resident database may be scored as one chunk, once it is loaded
     for resident, merged in ((True, True), (True, False), (False, False))[0 if demand.may_stay else 2 :]:
         n_slots = RESIDENT_SLOTS if resident else STREAMED_SLOTS
@@ -285,6 +294,7 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
                 boundary=boundary,
                 wavefront=wavefront,
                 n_slots=n_slots,
+                rescored=rescored,
                 scores=_round(4 * min(subjects * at_once, max(subjects, budget // (4 * SCORE_SHARE)))),
                 hits=hits,
                 small=_round(SMALL_BYTES),

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from swsearch.engines.gpu.limits import UNREACHABLE, Lane16, has_room, highest_score, lane16
+from swsearch.engines.gpu.limits import UNCERTAIN, Lane16, half_lane, has_room, highest_score, lane16
 from swsearch.engines.gpu.memory import PART_QUERIES
 from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, plan_batches, plan_wavefront
+from swsearch.engines.gpu.variants import DeviceKind, Form, OpenExtend
 from swsearch.scoring import Mode, QueryRows, Scoring
 
 
@@ -28,15 +29,15 @@ class Part:
         Matrix and gap costs, with bounds that cover the queries.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
-    most_rows : int
-        Highest strip that suits the device.
+    kind : DeviceKind
+        Of the device.
     """
 
     first: int
     profiles: Sequence[QueryRows]
     scoring: Scoring
     mode: Mode
-    most_rows: int
+    kind: DeviceKind
     batches: list[BatchLayout] = field(init=False)
     wavefront: WavefrontLayout | None = field(init=False)
 
@@ -44,8 +45,15 @@ class Part:
         filled = [query for query, profile in enumerate(self.profiles) if len(profile)]
         self._highest = {query: highest_score(self.profiles[query]) for query in filled}
         batchable = [query for query in filled if self.lane(query, 1, 1) is not None]
-        self.batches = plan_batches(self.profiles, batchable, self.mode, self.most_rows) if batchable else []
+        half = self.kind.half and half_lane(self.scoring, self.mode) is not None
+        form = Form(self.mode, half, self.gaps, self.kind.highest)
+        self.batches = plan_batches(self.profiles, batchable, form) if batchable else []
         self.wavefront = plan_wavefront(self.profiles, filled, self.mode) if filled else None
+
+    @property
+    def gaps(self) -> OpenExtend:
+        """Costs of opening and of extending a gap."""
+        return self.scoring.gap_open, self.scoring.gap_extend
 
     def lane(self, query: int, rows: int, columns: int) -> Lane16 | None:
         """Say how a query is scored in 16 bits; ``rows`` is rounded up to the query's length."""
@@ -67,7 +75,7 @@ class Part:
         room = [has_room(self.scoring, bias, self._highest[query]) for query in queries]
         if any(lane is None for lane in lanes) or (self.mode != "local" and not all(room)):
             return None
-        return Lane16(bias, min((lane.limit for lane in lanes if lane is not None), default=UNREACHABLE))
+        return Lane16(bias, min((lane.limit for lane in lanes if lane is not None), default=UNCERTAIN))
 
     def may_saturate(self, limit: int, longest: int) -> bool:
         """Say whether a local score could reach a lane's limit."""
@@ -86,7 +94,7 @@ class Group:
     profiles: Sequence[QueryRows]
     scoring: Scoring
     mode: Mode
-    most_rows: int
+    kind: DeviceKind
     _parts: dict[int, list[Part]] = field(default_factory=dict)
 
     def parts(self, at_once: int) -> list[Part]:
@@ -103,4 +111,4 @@ class Group:
     def _cut(self, n: int) -> Iterator[Part]:
         for bounds in np.array_split(np.arange(len(self.profiles)), n):
             first, last = int(bounds[0]), int(bounds[-1]) + 1
-            yield Part(first, self.profiles[first:last], self.scoring, self.mode, self.most_rows)
+            yield Part(first, self.profiles[first:last], self.scoring, self.mode, self.kind)

@@ -33,7 +33,7 @@ from swsearch.engines.gpu.fleet import Fleet
 from swsearch.engines.gpu.limits import check_memory
 from swsearch.engines.gpu.memory import MemoryPlan
 from swsearch.engines.gpu.together import Scan
-from swsearch.engines.gpu.variants import highest_strip
+from swsearch.engines.gpu.variants import DeviceKind, device_kind
 from swsearch.engines.gpu.worker import Board, GpuWorker
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError, GpuUnavailableError, OptionError, SwsearchWarning
@@ -153,9 +153,9 @@ class SeveralGpus(Engine):
 
     def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`; once for all devices of one kind."""
-        groups: dict[int, QueryGroup] = {}
+        groups: dict[DeviceKind, QueryGroup] = {}
         for worker in self.fleet.workers:
-            kind = highest_strip(worker.engine.info.capability)
+            kind = device_kind(worker.engine.info.capability)
             if kind not in groups:
                 groups[kind] = worker.engine.prepare(profiles, recurrence)
         return QueryGroup(profiles, recurrence, groups)

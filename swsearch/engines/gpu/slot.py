@@ -22,6 +22,10 @@ from swsearch.engines.gpu.memory import HIT_BYTES
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
 from swsearch.engines.gpu.uploaded import UploadedPart
 
+INTEGER_TURNS = 16
+"""Turns with a chunk that begin as integers after one that had to be done again so: in a database of one family one
+turn in so many is done twice, and after a query with many relatives a few are slower than they could be."""
+
 HIT = np.dtype([("query", "<i4"), ("place", "<i4"), ("score", "<i4")])
 """``Found`` of ``cuda/scores.cu``."""
 
@@ -56,22 +60,30 @@ class Turn:
     def __init__(
         self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None
     ) -> None:
-        self._memory, self.uploaded = memory, uploaded
-        memory.take_all(len(uploaded.part.profiles), chunk.n_subjects)
-        self._launch = Launch(memory, uploaded, chunk)
+        self._memory, self.uploaded, self._chunk, self._thresholds = memory, uploaded, chunk, thresholds
         self._needed: NeededScores | None = None
         self._settled = False
         self._values: tuple[Listed | None, ScoreArray | None] = (None, None)
+        as_integers = chunk.integer_turns > 0
+        chunk.integer_turns -= as_integers
+        self._begin(as_integers)
+
+    def _begin(self, as_integers: bool, is_again: bool = False) -> None:
+        """Launch everything."""
+        memory, uploaded, chunk = self._memory, self.uploaded, self._chunk
+        memory.take_all(len(uploaded.part.profiles), chunk.n_subjects)
+        self._launch = Launch(memory, uploaded, chunk, as_integers)
         needed = self._launch.kernels()
         memory.kernels.require(needed)
         memory.shared.usage.launched.update(kernel.source for kernel in needed)
         memory.stream.wait_for_event(chunk.ready)
         memory.wait_for_turn(sum(len(profile) for profile in uploaded.part.profiles))
-        memory.begun.record(memory.stream)
+        if not is_again:
+            memory.begun.record(memory.stream)
         memory.clear()
         self._launch.run()
-        if thresholds is not None:
-            self._needed = self._put_thresholds(uploaded, thresholds)
+        if self._thresholds is not None:
+            self._needed = self._put_thresholds(uploaded, self._thresholds)
             self._list_hits(self._needed)
         memory.keep()
         self._finish()
@@ -140,6 +152,10 @@ class Turn:
         """Wait for what was started and bring it back; see `get`."""
         memory, shared = self._memory, self._memory.shared
         self._wait()
+        if self._launch.is_too_uncertain:
+            self._chunk.integer_turns = INTEGER_TURNS
+            self._begin(as_integers=True, is_again=True)
+            self._wait()
         if self._launch.rescore_in_parts():
             if self._needed is not None:
                 self._list_hits(self._needed)

@@ -165,8 +165,8 @@ class SlotMemory:
         When the second stream may begin, and when it is done.
     begun, ended : Event
         When the turn's work began and ended, by the device's clock.
-    scores, hits : int
-        Addresses of all scores, and of the list of hits or tasks.
+    scores, hits, rescored : int
+        Addresses of all scores, of the list of hits or tasks, and of what is kept when pairs are scored again.
     counters_back : ndarray, shape (COUNTERS,), uint32
         Page-locked; the counters as they were copied back last.
     hits_back : ndarray, shape (HITS_AT_ONCE * HIT_BYTES,), uint8
@@ -184,6 +184,7 @@ class SlotMemory:
         self._counters = region.take(COUNTERS * COUNTER_BYTES)
         self.scores = region.take(plan.scores)
         self.hits = region.take(plan.hits)
+        self.rescored = region.take(plan.rescored)
         self._small = Region(region.take(plan.small), plan.small)
         self._small_host = device.pinned(plan.small)
         back = device.pinned(COUNTERS * COUNTER_BYTES + HITS_AT_ONCE * HIT_BYTES)

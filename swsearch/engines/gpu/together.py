@@ -12,7 +12,7 @@ from swsearch.engines.base import Candidates, Pending, Progress, QueryGroup, Sco
 from swsearch.engines.gpu.division import DevicePiece, cut
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.fleet import WAIT_SECONDS, Fleet, Held, Whole
-from swsearch.engines.gpu.variants import highest_strip
+from swsearch.engines.gpu.variants import device_kind
 from swsearch.engines.gpu.worker import Looked, ScanPart
 from swsearch.errors import EngineError
 
@@ -61,7 +61,7 @@ class Scan:
 
     def group_for(self, engine: GpuEngine) -> QueryGroup:
         """See `Asker.group_for`."""
-        group: QueryGroup = self._group.handle[highest_strip(engine.info.capability)]
+        group: QueryGroup = self._group.handle[device_kind(engine.info.capability)]
         return group
 
     def count(self, task: ScanPart, cells: int) -> None:

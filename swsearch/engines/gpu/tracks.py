@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from swsearch.engines.gpu.variants import (
     BatchVariant,
+    Form,
+    OpenExtend,
     WavefrontVariant,
-    batch_rows,
     choose_single,
     choose_wavefront_rows,
     count_strips,
@@ -27,10 +28,8 @@ from swsearch.engines.gpu.variants import (
 )
 from swsearch.scoring import PAD_SCORE, Mode, QueryRows
 
-Words = npt.NDArray[np.int8] | npt.NDArray[np.int16]
-
-QUERY_PAIR_GAIN = 1.16
-"""Throughput of two queries per lane over one, with strips of 24 rows (H200, November 2026,
+QUERY_PAIR_GAIN = 1.1
+"""Throughput of two queries per lane over one, with strips of 28 rows (H100, 7,400 to 6,740 GCUPS, November 2026,
 benchmarks/speed/gpu_variants.py)."""
 
 
@@ -53,15 +52,15 @@ class BatchLayout:
         The part's queries that are in it.
     strips : ndarray, shape (n_strips,), `STRIP`
         Strips of both halves.
-    profile : ndarray, shape (n_strips, lines, 32, 4), int8, or (n_strips, rows, 32, 2), int16
+    profile : ndarray, shape (n_strips, lines, 32, 4), int8
         Scores of every strip's rows by letter, matrix units, in the kernel's order; C-contiguous. With one query per
-        lane a line holds four rows, with two it holds a row of both.
+        lane a line holds four rows, with two it holds two rows of both.
     """
 
     variant: BatchVariant
     queries: list[int]
     strips: npt.NDArray[np.void]
-    profile: Words
+    profile: npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,9 @@ class WavefrontLayout:
     table: npt.NDArray[np.void]
     profile: npt.NDArray[np.int8]
 
-    def variant(self, bits: int, mode: Mode) -> WavefrontVariant:
+    def variant(self, bits: int, mode: Mode, gaps: OpenExtend) -> WavefrontVariant:
         """Return the kernel for a lane width."""
-        return WavefrontVariant(self.rows, bits, mode)
+        return WavefrontVariant(self.rows, bits, mode, gaps)
 
     @property
     def pass_rows(self) -> int:
@@ -141,14 +140,15 @@ def two_tracks(profiles: Sequence[QueryRows], halves: Sequence[Sequence[int]], v
     n = max(map(len, tracks))
     strips = np.zeros(n, dtype=STRIP)
     strips["query"], strips["last"] = -1, -1
-    scores = np.full((n, rows, 32, 2), PAD_SCORE, dtype=np.int16)
+    scores = np.full((n, rows, 32, 2), PAD_SCORE, dtype=np.int8)
     for half, (track, queries) in enumerate(zip(tracks, halves, strict=True)):
         for place, name in enumerate(("query", "row", "last")):
             strips[name][: len(track), half] = track[:, place]
         if queries:
             joined = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
             scores[: len(track), :, :, half] = joined.reshape(len(track), rows, 32)
-    return BatchLayout(variant, sorted([*halves[0], *halves[1]]), strips, scores)
+    lines = scores.reshape(n, variant.lines, 2, 32, 2).transpose(0, 1, 3, 2, 4).reshape(n, variant.lines, 32, 4)
+    return BatchLayout(variant, sorted([*halves[0], *halves[1]]), strips, np.ascontiguousarray(lines))
 
 
 def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[int]]:
@@ -162,46 +162,43 @@ def split_tracks(lengths: dict[int, int], rows: int) -> tuple[list[int], list[in
     return halves
 
 
-def choose_pair(
-    lengths: dict[int, int], mode: Mode, most: int
-) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
+def choose_pair(lengths: dict[int, int], form: Form) -> tuple[float, BatchVariant, tuple[list[int], list[int]]]:
     """Choose strip height and tracks for two queries per lane; return their cost (in rows of one track), and both."""
     options = []
-    for rows in batch_rows(2, mode, most):
+    for rows in form.heights(2):
         halves = split_tracks(lengths, rows)
         height = max(count_strips((lengths[query] for query in half), rows) for half in halves)
-        options.append((track_cost(height, rows), BatchVariant(rows, 2, mode), halves))
+        options.append((track_cost(height, rows), form.variant(rows, 2), halves))
     return min(options, key=lambda option: (option[0], -option[1].rows))
 
 
-def plan_batches(profiles: Sequence[QueryRows], queries: Sequence[int], mode: Mode, most: int) -> list[BatchLayout]:
+def plan_batches(profiles: Sequence[QueryRows], queries: Sequence[int], form: Form) -> list[BatchLayout]:
     """Divide queries among launches of the inter-task kernel.
 
     Two queries per lane are the faster form if the two tracks can be balanced; the longest queries, which would make
-    them unequal, go alone. Strips have at most ``most`` rows.
+    them unequal, go alone.
     """
     lengths = {query: len(profiles[query]) for query in queries}
     by_length = sorted(queries, key=lambda query: (-lengths[query], query))
-    # more than three queries that outweigh all others together are rare
-    counts = sorted({*range(min(4, len(by_length) + 1)), len(by_length)})
-    costs = {count: _cost(lengths, by_length, count, mode, most) for count in counts}
+    # more than three queries that outweigh all others together are rare, and each launch has its end
+    counts = range(min(4, len(by_length) + 1))
+    costs = {count: _cost(lengths, by_length, count, form) for count in counts}
     alone = min(counts, key=lambda count: (costs[count], count))
     batches = [
-        single_track(profiles, [query], choose_single(lengths[query], mode, most))
-        for query in sorted(by_length[:alone])
+        single_track(profiles, [query], choose_single(lengths[query], form)) for query in sorted(by_length[:alone])
     ]
     if rest := by_length[alone:]:
-        _, variant, halves = choose_pair({query: lengths[query] for query in rest}, mode, most)
+        _, variant, halves = choose_pair({query: lengths[query] for query in rest}, form)
         batches.append(two_tracks(profiles, halves, variant))
     return batches
 
 
-def _cost(lengths: dict[int, int], by_length: list[int], alone: int, mode: Mode, most: int) -> float:
+def _cost(lengths: dict[int, int], by_length: list[int], alone: int, form: Form) -> float:
     """Estimate what it costs to take the longest queries alone, in rows of one query per lane."""
-    variants = [(lengths[query], choose_single(lengths[query], mode, most).rows) for query in by_length[:alone]]
+    variants = [(lengths[query], choose_single(lengths[query], form).rows) for query in by_length[:alone]]
     cost = sum(track_cost(-(-length // rows), rows) for length, rows in variants)
     if rest := by_length[alone:]:
-        cost += 2 * choose_pair({query: lengths[query] for query in rest}, mode, most)[0] / QUERY_PAIR_GAIN
+        cost += 2 * choose_pair({query: lengths[query] for query in rest}, form)[0] / QUERY_PAIR_GAIN
     return cost
 
 

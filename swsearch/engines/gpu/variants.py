@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.scoring import Mode
@@ -28,10 +29,14 @@ SLOTS = 2
 QUEUE = 64
 """Jobs that a pipeline's queue holds."""
 
-BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 25)), 2: tuple(range(8, 25, 2))}
-"""Strip heights by queries per lane. Higher strips have less overhead per row (24 rows: 5,315 GCUPS, 8 rows: 4,820),
-but more than 24 rows of H and E do not fit 128 registers; a height that divides the query well leaves the least
-padding to be computed. H200, benchmarks/speed/gpu_variants.py, November 2026."""
+BATCH_ROWS: dict[int, tuple[int, ...]] = {1: tuple(range(8, 29)), 2: tuple(range(8, 29, 2))}
+"""Strip heights by queries per lane. Higher strips have less overhead per row (one query, half precision, 28 rows:
+6,740 GCUPS, 12 rows: 6,140), but 32 rows of H and E do not fit 128 registers, and 30 gain nothing; a height that
+divides the query well leaves the least padding to be computed. H100, benchmarks/speed/gpu_variants.py, November
+2026."""
+
+INTEGER_ROWS = 24
+"""Highest strips of 16-bit integers: with 28 rows two queries per lane spill."""
 
 EMULATED_ROWS = 16
 """Highest strips before compute capability 9.0, where the instructions for two 16-bit values are emulated, which
@@ -40,15 +45,30 @@ takes registers: 18 rows spill."""
 OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
 
-STRIP_OVERHEAD = 1.4
-"""What a strip costs besides its rows (letters, boundaries, waiting), in rows: from 24 rows to 8 throughput falls by
-a tenth (H200, benchmarks/speed/gpu_variants.py, November 2026)."""
+STRIP_OVERHEAD = 2.2
+"""What a strip costs besides its rows (letters, boundaries, waiting), in rows: fitted to the times of 12 to 28 rows
+(H100, benchmarks/speed/gpu_variants.py, November 2026)."""
+
+LAST_JOBS = 1.6
+"""What the last jobs of a scan cost, in strips, times the stages of a pipeline: pipelines of one warp have jobs
+that take 16 times as long as those of 16 warps, and end one after the other (30 residues against Swiss-Prot's
+lengths: one strip of 30 rows 1.83 ms, two of 15 rows 1.26 ms; H100, November 2026)."""
 
 WAVEFRONT_ROWS = (4, 8, 12, 16)
 """Query rows of a lane of the wavefront kernel; a pass is 32 times that."""
 
 WAVEFRONT_OVERHEAD = 4.0
 """What a column step costs besides its rows (two shuffles, letters, the boundary), in rows."""
+
+
+OpenExtend = tuple[int, int]
+"""Costs of opening and of extending a gap. Kernels have them as constants, since what an instruction reads from
+registers is what binds: as integers 6,130 GCUPS become 6,320, as half-precision numbers 6,620 become 7,330 (two
+queries per lane, strips of 24 and 26 rows, H100, November 2026)."""
+
+
+def _gap_defines(gaps: OpenExtend) -> tuple[tuple[str, int], ...]:
+    return ("SWSEARCH_GAP_OPEN", gaps[0]), ("SWSEARCH_GAP_EXTEND", gaps[1])
 
 
 @dataclass(frozen=True)
@@ -63,11 +83,17 @@ class BatchVariant:
         Queries in a lane: one against two subjects, or two against one.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
+    half : bool
+        Whether scores are half-precision numbers, in local mode: ``Half16`` of ``cuda/recurrence.cuh``.
+    gaps : (int, int)
+        Costs of opening and of extending a gap.
     """
 
     rows: int
     queries: int
     mode: Mode
+    half: bool = False
+    gaps: OpenExtend = (11, 1)
 
     @property
     def kernel(self) -> Kernel:
@@ -76,23 +102,20 @@ class BatchVariant:
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_MODE", MODE_NUMBERS[self.mode]),
             ("SWSEARCH_QUERIES", self.queries),
+            ("SWSEARCH_HALF", int(self.half)),
+            *_gap_defines(self.gaps),
         )
         return Kernel("batch", defines)
 
     @property
     def lines(self) -> int:
-        """Lines of 128 bytes that hold a strip's scores."""
-        return -(-self.rows // 4) if self.queries == 1 else self.rows
-
-    @property
-    def profile_bytes(self) -> int:
-        """Bytes of a strip's scores."""
-        return self.lines * 128
+        """Lines that hold a strip's scores: four of each letter, of four rows or of two rows of two queries."""
+        return -(-self.rows * self.queries // 4)
 
     def shared_bytes(self, warps: int) -> int:
-        """Shared memory of a block of ``warps`` warps."""
+        """Shared memory of a block of ``warps`` warps: scores of 16 bits, and what neighbours exchange."""
         exchange = warps * SLOTS * TILE_COLUMNS * 32 * 8
-        return warps * self.profile_bytes + exchange + BLOCK_WARPS * 4 + warps * QUEUE * 4
+        return warps * self.lines * 32 * 8 + exchange + BLOCK_WARPS * 4 + warps * QUEUE * 4
 
 
 def batch_warps(shared_limit: int) -> int:
@@ -118,11 +141,14 @@ class WavefrontVariant:
         Lane width; 16 scores two neighbouring subjects at a time.
     mode : {"local", "global", "semiglobal"}
         Which ends are free.
+    gaps : (int, int)
+        Costs of opening and of extending a gap.
     """
 
     rows: int
     bits: int
     mode: Mode
+    gaps: OpenExtend = (11, 1)
 
     @property
     def kernel(self) -> Kernel:
@@ -131,6 +157,7 @@ class WavefrontVariant:
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_MODE", MODE_NUMBERS[self.mode]),
             ("SWSEARCH_BITS", self.bits),
+            *_gap_defines(self.gaps),
         )
         return Kernel("wavefront", defines)
 
@@ -159,7 +186,12 @@ SCORES = Kernel("scores", ())
 
 def batch_variants() -> list[BatchVariant]:
     """Return every inter-task variant."""
-    local = [BatchVariant(rows, queries, "local") for queries in (1, 2) for rows in BATCH_ROWS[queries]]
+    local = [
+        BatchVariant(rows, queries, "local", half)
+        for half in (True, False)
+        for queries in (1, 2)
+        for rows in BATCH_ROWS[queries]
+    ]
     modes: tuple[Mode, ...] = ("global", "semiglobal")
     return local + [
         BatchVariant(rows, queries, mode) for mode in modes for queries in (1, 2) for rows in OTHER_MODES_ROWS
@@ -173,15 +205,59 @@ def wavefront_variants() -> list[WavefrontVariant]:
     ]
 
 
-def highest_strip(capability: tuple[int, int]) -> int:
-    """Return the highest strip for a device's compute capability."""
-    return max(BATCH_ROWS[1]) if capability >= (9, 0) else EMULATED_ROWS
+class DeviceKind(NamedTuple):
+    """What a device's instructions allow; devices of one kind share what is laid out for them.
+
+    Parameters
+    ----------
+    half : bool
+        Whether half-precision numbers have a maximum.
+    highest : int
+        Highest strip of 16-bit integers.
+    """
+
+    half: bool
+    highest: int
+
+    @property
+    def emulates(self) -> bool:
+        """Whether instructions for two 16-bit integers are emulated, which takes longer than 32 bits do."""
+        return self.highest < INTEGER_ROWS
 
 
-def batch_rows(queries: int, mode: Mode, most: int) -> tuple[int, ...]:
-    """Return the strip heights of at most ``most`` rows to choose from."""
-    heights = BATCH_ROWS[queries] if mode == "local" else OTHER_MODES_ROWS
-    return tuple(rows for rows in heights if rows <= most)
+def device_kind(capability: tuple[int, int]) -> DeviceKind:
+    """Return the kind of a device of some compute capability."""
+    return DeviceKind(capability >= (8, 0), INTEGER_ROWS if capability >= (9, 0) else EMULATED_ROWS)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the inter-task kernels of some queries have in common.
+
+    Parameters
+    ----------
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    half : bool
+    gaps : (int, int)
+        As in `BatchVariant`.
+    highest : int
+        As in `DeviceKind`.
+    """
+
+    mode: Mode
+    half: bool
+    gaps: OpenExtend
+    highest: int
+
+    def heights(self, queries: int) -> tuple[int, ...]:
+        """Return the strip heights to choose from."""
+        heights = BATCH_ROWS[queries] if self.mode == "local" else OTHER_MODES_ROWS
+        return tuple(rows for rows in heights if self.half or rows <= self.highest)
+
+    def variant(self, rows: int, queries: int) -> BatchVariant:
+        """Return the kernel for a strip height."""
+        return BatchVariant(rows, queries, self.mode, self.half, self.gaps)
 
 
 def choose_pipeline(n_strips: int, warps: int = BLOCK_WARPS) -> int:
@@ -202,7 +278,7 @@ def choose_pipeline(n_strips: int, warps: int = BLOCK_WARPS) -> int:
 def track_cost(n_strips: int, rows: int) -> float:
     """Estimate what a track costs with strips of ``rows`` rows, in rows; warps without a strip cost as much."""
     stages = choose_pipeline(n_strips)
-    return -(-n_strips // stages) * stages * (rows + STRIP_OVERHEAD)
+    return -(-n_strips // stages) * stages * (rows + STRIP_OVERHEAD) + rows * min(1.0, LAST_JOBS / stages)
 
 
 def count_strips(lengths: Iterable[int], rows: int) -> int:
@@ -210,10 +286,9 @@ def count_strips(lengths: Iterable[int], rows: int) -> int:
     return sum(-(-length // rows) for length in lengths)
 
 
-def choose_single(length: int, mode: Mode, most: int) -> BatchVariant:
-    """Choose the strip height, at most ``most``, for one query; the higher of two equal ones."""
-    heights = batch_rows(1, mode, most)
-    return BatchVariant(max(heights, key=lambda rows: (-track_cost(-(-length // rows), rows), rows)), 1, mode)
+def choose_single(length: int, form: Form) -> BatchVariant:
+    """Choose the strip height for one query; the higher of two equal ones."""
+    return form.variant(max(form.heights(1), key=lambda rows: (-track_cost(-(-length // rows), rows), rows)), 1)
 
 
 def choose_wavefront_rows(lengths: Sequence[int]) -> int:

@@ -4,6 +4,8 @@
 // wraps where it wraps on the device.
 #pragma once
 
+#include <cmath>
+
 #include "launch.h"
 
 #define __global__
@@ -183,6 +185,49 @@ inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
   return result;
 }
 inline unsigned multiply_add(unsigned a, unsigned b, unsigned c) { return a * b + c; }
+// half precision: sums are exact as doubles, and rounded to nearest, ties to even, as they become halves again
+inline double host_cuda_number(unsigned half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                      : exponent == 0 ? std::ldexp(fraction, -24)
+                                      : std::ldexp(1024 + fraction, exponent - 25);
+  return half & 0x8000 ? -size : size;
+}
+inline unsigned host_cuda_half(double number) {
+  const unsigned sign = std::signbit(number) ? 0x8000u : 0u;
+  const double size = std::fabs(number);
+  if (std::isnan(size)) return 0x7fffu;
+  if (size >= 65520) return sign | 0x7c00u;
+  int exponent;
+  std::frexp(size, &exponent);
+  exponent = size == 0 ? -24 : max(exponent - 11, -24);  // of the last place
+  const int units = (int)std::nearbyint(std::ldexp(size, -exponent));
+  return sign | (unsigned)(exponent == -24 ? units : (exponent + 25) * 1024 + units - 1024);
+}
+template <class Function>
+__forceinline__ unsigned host_cuda_half_lanes(unsigned a, unsigned b, Function function) {
+  const auto lane = [&](int at) {
+    return host_cuda_half(function(host_cuda_number(a >> at & 0xffff), host_cuda_number(b >> at & 0xffff)));
+  };
+  return lane(0) | lane(16) << 16;
+}
+inline unsigned half_add(unsigned a, unsigned b) {
+  return host_cuda_half_lanes(a, b, [](double x, double y) { return x + y; });
+}
+inline unsigned half_add_floor(unsigned a, unsigned b) {
+  return host_cuda_half_lanes(a, b, [](double x, double y) { return x + y > 0 ? x + y : 0.0; });
+}
+inline unsigned half_max(unsigned a, unsigned b) {
+  return host_cuda_half_lanes(a, b, [](double x, double y) { return std::signbit(x) || x < y ? y : x; });
+}
+template <bool kToUpper>
+inline unsigned half_add_one(unsigned word, bool upper, unsigned sum) {
+  const double number = host_cuda_number(upper ? word >> 16 : word & 0xffff);
+  unsigned result = 0;
+  for (int half = 0; half < 2; ++half)
+    result |= host_cuda_half(number * (half == kToUpper) + host_cuda_number(sum >> 16 * half & 0xffff)) << 16 * half;
+  return result;
+}
 inline int load_acquire(const int* flag) {
   host_cuda::poll("load_acquire");
   const int value = *const_cast<const volatile int*>(flag);
