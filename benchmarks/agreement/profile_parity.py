@@ -2,9 +2,11 @@
 
 Random profiles, with random sequences among them, are scored with random subjects in every mode, by the inter-task
 kernel, by the wavefront kernel and as the engine shares subjects out, with entries as matrices have them and with
-entries up to the limits of -127 and 127; some subjects reach scores far beyond 16 bits. Alignments of pairs are
-compared whole: score, beginning and CIGAR, many at a time and one alone. A sample of the CPU engine's scores is held
-against `swsearch.reference`.
+entries up to the limits of -127 and 127; some subjects reach scores far beyond 16 bits. As many pairs of sequences
+have scores at and around the largest of half precision, 2,047, and, fewer, of 16 bits, 32,767, with every matrix and
+with costs of gaps that the kernels are not made for beforehand. Alignments of pairs are compared whole: score,
+beginning and CIGAR, many at a time and one alone. A sample of the CPU engine's scores is held against
+`swsearch.reference`.
 
 Needs: an NVIDIA GPU for --engine gpu; a minute. --engine cpu compares the CPU engine with the reference alone.
 Run:   python -m benchmarks.agreement.profile_parity [--engine gpu] [--pairs 1000000] [--seed 1]
@@ -28,7 +30,7 @@ from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, ScoreArray
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of
+from swsearch.scoring import MODES, PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
 
 ENTRIES = ((-8, 11), (-127, 127), (-127, -1), (-20, 127))
 """Least and largest scores of profiles."""
@@ -38,6 +40,9 @@ KERNELS = {"both": None, "batch": 10**9, "wavefront": 0}
 
 QUERIES, LONGEST = 24, 300
 """Queries that are scored together, one in four a sequence, and most residues of them and of subjects."""
+
+LIMITS = {2_047: (20, 1), 32_767: (4, 200)}
+"""Scores that lanes end at, with queries that are scored together, and how many times fewer pairs there are."""
 
 SAMPLE = 40
 """Pairs of each group of queries that the reference scores."""
@@ -147,6 +152,42 @@ def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
             comparison.add(f"{name}, gpu ({way}) with cpu", found.size, differing, extremes)
 
 
+def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
+    """Compare scores at and around what a lane can hold, with every matrix."""
+    matrices = usable_matrices(PROTEIN)
+    for number, (limit, (n_queries, fewer)) in enumerate(LIMITS.items()):
+        n_subjects = -(-n_pairs // (len(matrices) * len(KERNELS) * n_queries * fewer))
+        counts = dict.fromkeys(KERNELS, 0)
+        near, differing = 0, {way: list[str]() for way in KERNELS}
+        for place, name in enumerate(matrices):
+            generator = np.random.default_rng([seed, 2_000 + number, place])
+            scoring = Scoring(name) if place % 2 else Scoring(name, 7 + place, 2)
+            codes = generator.integers(0, 20, limit).astype(np.uint8)
+            own = np.cumsum(scoring.matrix.scores[codes, codes], dtype=np.int64)
+            codes = codes[: int(np.searchsorted(own, limit * 1.2))]
+            queries: list[QueryLike] = [np.where(generator.random(len(codes)) < 0.002 * k, 19, codes).astype(np.uint8)
+                                        for k in range(n_queries)]  # fmt: skip
+            subjects = []
+            for _ in range(n_subjects):
+                first = int(generator.integers(0, int(np.searchsorted(own, limit * 0.1))))
+                last = int(np.searchsorted(own, own[first] + limit + int(generator.integers(-60, 61))))
+                subjects.append(np.concatenate((sequence(generator, 9), codes[first:last], sequence(generator, 9))))
+            with Database.from_records([PROTEIN.decode(each) for each in subjects]) as database:
+                (chunk,) = database.chunks(1 << 40)
+            recurrence = Recurrence(scoring, "local")
+            expected = scores_of(engines["cpu"], queries, chunk, recurrence)
+            near += int((np.abs(expected.astype(np.int64) - limit) <= 2).sum())
+            for way, fair_share in KERNELS.items():
+                with kernels(fair_share):
+                    found = scores_of(engines["gpu"], queries, chunk, recurrence)
+                counts[way] += found.size
+                differing[way] += [f"{name}: {found[q, s]}, expected {expected[q, s]}"
+                                   for q, s in np.argwhere(found != expected).tolist()]  # fmt: skip
+        for way in KERNELS:
+            what = f"{len(matrices)} matrices, scores around {limit:,}, gpu ({way}) with cpu"
+            comparison.add(what, counts[way], differing[way], f"{near:,} within 2 of it")
+
+
 def compare_reference(
     comparison: Comparison, name: str, queries: Sequence[QueryLike], chunk: Chunk, recurrence: Recurrence,
     expected: ScoreArray, generator: np.random.Generator,
@@ -201,7 +242,9 @@ def main() -> None:
         engines = {"cpu": cpu}
         if options.engine == "gpu":
             with closing(create_engine("gpu")) as gpu:
-                compare_scores(comparison, {**engines, "gpu": gpu}, options.pairs, options.seed)
+                engines["gpu"] = gpu
+                compare_scores(comparison, engines, options.pairs, options.seed)
+                compare_limits(comparison, engines, options.pairs, options.seed)
                 described = gpu.description
             compare_alignments(comparison, options.seed)
         else:

@@ -1,41 +1,42 @@
-"""What CUDASW++4.0 reaches, which `gpu.py`'s report and plot set beside ours. Measured apart: nothing runs here.
+"""Part ``cudasw`` of `gpu.py`: CUDASW++4.0 with the same queries and database, on the same device, in the same call.
 
-CUDASW++4.0 built from source, with ``--dpx``, which is faster than its default; one NVIDIA H200, as ours, and the
-same Swiss-Prot of 2014. Figures by length are those of its second run: its first query is cold
-(565 GCUPS at 144 residues), so that no figure of 144 is quoted.
+It is built from its source (github.com/asbschmidt/CUDASW4; NVCC_FLAGS names the architecture), and its database
+is made by its ``makedb``. ``--dpx`` is faster than its default on devices that have these instructions.
 """
 
 from __future__ import annotations
 
-CUDASW_MEASURED = "NVIDIA H200, November 2026, Swiss-Prot of 186,717,374 residues"
+import re
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
 
-CUDASW = {
-    51: 2612, 146: 3430, 151: 3447, 189: 3584, 222: 3661, 250: 3681, 300: 3751, 375: 3822, 464: 3885, 567: 3920,
-    657: 3938, 850: 3979, 1000: 4007, 1500: 4030, 2005: 4060, 2504: 4071, 3005: 4085, 3564: 4082, 4061: 4104,
-    4548: 3921, 4743: 4089, 5147: 3905, 5478: 3926,
-}  # fmt: skip
-"""Kernel GCUPS by query length."""
-
-CUDASW_BATCH, CUDASW_BATCH_SECONDS = 3915, 1.99
-"""GCUPS and seconds of its scan of the 20 queries, which it takes one after the other."""
-
-CUDASW_COMMAND = 2.86
-"""Seconds of its whole command on an H100, the same processor with less memory: scores of the ten best, no E-values,
-no alignments."""
-
-CLOSE = 0.02
-"""A length of theirs stands beside one of ours if they differ by no more than this share: 146 beside 144."""
+SCAN = re.compile(r"Scan time: (\S+) s, (\S+) GCUPS")
 
 
-def cudasw_length(length: int) -> int | None:
-    """Return the length of theirs that is compared with one of ours; None if there is none so close."""
-    nearest = min(CUDASW, key=lambda other: abs(other - length))
-    return nearest if abs(nearest - length) <= CLOSE * length else None
+def align(program: Path, database: Path, queries: Path, top: int, passes: int) -> tuple[float, str]:
+    """Return the seconds of the whole command with the queries so many times, and what it prints."""
+    options = (
+        f"--db {database} --dpx --verbose --uploadFull --prefetchDBFile --top {top}" + f" --query {queries}" * passes
+    )
+    begun = time.perf_counter()
+    done = subprocess.run([program, *options.split()], capture_output=True, text=True, check=True, timeout=300)
+    return time.perf_counter() - begun, done.stdout
 
 
-def cudasw_cell(length: int) -> str:
-    """Format its GCUPS, with its length where that is another."""
-    other = cudasw_length(length)
-    if other is None:
-        return ""
-    return f"{CUDASW[other]:,}" + ("" if other == length else f" ({other})")
+def scans(program: Path, database: Path, queries: Path, top: int, runs: int) -> dict[str, Any]:
+    """Return medians of the whole command and of each scan; the first pass over the queries is not counted."""
+    commands = [align(program, database, queries, top, 1)[0] for _ in range(runs)]
+    found = SCAN.findall(align(program, database, queries, top, runs + 1)[1])
+    n_queries = len(found) // (runs + 1)
+    counted = [found[k + n_queries :: n_queries] for k in range(n_queries)]
+    seconds = [statistics.median(float(taken) for taken, _ in query) for query in counted]
+    rates = [statistics.median(float(gcups) for _, gcups in query) for query in counted]
+    return {
+        "command_seconds": statistics.median(commands),
+        "seconds": sum(seconds),
+        "gcups": sum(gcups * taken for gcups, taken in zip(rates, seconds, strict=True)) / sum(seconds),
+        "queries": rates,
+    }

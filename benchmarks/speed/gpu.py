@@ -4,6 +4,8 @@ Parts, of which --only takes some:
   singles   the database resident on the GPU, then each query alone,
   batch     the same with all queries as one group,
   grouped   the same in the groups that a search makes of them,
+  jobs      from 1 to 1,000 queries, titin, and a kinase with a database of its relatives, in a search's groups,
+  cudasw    CUDASW++4.0 with the same queries and database, if --cudasw names its program and database,
   short     the same with peptides of 8 to 60 residues cut from the queries, one at a time and 200 at once,
   load      from opening the HDF5 file (in the page cache) to all residues on the GPU, in a fresh engine,
   command   `swsearch search QUERIES DATABASE --engine gpu --max-hits 10 --outfmt 6` as a process, kernels cached,
@@ -17,7 +19,7 @@ with thresholds, launches and hits. GCUPS count residues of query and subjects, 
 Needs: an NVIDIA GPU, a database from `swsearch db build`, a quiet machine; about two minutes with Swiss-Prot.
 matplotlib for the plot.
 Run:   python -m benchmarks.speed.gpu DATABASE.h5 QUERIES.fasta [--only singles,batch]
-           [--out benchmarks/results/gpu.txt]
+           [--cudasw ALIGN PREFIX] [--out benchmarks/results/gpu.txt]
        python -m benchmarks.speed.gpu --from benchmarks/results/gpu.json
 --out also writes the numbers (gpu.json) and the plot (gpu.png) beside the text; parts that are there already, from
 the same kernels, engine, device and database, are kept. --from measures nothing and needs no GPU: it writes the text
@@ -116,7 +118,7 @@ def measure_parts(setup: Setup, only: list[str], stored: Path | None) -> dict[st
         stored.parent.mkdir(parents=True, exist_ok=True)
         results |= kept_parts(stored, results["about"])
     for name, measure in PARTS.items():
-        if name not in only:
+        if name not in only or (name == "cudasw" and setup.cudasw is None):
             continue
         begun = time.perf_counter()
         results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(setup)}
@@ -135,6 +137,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--from", dest="stored", type=Path, metavar="FILE.json", help="write what --out wrote again")
     parser.add_argument("--only", type=parts_named, default=list(PARTS), metavar="PART,...", help="default: all")
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each, default %(default)s")
+    parser.add_argument(
+        "--cudasw", type=Path, nargs=2, metavar=("ALIGN", "PREFIX"), help="CUDASW++4.0 and its database"
+    )
     parser.add_argument("--engine", default="gpu", help="another engine, to try this script; default %(default)s")
     options = parser.parse_args()
     if (options.stored is None) == (options.queries is None):
@@ -152,7 +157,9 @@ def main() -> None:
     stored = options.out.with_suffix(".json") if options.out is not None else None
     with Database.open(options.database) as database:
         queries = read_queries(options.queries)
-        setup = Setup(options.database, options.queries, database, queries, options.engine, options.runs)
+        setup = Setup(
+            options.database, options.queries, database, queries, options.engine, options.runs, options.cudasw
+        )
         results = measure_parts(setup, options.only, stored)
     finish(report(results), options.out)
     if stored is not None:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import swsearch
+from benchmarks.speed.cudasw import scans
 from swsearch import Database, Scoring
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
@@ -45,6 +46,12 @@ SHORT_AT_ONCE = 200
 EQUAL_SUBJECTS, EQUAL_LENGTH = 200_000, 512
 EQUAL_QUERIES = (384, 1_000)
 """Sizes of part ``equal``."""
+
+MANY_QUERIES = 1_000
+"""Proteins of the database, at equal distances, that part ``jobs`` searches with."""
+
+TITIN, KINASE, RELATIVES = "Q8WZ42", "P17612", 5_000
+"""Proteins of Swiss-Prot that part ``jobs`` searches with, and how many subjects its database of one family has."""
 
 LOAD_RUNS = 3
 """Fresh engines of part ``load``."""
@@ -75,6 +82,8 @@ class Setup:
         ``gpu``; others are for trying the scripts.
     runs : int
         Timed runs of each.
+    cudasw : list of Path, optional
+        CUDASW++4.0's ``align`` and the prefix of its database.
     """
 
     database_path: Path
@@ -83,6 +92,7 @@ class Setup:
     queries: list[Query]
     engine_name: str
     runs: int
+    cudasw: list[Path] | None = None
 
     def engine(self, memory: int | None = None) -> Engine:
         """Make a fresh engine."""
@@ -247,6 +257,40 @@ def short(setup: Setup) -> dict[str, Any]:
     return {"queries": found}
 
 
+def protein(database: Database, identifier: str) -> Query:
+    """Take a protein of the database as a query."""
+    return Query(identifier, "", database.codes(database.find(identifier)[0]))
+
+
+def jobs(setup: Setup) -> dict[str, Any]:
+    """Time jobs of all sizes, in the groups that a search makes of them."""
+    database = setup.database
+    numbers = [k * database.n_subjects // MANY_QUERIES for k in range(MANY_QUERIES)]
+    many = [Query(database.identifier(k), "", database.codes(k)) for k in numbers]
+    titin, kinase = protein(database, TITIN), protein(database, KINASE)
+    with setup.engine() as engine:
+        named = (KINASE, database.sequence(database.find(KINASE)[0]))
+        _, best = swsearch.score([named], database, engine=engine, top=RELATIVES)
+    relatives = [(database.identifier(k), database.sequence(k)) for k in best[0].tolist()]
+    one = next(query for query in setup.queries if len(query.codes) >= 250)
+    asked = {
+        "1 query": ([one], database, setup.runs),
+        "11 queries": (setup.queries[:11], database, setup.runs),
+        f"{len(setup.queries)} queries": (setup.queries, database, setup.runs),
+        f"{MANY_QUERIES:,} queries": (many, database, 1),
+        "titin": ([titin], database, 2),
+        f"{KINASE}, a kinase, {RELATIVES:,} relatives": ([kinase], Database.from_records(relatives), 4 * setup.runs),
+    }
+    found = {}
+    for name, (queries, subjects, runs) in asked.items():
+        groups = list(groups_of(queries))
+        with scanning(setup, subjects, queries, SearchJob) as scan:
+            scan.run_groups(groups)  # compiles what it needs
+            taken = [scan.run_groups(groups) for _ in range(runs)]
+        found[name] = {"length": rows_of(queries), **measured(taken, rows_of(queries), subjects.n_residues)}
+    return {"jobs": found}
+
+
 def load(setup: Setup) -> dict[str, Any]:
     """Time the way from opening the file to all residues on the device."""
     turns = []
@@ -326,6 +370,11 @@ def streamed(setup: Setup) -> dict[str, Any]:
     return {"memory": STREAMED_MEMORY, **figures, "kernel_speed": ratios["kernel"], "wall_speed": ratios["wall"]}
 
 
+def cudasw(setup: Setup) -> dict[str, Any]:
+    """Time CUDASW++4.0 with the same queries and database."""
+    return {} if setup.cudasw is None else scans(*setup.cudasw, setup.queries_path, MAX_HITS, setup.runs)
+
+
 def composition(database: Database) -> npt.NDArray[np.float64]:
     """Return the share of each of the 20 amino acids."""
     counts = np.zeros(256, dtype=np.int64)
@@ -381,6 +430,8 @@ PARTS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "singles": singles,
     "batch": batch,
     "grouped": grouped,
+    "jobs": jobs,
+    "cudasw": cudasw,
     "load": load,
     "command": command,
     "streamed": streamed,

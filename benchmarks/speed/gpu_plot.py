@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from benchmarks.speed.cudasw import CUDASW, CUDASW_BATCH, CUDASW_MEASURED
 from benchmarks.support import plots
 
 OURS, THEIRS = "#0b5cad", "#c8511b"
@@ -29,19 +28,18 @@ def draw_ours(axes: Axes, results: Results) -> None:
         label = f"swsearch, all {results['about']['queries']} at once: {batch['gcups']:,.0f}"
         axes.axhline(batch["gcups"], color=OURS, ls="--", lw=1.6, label=label)
     axes.set_xlim(min(lengths) * 0.92, max(lengths) * 1.08)
-    axes.set_ylim(0, max(*rates, batch["gcups"] if batch else 0, *CUDASW.values()) * 1.08)
 
 
-def draw_cudasw(axes: Axes) -> None:
-    """Draw its lengths, and the scan of the 20 queries, which are one after the other."""
-    low, high = axes.get_xlim()
-    lengths = [length for length in sorted(CUDASW) if low <= length <= high]
-    name = "CUDASW++4.0 --dpx"
+def draw_cudasw(axes: Axes, results: Results) -> None:
+    """Draw its rate for each query, and of all, one after the other."""
+    lengths = [one["length"] for one in results["singles"]["queries"]]
+    theirs, name = results["cudasw"], "CUDASW++4.0 --dpx"
+    pairs = sorted(zip(lengths, theirs["queries"], strict=True))
     axes.plot(
-        lengths, [CUDASW[length] for length in lengths], "s", color=THEIRS, ms=5, ls=":", lw=1.2,
-        label=f"{name}, one query at a time, kernel",
-    )  # fmt: skip
-    axes.axhline(CUDASW_BATCH, color=THEIRS, ls="--", lw=1, label=f"{name}, all 20: {CUDASW_BATCH:,}")
+        *zip(*pairs, strict=True), "s", color=THEIRS, ms=5, ls=":", lw=1.2, label=f"{name}, one query at a time"
+    )
+    label = f"{name}, all {len(pairs)}, one after the other: {theirs['gcups']:,.0f}"
+    axes.axhline(theirs["gcups"], color=THEIRS, ls="--", lw=1, label=label)
 
 
 def draw(results: Results) -> Figure:
@@ -50,7 +48,9 @@ def draw(results: Results) -> Figure:
     figure = Figure(figsize=(8.4, 5.2), layout="constrained")
     axes = figure.subplots()
     draw_ours(axes, results)
-    draw_cudasw(axes)
+    if "cudasw" in results:
+        draw_cudasw(axes, results)
+    axes.set_ylim(bottom=0)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(TICKS))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -66,8 +66,7 @@ def draw(results: Results) -> Figure:
     plots.tidy(axes)
     axes.legend(loc="lower right", fontsize=9, frameon=True, framealpha=1, edgecolor="0.85")
     figure.supxlabel(
-        f"kernels {about['kernels'][:12]}, driver's CUDA {about['driver_cuda']}; CUDASW++4.0: {CUDASW_MEASURED}, "
-        "second run",
+        f"kernels {about['kernels'][:12]}, driver's CUDA {about['driver_cuda']}",
         fontsize=7.5, color="0.4", x=0.99, ha="right",
     )  # fmt: skip
     return figure

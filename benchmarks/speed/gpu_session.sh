@@ -2,13 +2,15 @@
 # Everything that only a GPU can prove, on a machine without network, in calls of a few minutes; a short table last.
 #
 #   tests   the tests that are marked gpu
-#   speed   gpu.py and pairs_gpu.py into OUT
+#   speed   gpu.py, with CUDASW++4.0 if DATA/cudasw has its align and makedb, and pairs_gpu.py into OUT
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
 #   jobs    jobs.py: whole jobs beside what their kernels need
 #   profiles  gpu_variants.py and profile_parity.py: profiles beside sequences, and whether everything is exact
+#   variants  gpu_variants.py: what each kernel reaches with the lengths of DATA's database
+#   parity  gpu_parity.py: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
-#   turns   gpu.py of an older revision, OLD, and of this one in turn, three times each
+#   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
 #   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
 #           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
 #   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. wheels/ must have the
@@ -16,10 +18,10 @@
 #   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
-# of pairs_gpu.py; OLD is a checkout of the older revision with its extension compiled in place.
-# Run, from the project's root: benchmarks/speed/gpu_session.sh tests|speed|evalues|jobs|profiles|iterations|many|turns|places|server|devices OUT [DATA [OLD]]. Two minutes each.
+# of pairs_gpu.py; OLD has swsearch/, cuda/ and db/ of the older revision, with its extension compiled in place.
+# Run, from the project's root: benchmarks/speed/gpu_session.sh PART OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail
-part=${1:?tests, speed, evalues, jobs, profiles, iterations, many, turns, places, server or devices} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
+part=${1:?a part, see above} out=$(realpath "${2:?a folder for results}") data=$(realpath "${3:-.}") old=${4:-}
 # shellcheck source=benchmarks/speed/gpu_machine.sh
 source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
@@ -30,8 +32,14 @@ tests)
     python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
     ;;
 speed)
-    python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
-    python3 -m benchmarks.speed.gpu "$data/sp.h5" "$data/queries20.fasta" --out "$out/gpu.txt" > "$out/gpu.log" 2>&1
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    theirs=()
+    if [ -x "$data/cudasw/align" ]; then
+        "$data/cudasw/makedb" "$data/sprot.fasta" "$data/cudasw/sp" > "$out/cudasw.log" 2>&1
+        theirs=(--cudasw "$data/cudasw/align" "$data/cudasw/sp")
+    fi
+    python3 -m benchmarks.speed.gpu "$data/sp.h5" "$data/queries20.fasta" "${theirs[@]}" --out "$out/gpu.txt" \
+        > "$out/gpu.log" 2>&1
     python3 -m benchmarks.speed.pairs_gpu "$data" --out "$out/pairs_gpu.txt" > "$out/pairs.log" 2>&1
     tail -n 45 "$out/gpu.txt"
     tail -n 22 "$out/pairs_gpu.txt"
@@ -67,6 +75,18 @@ profiles)
     tail -n 18 "$out/gpu_profiles.txt"
     tail -n 66 "$out/profile_parity.txt"
     ;;
+variants)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -c "import sys, numpy, swsearch; numpy.save(sys.argv[2], swsearch.Database.open(sys.argv[1]).lengths)" \
+        "$data/sp.h5" "$data/lengths.npy" || exit 1
+    python3 -m benchmarks.speed.gpu_variants --lengths "$data/lengths.npy" --out "$out/gpu_variants.txt" \
+        2> "$out/variants.log" || tail -n 20 "$out/variants.log"
+    ;;
+parity)
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    python3 -m benchmarks.agreement.gpu_parity "$data/sp.h5" "$data/queries20.fasta" --reference "$data/reference.npz" \
+        --out "$out/gpu_parity.txt"
+    ;;
 many)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
     here=$PWD site=${PYTHONPATH%%:*}
@@ -99,13 +119,14 @@ iterations)
     ;;
 turns)
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
-    here=$PWD site=${PYTHONPATH%%:*}
-    for turn in 1 2 3; do
+    site=${PYTHONPATH%%:*}
+    for turn in ${TURNS:-1 2 3}; do
         for side in old new; do
-            folder=$here script=-mbenchmarks.speed.gpu
+            folder=$PWD
             if [ $side = old ]; then folder=$old; fi
-            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$script" "$data/sp.h5" "$data/queries20.fasta" \
-                --only singles,batch,command --out "$out/turn-$side-$turn.txt") > /dev/null 2>> "$out/turns.log"
+            PYTHONSAFEPATH=1 PYTHONPATH=$site:$folder:$PWD python3 -m benchmarks.speed.gpu "$data/sp.h5" \
+                "$data/queries20.fasta" --runs "${RUNS:-3}" --only "${ONLY:-singles,batch,jobs,streamed}" \
+                --out "$out/turn-$side-$turn.txt" > /dev/null 2>> "$out/turns.log"
         done
     done
     python3 -m benchmarks.speed.gpu_turns "$out"

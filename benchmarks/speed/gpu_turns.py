@@ -1,9 +1,9 @@
 """Compare what `gpu.py` measured of two revisions in turn, on one machine.
 
-Reads turn-old-N.json and turn-new-N.json in a folder and prints, for one query at a time, for all together and for
-the whole command, the median seconds of each side and their ratio.
+Reads turn-old-N.json and turn-new-N.json in a folder and prints the median seconds of each side and their ratio, for
+each part that was measured.
 
-Needs: what `gpu_session.sh speed` leaves.
+Needs: what `gpu_session.sh turns` leaves.
 Run:   python -m benchmarks.speed.gpu_turns FOLDER [--out benchmarks/results/gpu_turns.txt]
 """
 
@@ -18,13 +18,26 @@ from benchmarks.support.common import arguments, finish, table
 
 Turn = dict[str, Any]
 
-MEASURES = {
-    "one query at a time, kernels": lambda turn: sum(each["kernel_seconds"] for each in turn["singles"]["queries"]),
-    "one query at a time, wall": lambda turn: sum(each["wall_seconds"] for each in turn["singles"]["queries"]),
-    "all queries, kernels": lambda turn: turn["batch"]["kernel_seconds"],
-    "all queries, wall": lambda turn: turn["batch"]["wall_seconds"],
-    "whole command": lambda turn: turn["command"]["seconds"],
-}
+
+def seconds(turn: Turn) -> dict[str, float]:
+    """Return the seconds of each part that was measured, by its name in the table."""
+    parts = {}
+    if "singles" in turn:
+        queries = turn["singles"]["queries"]
+        parts["one query at a time"] = {
+            which: sum(each[which] for each in queries) for which in ("kernel_seconds", "wall_seconds")
+        }
+    if "batch" in turn:
+        parts["all queries at once"] = turn["batch"]
+    if "streamed" in turn:
+        parts["all queries at once, 100 MiB"] = turn["streamed"]["streamed"]
+    parts |= turn.get("jobs", {}).get("jobs", {})
+    found = {
+        f"{name}, {which}": part[f"{key}_seconds"]
+        for name, part in parts.items()
+        for which, key in (("kernels", "kernel"), ("wall", "wall"))
+    }
+    return found | ({"whole command": turn["command"]["seconds"]} if "command" in turn else {})
 
 
 def turns(folder: Path, side: str) -> list[Turn]:
@@ -39,9 +52,10 @@ def main() -> None:
     old, new = turns(options.folder, "old"), turns(options.folder, "new")
     if not old or not new:
         parser.error(f"{options.folder}: got {len(old)} old and {len(new)} new turns, expected some of both")
+    sides = [[seconds(turn) for turn in side] for side in (old, new)]
     rows = []
-    for name, measure in MEASURES.items():
-        before, after = (statistics.median(map(measure, side)) for side in (old, new))
+    for name in sides[1][0]:
+        before, after = (statistics.median(turn[name] for turn in side) for side in sides)
         rows.append((name, f"{before:.4f}", f"{after:.4f}", f"{after / before:.3f}"))
     about, before = new[-1]["about"], old[-1]["about"]
     lines = [

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from benchmarks.speed import cudasw
 from benchmarks.speed.gpu_report import report
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -79,11 +78,3 @@ def test_the_plotted_counts_are_those_of_the_calibration_table() -> None:
         for row in stored["rows"]
     ]  # fmt: skip
     assert sorted(found) == sorted(row[:8] for row in rows)
-
-
-def test_lengths_of_cudasw_are_compared_with_like_lengths() -> None:
-    assert cudasw.cudasw_cell(144) == "3,430 (146)"
-    assert cudasw.cudasw_cell(375) == "3,822"
-    assert cudasw.cudasw_cell(729) == ""
-    for length in (60, 729, 100_000):
-        assert cudasw.cudasw_length(length) is None
