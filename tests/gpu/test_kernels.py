@@ -15,6 +15,7 @@ from support.samples import first_of_each, sample
 from swsearch.engines.gpu.compiler import Compiler, Kernel, find_compiler
 from swsearch.engines.gpu.variants import (
     INTEGER_ROWS,
+    MODE_NUMBERS,
     SCORES,
     TILE_COLUMNS,
     TRACE,
@@ -38,6 +39,9 @@ intermediate values need registers too: NVRTC 13.5 spills a few bytes at 16 rows
 
 FALLBACK_SPILLS = 32
 """The same of strips that are higher than those of integers should be: databases of one family take them."""
+
+SEMIGLOBAL_SPILLS = 8
+"""The same of semi-global mode: the strip of 24 rows loads them once per tile, of 1,778 instructions."""
 
 REGISTERS = 128
 """65,536 registers shared by the 512 threads of a block."""
@@ -125,7 +129,8 @@ def most_spilled(kernel: Kernel, architecture: str) -> int:
     """Return the bytes that a thread of a kernel may spill."""
     given = dict(kernel.defines)
     is_fallback = kernel.source == "batch" and not given["SWSEARCH_HALF"] and given["SWSEARCH_ROWS"] > INTEGER_ROWS
-    return max(SPILL_STORES[architecture], FALLBACK_SPILLS if is_fallback else 0)
+    is_semiglobal = kernel.source == "batch" and given["SWSEARCH_MODE"] == MODE_NUMBERS["semiglobal"]
+    return max(SPILL_STORES[architecture], FALLBACK_SPILLS * is_fallback, SEMIGLOBAL_SPILLS * is_semiglobal)
 
 
 @CASES
