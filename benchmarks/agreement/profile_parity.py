@@ -103,6 +103,13 @@ def scores_of(engine: Engine, queries: Sequence[QueryLike], chunk: Chunk, recurr
         engine.release(loaded)
 
 
+def chunk_of(subjects: Sequence[ByteArray]) -> Chunk:
+    """Lay subjects out as one chunk."""
+    with Database.from_records([PROTEIN.decode(each) for each in subjects]) as database:
+        (chunk,) = database.chunks(1 << 40)
+    return chunk
+
+
 class Comparison:
     """What was compared, and what differed."""
 
@@ -135,8 +142,7 @@ def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
         first = queries[0].codes
         subjects = [sequence(generator, int(n)) for n in generator.integers(1, LONGEST + 1, n_subjects - 12)]
         subjects += [first, *(first[: 255 + k] for k in range(5)), *(related(generator, first) for _ in range(6))]
-        with Database.from_records([PROTEIN.decode(each) for each in subjects]) as database:
-            (chunk,) = database.chunks(1 << 40)
+        chunk = chunk_of(subjects)
         recurrence = Recurrence(scoring, mode)
         expected = scores_of(cpu, queries, chunk, recurrence)
         extremes = f"{expected.min():,} to {expected.max():,}"
@@ -152,6 +158,24 @@ def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
             comparison.add(f"{name}, gpu ({way}) with cpu", found.size, differing, extremes)
 
 
+def around(
+    generator: np.random.Generator, scoring: Scoring, limit: int, n_queries: int, n_subjects: int
+) -> tuple[list[QueryLike], list[ByteArray]]:
+    """Make copies of a sequence with a few changes, and pieces of it that score about the limit with it."""
+    codes = generator.integers(0, 20, limit).astype(np.uint8)
+    own = np.cumsum(scoring.matrix.scores[codes, codes], dtype=np.int64)
+    codes = codes[: int(np.searchsorted(own, limit * 1.2))]
+    queries: list[QueryLike] = [
+        np.where(generator.random(len(codes)) < 0.002 * k, 19, codes).astype(np.uint8) for k in range(n_queries)
+    ]
+    subjects = []
+    for _ in range(n_subjects):
+        first = int(generator.integers(0, int(np.searchsorted(own, limit * 0.1))))
+        last = int(np.searchsorted(own, own[first] + limit + int(generator.integers(-60, 61))))
+        subjects.append(np.concatenate((sequence(generator, 9), codes[first:last], sequence(generator, 9))))
+    return queries, subjects
+
+
 def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
     """Compare scores at and around what a lane can hold, with every matrix."""
     matrices = usable_matrices(PROTEIN)
@@ -162,18 +186,8 @@ def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
         for place, name in enumerate(matrices):
             generator = np.random.default_rng([seed, 2_000 + number, place])
             scoring = Scoring(name) if place % 2 else Scoring(name, 7 + place, 2)
-            codes = generator.integers(0, 20, limit).astype(np.uint8)
-            own = np.cumsum(scoring.matrix.scores[codes, codes], dtype=np.int64)
-            codes = codes[: int(np.searchsorted(own, limit * 1.2))]
-            queries: list[QueryLike] = [np.where(generator.random(len(codes)) < 0.002 * k, 19, codes).astype(np.uint8)
-                                        for k in range(n_queries)]  # fmt: skip
-            subjects = []
-            for _ in range(n_subjects):
-                first = int(generator.integers(0, int(np.searchsorted(own, limit * 0.1))))
-                last = int(np.searchsorted(own, own[first] + limit + int(generator.integers(-60, 61))))
-                subjects.append(np.concatenate((sequence(generator, 9), codes[first:last], sequence(generator, 9))))
-            with Database.from_records([PROTEIN.decode(each) for each in subjects]) as database:
-                (chunk,) = database.chunks(1 << 40)
+            queries, subjects = around(generator, scoring, limit, n_queries, n_subjects)
+            chunk = chunk_of(subjects)
             recurrence = Recurrence(scoring, "local")
             expected = scores_of(engines["cpu"], queries, chunk, recurrence)
             near += int((np.abs(expected.astype(np.int64) - limit) <= 2).sum())

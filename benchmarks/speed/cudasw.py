@@ -1,4 +1,4 @@
-"""Part ``cudasw`` of `gpu.py`: CUDASW++4.0 with the same queries and database, on the same device, in the same call.
+"""Part ``cudasw`` of `gpu.py`: CUDASW++4.0 with the same queries and database, on the same device.
 
 It is built from its source (github.com/asbschmidt/CUDASW4; NVCC_FLAGS names the architecture), and its database
 is made by its ``makedb``. ``--dpx`` is faster than its default on devices that have these instructions.

@@ -3,7 +3,6 @@
 Parts, of which --only takes some:
   singles   the database resident on the GPU, then each query alone,
   batch     the same with all queries as one group,
-  grouped   the same in the groups that a search makes of them,
   jobs      from 1 to 1,000 queries, titin, and a kinase with a database of its relatives, in a search's groups,
   cudasw    CUDASW++4.0 with the same queries and database, if --cudasw names its program and database,
   short     the same with peptides of 8 to 60 residues cut from the queries, one at a time and 200 at once,
@@ -17,7 +16,7 @@ not counted. Kernel time is the time in which kernels run by the GPU's clock; wa
 with thresholds, launches and hits. GCUPS count residues of query and subjects, padding is no work.
 
 Needs: an NVIDIA GPU, a database from `swsearch db build`, a quiet machine; about two minutes with Swiss-Prot.
-matplotlib for the plot.
+Part jobs needs Swiss-Prot's titin and a kinase in it. matplotlib for the plot.
 Run:   python -m benchmarks.speed.gpu DATABASE.h5 QUERIES.fasta [--only singles,batch]
            [--cudasw ALIGN PREFIX] [--out benchmarks/results/gpu.txt]
        python -m benchmarks.speed.gpu --from benchmarks/results/gpu.json

@@ -225,16 +225,6 @@ def batch(setup: Setup) -> dict[str, Any]:
     return measured(runs, rows_of(setup.queries), setup.database.n_residues)
 
 
-def grouped(setup: Setup) -> dict[str, Any]:
-    """Time all queries in the groups that a search makes of them, one group after the other."""
-    groups = list(groups_of(setup.queries))
-    with scanning(setup, setup.database, setup.queries, SearchJob) as scan:
-        scan.run_groups(groups)
-        runs = [scan.run_groups(groups) for _ in range(setup.runs)]
-    figures = measured(runs, rows_of(setup.queries), setup.database.n_residues)
-    return {"groups": [rows_of(group) for group in groups], **figures}
-
-
 def short(setup: Setup) -> dict[str, Any]:
     """Time peptides cut from the queries, one at a time and many at once."""
     generator = np.random.default_rng(SEED)
@@ -257,19 +247,14 @@ def short(setup: Setup) -> dict[str, Any]:
     return {"queries": found}
 
 
-def protein(database: Database, identifier: str) -> Query:
-    """Take a protein of the database as a query."""
-    return Query(identifier, "", database.codes(database.find(identifier)[0]))
-
-
 def jobs(setup: Setup) -> dict[str, Any]:
     """Time jobs of all sizes, in the groups that a search makes of them."""
     database = setup.database
     numbers = [k * database.n_subjects // MANY_QUERIES for k in range(MANY_QUERIES)]
-    many = [Query(database.identifier(k), "", database.codes(k)) for k in numbers]
-    titin, kinase = protein(database, TITIN), protein(database, KINASE)
+    numbers += [database.find(name)[0] for name in (TITIN, KINASE)]
+    *many, titin, kinase = [Query(database.identifier(k), "", database.codes(k)) for k in numbers]
     with setup.engine() as engine:
-        named = (KINASE, database.sequence(database.find(KINASE)[0]))
+        named = (KINASE, database.sequence(numbers[-1]))
         _, best = swsearch.score([named], database, engine=engine, top=RELATIVES)
     relatives = [(database.identifier(k), database.sequence(k)) for k in best[0].tolist()]
     one = next(query for query in setup.queries if len(query.codes) >= 250)
@@ -372,7 +357,8 @@ def streamed(setup: Setup) -> dict[str, Any]:
 
 def cudasw(setup: Setup) -> dict[str, Any]:
     """Time CUDASW++4.0 with the same queries and database."""
-    return {} if setup.cudasw is None else scans(*setup.cudasw, setup.queries_path, MAX_HITS, setup.runs)
+    assert setup.cudasw is not None, "left out otherwise"
+    return scans(*setup.cudasw, setup.queries_path, MAX_HITS, setup.runs)
 
 
 def composition(database: Database) -> npt.NDArray[np.float64]:
@@ -429,7 +415,6 @@ def memory(setup: Setup) -> dict[str, Any]:
 PARTS: dict[str, Callable[[Setup], dict[str, Any]]] = {
     "singles": singles,
     "batch": batch,
-    "grouped": grouped,
     "jobs": jobs,
     "cudasw": cudasw,
     "load": load,

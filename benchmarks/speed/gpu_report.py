@@ -56,7 +56,7 @@ def with_theirs(results: Part) -> Part:
 
 def cudasw_lines(part: Part) -> list[str]:
     return [
-        f"CUDASW++4.0 --dpx on the same device, in the same call: the queries one after the other in "
+        f"CUDASW++4.0 --dpx on the same device, {part['date']}: the queries one after the other in "
         f"{part['seconds']:.2f} s,",
         f"{rate(part['gcups'])} GCUPS, by its own clock; whole command, scores of the ten best: "
         f"{part['command_seconds']:.2f} s.",
@@ -85,14 +85,6 @@ BATCH_COLUMNS = ["kernel s", "wall s", "wall s, all runs", "GCUPS, kernel", "GCU
 
 def batch_lines(part: Part) -> list[str]:
     return ["All queries as one group, database resident:", "", *table(BATCH_COLUMNS, [batch_row(part)])]
-
-
-def grouped_lines(part: Part) -> list[str]:
-    sizes = ", ".join(f"{size:,}" for size in part["groups"])
-    heading = (
-        f"All queries in the groups that a search makes of them ({sizes} residues: the first results come early):"
-    )
-    return [heading, "", *table(BATCH_COLUMNS, [batch_row(part)])]
 
 
 def load_lines(part: Part) -> list[str]:
@@ -159,7 +151,6 @@ def memory_lines(part: Part) -> list[str]:
 SECTIONS: dict[str, Callable[[Part], list[str]]] = {
     "singles": singles_lines,
     "batch": batch_lines,
-    "grouped": grouped_lines,
     "jobs": jobs_lines,
     "cudasw": cudasw_lines,
     "short": short_lines,

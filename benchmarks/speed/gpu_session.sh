@@ -27,12 +27,16 @@ source benchmarks/speed/gpu_machine.sh || exit 1
 export SWSEARCH_CACHE=${SWSEARCH_CACHE:-$(mktemp -d)}
 mkdir -p "$out"
 
+database() {
+    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+}
+
 case $part in
 tests)
     python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
     ;;
 speed)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     theirs=()
     if [ -x "$data/cudasw/align" ]; then
         "$data/cudasw/makedb" "$data/sprot.fasta" "$data/cudasw/sp" > "$out/cudasw.log" 2>&1
@@ -46,7 +50,7 @@ speed)
     ;;
 evalues)
     [ -f "$data/sprot.fasta" ] || python3 -c "import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], 'wb'))" "$data"/sprot.fasta{.xz,} || exit 1
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     databases=("$data/sp.h5")
     if [ -f "$data/db20k.fasta" ]; then
         python3 -m swsearch db build "$data/db20k.fasta" -o "$data/db20k.h5" && databases+=("$data/db20k.h5")
@@ -65,7 +69,7 @@ PYTHON
         --out "$out/evalues_gpu_1000.txt"
     ;;
 jobs)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-2}" \
         --out "$out/jobs_gpu.txt"
     ;;
@@ -76,19 +80,19 @@ profiles)
     tail -n 66 "$out/profile_parity.txt"
     ;;
 variants)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     python3 -c "import sys, numpy, swsearch; numpy.save(sys.argv[2], swsearch.Database.open(sys.argv[1]).lengths)" \
         "$data/sp.h5" "$data/lengths.npy" || exit 1
     python3 -m benchmarks.speed.gpu_variants --lengths "$data/lengths.npy" --out "$out/gpu_variants.txt" \
         2> "$out/variants.log" || tail -n 20 "$out/variants.log"
     ;;
 parity)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     python3 -m benchmarks.agreement.gpu_parity "$data/sp.h5" "$data/queries20.fasta" --reference "$data/reference.npz" \
         --out "$out/gpu_parity.txt"
     ;;
 many)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     here=$PWD site=${PYTHONPATH%%:*}
     for turn in ${TURNS:-1 2 3}; do
         for side in old new; do
@@ -103,7 +107,7 @@ many)
     done
     ;;
 iterations)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-1}" \
         --only "iterations" --only "queries, defaults" --only "queries, published, best" --out "$out/iterations_gpu.txt"
     head -c 20000000 "$data/sprot.fasta" | sed '$d' > "$data/part.fasta"
@@ -118,7 +122,7 @@ iterations)
     rm -f "$out"/[gc]pu-*.tsv
     ;;
 turns)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     site=${PYTHONPATH%%:*}
     for turn in ${TURNS:-1 2 3}; do
         for side in old new; do
@@ -140,13 +144,13 @@ places)
     tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
     ;;
 server)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     python3 -m benchmarks.speed.server "$data/sp.h5" --engine gpu --json "$out/server_gpu.json" \
         --out "$out/server_gpu.txt" > "$out/server.log" 2>&1
     tail -n 45 "$out/server_gpu.txt" || tail -n 20 "$out/server.log"
     ;;
 devices)
-    [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
+    database
     # shellcheck disable=SC2086  # ONLY is empty, or several words
     python3 -m benchmarks.speed.devices "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-3}" \
         ${ONLY:+--only $ONLY} --out "$out/devices.txt" --json "$out/devices.json" 2> "$out/devices.log"
