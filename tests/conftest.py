@@ -49,6 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="with --exhaustive: leave out tests of which a quick run, that passed, has run all in the same way",
     )
+    parser.addoption("--renew-golden", action="store_true", help="write tests/golden as the interfaces are now")
 
 
 @pytest.hookimpl(tryfirst=True)
