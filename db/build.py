@@ -22,7 +22,8 @@ from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa
 from swsearch.db.volume_files import VolumeFiles, checked_volume_size, remove_volumes, volumes_beside
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import OptionError, check_flag
-from swsearch.masking import Mask, check_mask
+from swsearch.masking import check_mask
+from swsearch.options.words import Mask
 from swsearch.translation.codes import STANDARD_CODE, checked_code
 
 SMALLEST_MEMORY = 64 * MIB

@@ -14,7 +14,7 @@ from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
 from swsearch.db.stored import Segment
 from swsearch.errors import shown
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 LengthArray = npt.NDArray[np.int32]
 Pool = tuple[ByteArray, IntArray]

@@ -28,7 +28,7 @@ from swsearch.db.hdf5_messages import StructureError
 from swsearch.db.hdf5_structure import StoredDataset, StoredGroup, Structure
 from swsearch.db.source import FileSource, too_new
 from swsearch.errors import DatabaseDamageError, DatabaseError
-from swsearch.masking import MASKS, Mask
+from swsearch.options.words import MASKS, Mask
 
 Attributes = dict[str, int | str]
 

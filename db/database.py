@@ -38,7 +38,8 @@ from swsearch.db.volumes import (
 )
 from swsearch.db.writing import PathLike, fill, output_errors
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
-from swsearch.masking import MASKS, Mask, check_mask
+from swsearch.masking import check_mask
+from swsearch.options.words import MASKS, Mask
 from swsearch.translation.codes import STANDARD_CODE
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ class Database(Collection, TaxaOfSubjects):
     all else raises `DatabaseError`. ``database[i]``, a slice and iteration give an `Entry` for each subject,
     ``name in database`` looks for what `find` finds, and a pickled one opens its files again, wherever it is loaded.
 
-    It keeps 4 bytes for each subject in memory, from when residues are first read; all else is read when it is asked
-    for.
+    It keeps 4 bytes of memory for each subject once residues were read, and reads everything else on demand.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from swsearch.alphabet import ByteArray
 from swsearch.db.format import Parts
 from swsearch.db.layout import DatasetWriter, Records, Sink, dataset_bytes, write_numbers, write_texts
 from swsearch.db.numbers import MIB, running_sums
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 LETTERS_AT_ONCE = 4 * MIB
 """Letters that are packed at a time; an even number."""

@@ -14,7 +14,7 @@ from swsearch.db.content import ranges
 from swsearch.db.dna_layout import unpacked
 from swsearch.db.stored import Segment
 from swsearch.errors import DatabaseError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.translation.codes import codon_table, reverse_complement
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 

@@ -21,7 +21,7 @@ from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
 from swsearch.db.dna_stored import SHORT_RESIDUES, DnaSegment, frame_lengths
 from swsearch.db.stored import HEADER, Segment
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.translation.frame import FRAME_NUMBERS
 
 N_FRAMES = len(FRAME_NUMBERS)

@@ -30,7 +30,7 @@ from swsearch.db.regroup import Groups, group_bounds
 from swsearch.db.spool import Spool
 from swsearch.db.taxids import SubjectTaxids, add_part
 from swsearch.errors import DatabaseError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 SUBJECTS_AT_ONCE = 1 << 14
 """Subjects whose headers and masked runs are read at once."""

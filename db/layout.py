@@ -24,7 +24,8 @@ from swsearch.db.format import BYTES_PER_CHECKSUM, DATASET_TYPES, Parts
 from swsearch.db.numbers import MIB, NUMBERS_AT_ONCE, NumberSequence, RunFile, RunNumbers, SeekableFile, running_sums
 from swsearch.db.regroup import Groups, SubjectGroup, group_bounds, pieces, rows_at, sorted_places, whole_group
 from swsearch.db.spool import ExtraPart, Spool
-from swsearch.masking import Mask, tantan
+from swsearch.masking import tantan
+from swsearch.options.words import Mask
 
 WINDOW_COLUMNS = 1 << 15
 """Columns of a block that are interleaved at once: 2 MiB. Titin's block has 35,216."""

@@ -20,7 +20,7 @@ from swsearch.db.format import MANIFEST_FORMAT, software
 from swsearch.db.stored import is_source
 from swsearch.db.writing import PathLike, check_output, now
 from swsearch.errors import DatabaseDamageError, DatabaseError, shown
-from swsearch.masking import MASKS, Mask
+from swsearch.options.words import MASKS, Mask
 from swsearch.output_files import open_outputs
 
 MANIFEST_VERSION = 1

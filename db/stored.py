@@ -30,7 +30,8 @@ from swsearch.db.names import NamedPool
 from swsearch.db.source import Source
 from swsearch.db.stored_array import STEP, StoredArray
 from swsearch.errors import DatabaseDamageError
-from swsearch.masking import MASKED, Mask
+from swsearch.masking import MASKED
+from swsearch.options.words import Mask
 
 RUNS = {"lower": "mask", "tantan": "tantan"}
 """How the names of each mask's datasets begin."""

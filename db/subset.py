@@ -13,7 +13,7 @@ from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, block_columns
 from swsearch.db.shares import Run
 from swsearch.db.stored import Segment
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 READ_BYTES_AT_ONCE = 16 << 20
 """Interleaved residues of all subjects that are read at once, of which some are taken."""

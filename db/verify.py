@@ -20,7 +20,7 @@ from swsearch.db.stored_array import StoredArray
 from swsearch.db.stored_taxa import check_taxa_of
 from swsearch.db.volumes import SHOWN_IDENTITY, load_segments, open_members, replaced
 from swsearch.errors import DatabaseDamageError, DatabaseError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 
 def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:

@@ -23,7 +23,7 @@ from swsearch.db.source import FileSource, MemorySource, Source, VolumeSource
 from swsearch.db.stored import Segment, is_source
 from swsearch.db.writing import NewSegment, PathLike, root_attributes, segment_attributes, total_attributes
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SwsearchWarning, check_flag
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 Paths = PathLike | Iterable[PathLike]
 """A database file or a manifest of volumes, or several of either."""

@@ -31,7 +31,7 @@ from swsearch.db.format import (
 )
 from swsearch.db.layout import FileSink, Sink
 from swsearch.errors import OutputError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change
 
 PathLike = str | os.PathLike[str]

@@ -5,18 +5,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, Unpack
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
 from swsearch.engines.base import Engine, Progress
-from swsearch.engines.choice import ENGINES, checked, create_pair_aligner
+from swsearch.engines.choice import checked, create_pair_aligner
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, check_choice, check_flag, whole_number
 from swsearch.inputs import (
     QueriesLike,
-    Query,
     SequenceLike,
     check_subjects,
     open_subjects,
@@ -24,27 +22,34 @@ from swsearch.inputs import (
     read_queries,
     with_gap_costs_of,
 )
-from swsearch.job.asked import SearchKeywords, checked_scoring, engine_of, options_of, protein_scoring
+from swsearch.job.asked import (
+    SearchKeywords,
+    checked_scoring,
+    engine_of,
+    options_of,
+    protein_scoring,
+    takes_options,
+)
 from swsearch.job.everything import best_of_everything, score_everything
-from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, DEFAULT_MAX_INCLUDED, Inclusion
-from swsearch.job.options import DEFAULT_MAX_HITS, MOST_ASKED_FOR, SearchOptions, SortKey
-from swsearch.job.pairs_asked import AskedPairs, PairsKind
+from swsearch.job.pairs_asked import AskedPairs
 from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
 from swsearch.job.search_queries import search_queries
-from swsearch.job.taxa import Taxids
-from swsearch.masking import Mask
-from swsearch.matrices import Preset
+from swsearch.options.numbers import MAX_INTEGER
+from swsearch.options.words import (
+    ENGINES,
+    Mode,
+    PairsKind,
+    Preset,
+    QueryFormat,
+)
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
-from swsearch.scoring import Ends, Mode, Scoring
-from swsearch.statistics.choice import StatisticsMethod
-from swsearch.translation import Strand
+from swsearch.scoring import Ends, Scoring
 
 if TYPE_CHECKING:
-    from swsearch.profiles.formats import QueryFormat
     from swsearch.results import SearchResult
 
 
@@ -61,51 +66,11 @@ def _folder(checkpoint: object) -> Path:
     return checkpoint_folder(checkpoint)
 
 
-def _read_queries(
-    queries: QueriesLike, options: SearchOptions, is_named: bool, query_format: QueryFormat
-) -> tuple[list[Query], Scoring]:
-    """Read queries, and return the scoring with the gap costs that profiles among them go with."""
-    read = search_queries(queries, options, query_format)
-    return read, with_gap_costs_of(read, options.scoring, is_named)
-
-
+@takes_options
 def search(
     queries: QueriesLike,
     subjects: Any,
     *,
-    scoring: Scoring | None = None,
-    preset: Preset | None = None,
-    mode: Mode = "local",
-    max_hits: int = DEFAULT_MAX_HITS,
-    evalue: float | None = None,
-    dbsize: int | None = None,
-    statistics: StatisticsMethod = "auto",
-    min_score: int | None = None,
-    min_identity: float | None = None,
-    min_query_coverage: float | None = None,
-    min_subject_coverage: float | None = None,
-    include_ids: Iterable[str] | str | Path | None = None,
-    exclude_ids: Iterable[str] | str | Path | None = None,
-    ignore_missing_ids: bool = False,
-    taxids: Taxids | None = None,
-    exclude_taxids: Taxids | None = None,
-    max_alignments: int = 1,
-    query_mask: Mask = "none",
-    subject_mask: Mask | Literal["database"] = "database",
-    sort: SortKey = "evalue",
-    distribution: bool = False,
-    allow_dna: bool = False,
-    iterations: int = 1,
-    inclusion_evalue: float = DEFAULT_INCLUSION_EVALUE,
-    inclusion_coverage: float = 0.0,
-    max_included: int = DEFAULT_MAX_INCLUDED,
-    inclusion: Inclusion | None = None,
-    keep_next: bool = False,
-    translate: bool = False,
-    genetic_code: int | None = None,
-    strand: Strand | None = None,
-    frame_shift: int | None = None,
-    query_loc: tuple[int, int] | str | None = None,
     engine: str | Engine = "auto",
     threads: int | None = None,
     device: Devices | None = None,
@@ -114,6 +79,7 @@ def search(
     checkpoint: str | Path | None = None,
     query_format: QueryFormat = "auto",
     client: Any = None,
+    **options: Unpack[SearchKeywords],
 ) -> SearchResults:
     """Search a database with every query, exactly.
 
@@ -125,79 +91,8 @@ def search(
     subjects : Database, or as for ``queries``
         A database, its path, or whatever stands for sequences; or a list of databases and path objects, which are
         searched as one.
-    scoring : Scoring, optional
-        Matrix and gap costs; by default those of ``preset``, or the gap costs that profiles go with.
-    preset : {"default", "sensitive", "short"}, optional
-        Matrix and gap costs for a purpose: BLOSUM62, 11, 1; PFASUM60, 15, 1, which finds more distant relatives; or
-        PAM30, 9, 1, for peptides.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    max_hits : int, optional
-        Most hits of a query: the best in the order of ``sort``, exactly.
-    evalue : float, optional
-        Largest E-value of a hit; 10 by default where there are statistics, published or fitted.
-    dbsize : int, optional
-        Residues that E-values refer to, instead of the database's own.
-    statistics : {"auto", "published", "fitted", "none"}
-        What E-values come from: the query's scores with shuffled copies of each hit's subject (``fitted``, which
-        ``auto`` is in every mode), or BLAST's published constants, which only local mode with usual matrices and gap
-        costs has. With ``fitted``, hits have ``evalue_published`` too where constants exist.
-    min_score : int, optional
-        Least raw score of a hit. This and the following filters compose with ``max_hits``: the best hits that pass
-        are reported.
-    min_identity, min_query_coverage, min_subject_coverage : float, optional
-        Least percentage of identical columns of a hit's alignment, and of the query or the subject between its first
-        and its last aligned residue. Candidates are aligned, the best first, until ``max_hits`` pass; till then each
-        subject that reaches the E-value threshold takes 16 bytes.
-    include_ids, exclude_ids : iterable of str or path, optional
-        Identifiers of the subjects that alone may be hits, and of those that may not, or other names of theirs, such
-        as ``Q28933`` for ``sp|Q28933|IGF1_SUNMU``; a string is the name of a file with one identifier per line, plain
-        or compressed. E-values refer to the whole database all the same.
-    ignore_missing_ids : bool, optional
-        Whether to leave out identifiers that are not there, and taxids that the taxonomy does not have.
-    taxids, exclude_taxids : int, str, path or iterable of int, optional
-        NCBI's numbers of taxa, of a database that was built with ``taxids``, whose subjects alone may be hits or may
-        not, with all below them; a string is a list such as ``9606,10090``, or a file with one a line.
-    max_alignments : int, optional
-        Most alignments of a hit (its `hsps`), in local mode: each the best that shares no pair of residues with those
-        before, and within the E-value threshold by its own score (no sum statistics). Filters apply to each.
-    query_mask : {"none", "lower", "tantan"}, optional
-        What is scored as X: nothing, lower case, or low complexity, which takes pytantan.
-    subject_mask : {"database", "none", "lower", "tantan"}, optional
-        The same of subjects; by default what the database was built to mask. E-values take no account of masks.
-    sort : {"evalue", "score"}, optional
-        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
-        then by place, whatever E-values say.
-    distribution : bool, optional
-        Whether results keep how the whole database scores, for `SearchResult.plot_scores`.
-    allow_dna : bool, optional
-        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
-    iterations : int, optional
-        Searches of each query at most. What one finds makes the profile that the next one searches with, until the
-        subjects that make it stay the same. Results are those of the last one. A profile that is a query goes on
-        with the iteration after its own.
-    inclusion_evalue : float, optional
-        Largest E-value of what makes the next profile.
-    inclusion_coverage : float, optional
-        Least percentage of the query's positions that an alignment must pair to be in it.
-    max_included : int, optional
-        Most subjects in it, the best ones. Filters and ``max_hits`` are for what is reported, not for profiles.
-    inclusion : Inclusion, optional
-        All rules of what makes profiles, to measure what each does; see `swsearch.job.inclusion`.
-    keep_next : bool, optional
-        Whether results have a ``next_profile``, with which another search goes on where this one stopped.
-    translate : bool, optional
-        Whether queries are DNA, whose six frames are searched with as proteins, in local mode: one `SearchResult` for
-        each DNA query, with coordinates on it, and the frame of each hit.
-    genetic_code : int, optional
-        With ``translate``, NCBI's number of the genetic code; 1, the standard one, by default.
-    strand : {"both", "plus", "minus"}, optional
-        With ``translate``, which frames: all six by default, or the three of one strand.
-    frame_shift : int, optional
-        With ``translate``, what it costs that the frame changes along an alignment; on the CPU, E-values fitted.
-    query_loc : (int, int) or str, optional
-        First and last residue of each query that is searched, counted from 1 (``(10, 80)`` or ``"10-80"``); the
-        query's length and statistics are those of this part, positions count on the whole query.
+    **options
+        The options of a search.
     engine : {"auto", "gpu", "cpu"} or Engine
         What scores; ``auto`` is the GPU where it can be used, and silently the CPU elsewhere.
     threads : int, optional
@@ -241,49 +136,14 @@ def search(
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
     """
-    options = options_of(
-        scoring=scoring,
-        preset=preset,
-        mode=mode,
-        max_hits=max_hits,
-        evalue=evalue,
-        dbsize=dbsize,
-        statistics=statistics,
-        min_score=min_score,
-        min_identity=min_identity,
-        min_query_coverage=min_query_coverage,
-        min_subject_coverage=min_subject_coverage,
-        include_ids=include_ids,
-        exclude_ids=exclude_ids,
-        ignore_missing_ids=ignore_missing_ids,
-        taxids=taxids,
-        exclude_taxids=exclude_taxids,
-        max_alignments=max_alignments,
-        query_mask=query_mask,
-        subject_mask=subject_mask,
-        sort=sort,
-        distribution=distribution,
-        allow_dna=allow_dna,
-        iterations=iterations,
-        inclusion_evalue=inclusion_evalue,
-        inclusion_coverage=inclusion_coverage,
-        max_included=max_included,
-        inclusion=inclusion,
-        keep_next=keep_next,
-        translate=translate,
-        genetic_code=genetic_code,
-        strand=strand,
-        frame_shift=frame_shift,
-        query_loc=query_loc,
-    )
+    chosen = options_of("search", **options)
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     threads = checked("threads", threads)
-    is_named = scoring is not None or preset is not None
-    read, used = _read_queries(queries, options, is_named, query_format)
-    options = options if used is options.scoring else replace(options, scoring=used)
-    made = engine_of(engine, threads, device, gpu_memory, options.cpu_only) if client is None else None
+    read = search_queries(queries, chosen, query_format)
+    chosen = chosen.with_costs_of(read)
+    made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only) if client is None else None
     kind = SearchResults
     if client is not None:
         from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
@@ -291,7 +151,7 @@ def search(
         check_is_database(subjects)
         made, kind = search_by_client(client, engine, threads, device, gpu_memory), ClusterResults
     results = kind(
-        read, subjects, options,
+        read, subjects, chosen,
         made or engine,  # type: ignore[arg-type]  # a name was made into an engine
         owns_engine=made is not None, progress=progress, threads=threads, origin=Origin(path_of(queries)),
     )  # fmt: skip
@@ -331,6 +191,7 @@ class Searcher:
     ...         print(result.to_pandas())
     """
 
+    @takes_options
     def __init__(
         self,
         subjects: Any,
@@ -341,11 +202,7 @@ class Searcher:
         gpu_memory: int | None = None,
         **options: Unpack[SearchKeywords],
     ) -> None:
-        unknown = [name for name in options if name not in SearchKeywords.__annotations__]
-        if unknown:
-            raise TypeError(f"Searcher() got an unexpected keyword argument {unknown[0]!r}")
-        self._options = options_of(**options)
-        self._is_named = any(options.get(name) is not None for name in ("scoring", "preset"))
+        self._options = options_of("Searcher", **options)
         check_subjects(subjects)
         threads = checked("threads", threads)
         made = engine_of(engine, threads, device, gpu_memory, self._options.cpu_only)
@@ -397,8 +254,8 @@ class Searcher:
         """
         check_flag("aligned", aligned)
         options = self._options
-        own = options.scoring
-        read, used = _read_queries(queries, options, self._is_named, query_format)
+        read = search_queries(queries, options, query_format)
+        own, used = options.scoring, options.with_costs_of(read).scoring
         if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
             raise InputError(
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
@@ -449,7 +306,7 @@ def score(
         int64, their places in the input; the best first, and of equal ones the first in the input.
     """
     recurrence = Recurrence(protein_scoring(scoring, preset), mode)
-    top = None if top is None else whole_number("top", top, 1, MOST_ASKED_FOR)
+    top = None if top is None else whole_number("top", top, 1, MAX_INTEGER)
     _check_callable(progress)
     check_subjects(subjects)
     is_named = scoring is not None or preset is not None

@@ -16,7 +16,8 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
-from swsearch.masking import MASKED, Mask, masked_codes, runs_of, shown_letters, tantan
+from swsearch.masking import MASKED, masked_codes, runs_of, shown_letters, tantan
+from swsearch.options.words import QUERY_FORMATS, Mask, QueryFormat
 from swsearch.output_files import is_same_file
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from swsearch.db import Database, Record
     from swsearch.db.fasta import ByteSource
     from swsearch.db.records import Named
-    from swsearch.profiles.formats import QueryFormat
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -204,8 +204,6 @@ def _items(
         yield from _read(opened(queries), alphabet, query_format, scoring)
     else:
         if not isinstance(query_format, str) or query_format not in ("auto", "fasta"):
-            from swsearch.profiles.formats import QUERY_FORMATS
-
             check_choice("query_format", query_format, QUERY_FORMATS)
             raise OptionError("query_format", query_format, "auto for queries that are not in a file")
         if isinstance(queries, str):

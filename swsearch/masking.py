@@ -12,18 +12,14 @@ for: its licence is the GPL 3. Its defaults for proteins are used, those of ``ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.errors import InputError, check_choice
-
-Mask = Literal["none", "lower", "tantan"]
-"""What of a sequence is masked."""
-
-MASKS: tuple[Mask, ...] = get_args(Mask)
+from swsearch.options.words import MASKS
 
 MaskedRuns = Iterable[tuple[int, int]]
 """Stretches of a sequence, 0-based and half-open."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from swsearch.errors import OptionError, whole_number
 from swsearch.matrices.costs import MAX_GAP_COST
-from swsearch.scoring import Ends, Mode, QueryRows, Scoring, check_ends, check_mode
+from swsearch.options.words import Mode
+from swsearch.scoring import Ends, QueryRows, Scoring, check_ends, check_mode
 
 
 @dataclass(frozen=True, init=False)

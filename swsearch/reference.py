@@ -29,7 +29,8 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from swsearch.alphabet import ByteArray
-from swsearch.scoring import Ends, Mode, PositionGaps, QueryLike, QueryRows, Scoring, check_ends, rows_of
+from swsearch.options.words import Mode
+from swsearch.scoring import Ends, PositionGaps, QueryLike, QueryRows, Scoring, check_ends, rows_of
 
 NEG = -(10**15)
 """Stands for minus infinity; Python's integers do not overflow."""

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from swsearch.scoring import Mode, Scoring
+from swsearch.options.words import Mode
+from swsearch.scoring import Scoring
 from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 

@@ -16,14 +16,14 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
 from swsearch.errors import InputError, OptionError, check_choice, shown
-from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES, PRESETS, Preset
+from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES
 from swsearch.matrices.costs import MAX_ENTRY, MAX_GAP_COST, exact_cost, scaled_scores
 from swsearch.matrices.tables import (
     ScoreTable,
@@ -35,11 +35,8 @@ from swsearch.matrices.tables import (
     table_from_text,
     table_of,
 )
-
-Mode = Literal["local", "global", "semiglobal"]
-"""Which ends of an alignment are free: all and any part (local), none (global), all four ends (semiglobal)."""
-
-MODES: tuple[Mode, ...] = get_args(Mode)
+from swsearch.options.words import MODES, PRESETS, Preset
+from swsearch.options.words import Mode as Mode  # noqa: PLC0414  # engines/gpu, whose hash its measurements name
 
 
 def check_mode(mode: str) -> None:

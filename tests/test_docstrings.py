@@ -143,9 +143,10 @@ class Names:
                     self.dotted |= {f"{module}.{node.name}.{name}" for name in own}
                     bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
         self.endings = {".".join(name.split(".")[-2:]) for name in self.dotted}
-        for name, parents in bases.items():
-            for base in parents:
-                self.classes[name] |= self.classes.get(base, set())
+        for _ in range(3):  # as many generations of bases
+            for name, parents in bases.items():
+                for base in parents:
+                    self.classes[name] |= self.classes.get(base, set())
 
     def know(self, name: str) -> bool:
         """Say whether a name is that of something: ``swsearch.blocks.LANES``, ``Chunk.lanes`` or ``lanes``."""

@@ -17,7 +17,8 @@ import swsearch
 from support import command_line
 from swsearch import Scoring
 from swsearch.errors import OptionError
-from swsearch.scoring import MODES, dna_matrix, load_matrix
+from swsearch.options.words import MODES
+from swsearch.scoring import dna_matrix, load_matrix
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 

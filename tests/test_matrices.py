@@ -16,7 +16,8 @@ import swsearch
 from support.command_line import fails, run
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
-from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, PRESET_MATRICES, PRESETS
+from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, PRESET_MATRICES
+from swsearch.options.words import PRESETS
 from swsearch.scoring import Scoring, load_matrix, matrix_from_table
 from swsearch.statistics.karlin_altschul import supported_gap_costs
 
@@ -176,7 +177,7 @@ def test_a_preset_in_python():
 
 
 def test_a_preset_beside_a_scoring_is_one_too_many():
-    message = "preset: got 'short', expected no preset beside scoring, which says all that a preset would"
+    message = "preset: got 'short', expected no preset beside scoring, which holds matrix and gap costs"
     for call in (swsearch.search, swsearch.score, swsearch.align):
         with pytest.raises(InputError, match=message):
             call("MKV", "MKV", scoring=Scoring(), preset="short")

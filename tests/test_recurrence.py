@@ -10,8 +10,9 @@ import pytest
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
+from swsearch.scoring import Ends, Scoring, dna_matrix
 
 
 @pytest.mark.parametrize("mode", MODES)

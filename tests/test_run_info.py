@@ -13,7 +13,6 @@ from swsearch.inputs import read_queries
 from swsearch.job.options import SearchOptions
 from swsearch.job.resident import Resident
 from swsearch.run_info import Checksum, Origin, checksums, database_checksums
-from swsearch.scoring import Scoring
 
 DIGEST = "0" * 64
 
@@ -44,7 +43,7 @@ def test_a_database_under_another_name_keeps_its_checksum(tmp_path: Path) -> Non
         resident = Resident(database, engine)
         try:
             queries, origin = read_queries([("q", "MKVLAAGIVG")]), Origin("/etc/passwd", checksums=named)
-            with resident.search(queries, SearchOptions(Scoring()), origin=origin) as results:
+            with resident.search(queries, SearchOptions(), origin=origin) as results:
                 (result,) = results
         finally:
             resident.close()

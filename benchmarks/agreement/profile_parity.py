@@ -29,8 +29,9 @@ from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, ScoreArray
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
+from swsearch.scoring import PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
 
 ENTRIES = ((-8, 11), (-127, 127), (-127, -1), (-20, 127))
 """Least and largest scores of profiles."""

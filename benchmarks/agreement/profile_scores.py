@@ -25,8 +25,9 @@ from swsearch.blocks import Chunk, block_columns, interleave
 from swsearch.engines.base import LoadedChunk
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS
+from swsearch.options.words import MODES, Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, PAD_SCORE, Mode, PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
 
 LETTERS = 27
 RANGES = [(-9, 12), (-9, 12), (-4, 5), (-127, 127), (-30, 60), (-127, -1), (100, 127)]

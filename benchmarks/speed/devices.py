@@ -53,11 +53,10 @@ class Scans:
         from swsearch.job.job import SearchJob
         from swsearch.job.loaded import LoadedDatabase
         from swsearch.job.options import SearchOptions
-        from swsearch.scoring import Scoring
 
         self.engine: Any = create_engine("gpu", device=devices if len(devices) > 1 else devices[0], gpu_memory=memory)
         self.opened = Database.open(database)
-        options = SearchOptions(Scoring(), max_hits=10, statistics_method="published")
+        options = SearchOptions(max_hits=10, statistics="published")
         self.queries = read_queries(queries)
         self.job = SearchJob(self.queries, self.opened, self.engine, options)
         self.loaded = LoadedDatabase(self.engine, self.opened, self.job.plan, self.job.reader.mask)

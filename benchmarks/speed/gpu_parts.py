@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 import swsearch
 from benchmarks.speed.cudasw import scans
-from swsearch import Database, Scoring
+from swsearch import Database
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan, Engine, Workload
@@ -33,7 +33,7 @@ from swsearch.job.options import SearchOptions
 MAX_HITS = 10
 """Hits of a query, as in the command."""
 
-SCANNED = SearchOptions(Scoring(), max_hits=MAX_HITS, statistics_method="published")
+SCANNED = SearchOptions(max_hits=MAX_HITS, statistics="published")
 """What scans the database and no more: without scores with random and shuffled sequences, which are the CPU's."""
 
 STREAMED_MEMORY = 100 << 20

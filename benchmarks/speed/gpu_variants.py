@@ -37,8 +37,9 @@ from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode, QueryRows, Scoring
+from swsearch.scoring import QueryRows, Scoring
 
 COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.91,
                         9.65, 5.80, 2.41, 3.86, 4.74, 6.65, 5.36, 1.10, 2.92, 6.86])  # fmt: skip

@@ -166,12 +166,11 @@ def measured_stages(database: Path, queries: Path, turns: int) -> dict[str, Any]
     from swsearch.job.job import SearchJob
     from swsearch.job.loaded import LoadedDatabase
     from swsearch.job.options import SearchOptions
-    from swsearch.scoring import Scoring
 
     asked = read_queries(queries)
     clock, copies = Clock(extension.load()), Copies(nulls.score_shuffled)
     with create_engine("cpu", threads=1) as engine, Database.open(database) as opened:
-        job = SearchJob(asked, opened, engine, SearchOptions(Scoring()), threads=1)
+        job = SearchJob(asked, opened, engine, SearchOptions(), threads=1)
         with closing(LoadedDatabase(engine, opened, job.plan, job.reader.mask)) as loaded:
             prepared = job.scorer.prepare(asked)
             begun = time.process_time()

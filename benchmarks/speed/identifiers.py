@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks.speed.build import measure, number
 from benchmarks.support.common import arguments, finish, heading, table
 from swsearch.db import Database, build_database
-from swsearch.job.filters import HitFilters, allowed_subjects, named_ids
+from swsearch.job.filters import HitFilters, allowed_subjects
+from swsearch.job.table.values import read_identifiers
 
 ASKED = 1_000_000
 """Identifiers of a list."""
@@ -69,14 +70,13 @@ def row_of(folder: Path, n: int, runs: int) -> tuple[object, ...]:
     places = np.arange(ASKED)
     np.random.default_rng(8).shuffle(places)
     listed.write_text("".join(f"{accession(place)}\n" for place in places.tolist()), encoding="ascii")
-    names = named_ids(listed, "include_ids")
-    assert names is not None
+    names = read_identifiers(listed, "include_ids")
     filters = HitFilters(include_ids=names, ignore_missing_ids=True)
     with Database.open(path) as database:
         asked, _ = database.places_of(names)
         assert len(asked) == min(n, ASKED)
         spent = [
-            timed(lambda: named_ids(listed, "include_ids"), runs),
+            timed(lambda: read_identifiers(listed, "include_ids"), runs),
             timed(lambda: database.places_of(names), runs),
             timed(lambda: allowed_subjects(database, filters), runs),
         ]

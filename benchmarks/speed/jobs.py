@@ -56,11 +56,10 @@ def scan_seconds(engine: str, queries: Path, database: Path) -> float:
     from swsearch.job.job import SearchJob, groups_of
     from swsearch.job.loaded import LoadedDatabase
     from swsearch.job.options import SearchOptions
-    from swsearch.scoring import Scoring
 
     found = read_queries(queries)
     with create_engine(engine) as made, Database.open(database) as opened:
-        options = SearchOptions(Scoring(), max_hits=10, statistics_method="published")
+        options = SearchOptions(max_hits=10, statistics="published")
         job = SearchJob(found, opened, made, options)
         with closing(LoadedDatabase(made, opened, job.plan, job.reader.mask)) as loaded:
             job.select(found[:1], loaded)  # now the database is on the device, and kernels are compiled

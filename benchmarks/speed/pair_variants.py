@@ -26,8 +26,9 @@ from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode, Scoring, dna_matrix
+from swsearch.scoring import Scoring, dna_matrix
 
 CLOCK = 1.98e9
 """Cycles a second of an H200, by which the plan's cycles become seconds."""

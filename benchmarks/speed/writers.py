@@ -20,10 +20,10 @@ from pathlib import Path
 
 import swsearch
 from benchmarks.support.common import Records, arguments, data_line, finish, heading, read, table
+from swsearch.options.words import Mode
 from swsearch.report import KINDS, create_writer
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
-from swsearch.scoring import Mode
 
 SCORES_ALONE = "6 qseqid sseqid evalue bitscore"
 """A table that takes no alignments."""

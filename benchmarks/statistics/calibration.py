@@ -36,7 +36,8 @@ from benchmarks.support.common import Records, arguments, finish, heading, need,
 from benchmarks.support.evalues import FASTA_PROGRAMS, OURS, Searches, System, by_query, kept_in
 from benchmarks.support.timing import say
 from swsearch.errors import SwsearchError
-from swsearch.scoring import Mode, Scoring
+from swsearch.options.words import Mode
+from swsearch.scoring import Scoring
 
 LEVELS = tuple(float(f"{10**exponent:.3g}") for exponent in np.arange(-3, 1.01, 0.25))
 SHOWN = (0.001, 0.01, 0.1, 1.0, 10.0)

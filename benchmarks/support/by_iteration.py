@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import swsearch
-from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE
+from swsearch.job.options import SearchOptions
 
 MOST = 10**6
 """More hits than any query has."""
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--evalue", type=float, default=100.0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--inclusion-evalue", type=float, default=DEFAULT_INCLUSION_EVALUE)
+    parser.add_argument("--inclusion-evalue", type=float, default=SearchOptions.inclusion_evalue)
     parser.add_argument("--preset", default="default")
     options = parser.parse_args()
     asked: Any = options.queries

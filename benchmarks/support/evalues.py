@@ -18,7 +18,8 @@ from typing import Any
 
 import swsearch
 from benchmarks.support.common import Records, command, numbered, version_of, write
-from swsearch.scoring import Mode, Scoring
+from swsearch.options.words import Mode
+from swsearch.scoring import Scoring
 
 Found = dict[tuple[int, int], float]
 """E-value by the places of query and subject."""

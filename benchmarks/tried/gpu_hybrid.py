@@ -41,7 +41,7 @@ from benchmarks.speed.gpu_parts import MAX_HITS, rows_of
 from benchmarks.speed.gpu_report import rate, spread
 from benchmarks.support.common import arguments, finish, heading, table
 from benchmarks.support.fingerprint import fingerprint
-from swsearch import Database, Scoring
+from swsearch import Database
 from swsearch.blocks import LANES, Chunk, IntArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import Candidates, ChunkPlan, Engine, LoadedChunk, Pending, Thresholds, Workload
@@ -50,8 +50,8 @@ from swsearch.inputs import Query, read_queries
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.job.scored import prepare
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode
 
 SHARES = [0.0, 0.01, 0.02, 0.03, 0.05]
 """What the CPU takes, unless --shares says otherwise."""
@@ -123,7 +123,7 @@ class Hybrid:
         workload = Workload(database.residue_bytes, database.lengths, [[len(query.codes) for query in queries]])
         self.plan: ChunkPlan = gpu.plan(workload)
         cpu.plan(workload)
-        options = SearchOptions(Scoring(), MODE, max_hits=MAX_HITS, statistics_method="published")
+        options = SearchOptions(mode=MODE, max_hits=MAX_HITS, statistics="published")
         job = SearchJob(queries, database, gpu, options)
         self._thresholds = Thresholds([job.least.of(len(query.codes)) for query in queries], [None] * len(queries))
         self._groups = {engine: prepare(engine, queries, Recurrence(options.scoring, MODE)) for engine in (gpu, cpu)}

@@ -8,8 +8,7 @@ import sys
 from typing import Any, Literal, Protocol
 
 from swsearch.cli.console import PROGRESS_AFTER, say
-
-ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
+from swsearch.options.words import ProgressKind
 
 FIRST_LINE = 10.0
 """Seconds before the first line, and from one to the next at first."""

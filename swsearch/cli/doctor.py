@@ -178,8 +178,9 @@ def self_test(engine: Engine) -> int:
     """Score 64 made-up subjects in every mode and count the scores that differ from the reference."""
     from swsearch import reference
     from swsearch.db import Database
+    from swsearch.options.words import MODES
     from swsearch.recurrence import Recurrence
-    from swsearch.scoring import MODES, Scoring
+    from swsearch.scoring import Scoring
 
     generator = np.random.default_rng(1)
     scoring = Scoring()

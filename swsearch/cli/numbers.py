@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import typer
+from swsearch.cli.parameters import Refused
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -25,22 +25,6 @@ _DEVICES = re.compile(r"\s*(?:0|[1-9]\d{0,8})\s*(?:,\s*(?:0|[1-9]\d{0,8})\s*){0,
 
 GREATEST = 10**18
 """Largest magnitude of a whole number: it fits 64 bits, and nothing that is counted comes near it."""
-
-
-class Refused(typer.BadParameter):
-    """A value that an option does not take.
-
-    Parameters
-    ----------
-    expected : str
-        What it takes.
-    remedy : str, optional
-        What to do about it.
-    """
-
-    def __init__(self, expected: str, remedy: str = "") -> None:
-        super().__init__(f"expected {expected}")
-        self.expected, self.remedy = expected, remedy
 
 
 def exact(text: str) -> Decimal | None:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from swsearch.cli.console import say
-from swsearch.cli.displays import ProgressKind, display_of
+from swsearch.cli.displays import display_of
 from swsearch.cli.progress import SearchProgress
 from swsearch.cli.search_notes import say_afterwards, say_of_queries
 from swsearch.errors import InputError
+from swsearch.options.words import ProgressKind
 
 if TYPE_CHECKING:
     from swsearch.job.options import SearchOptions
-    from swsearch.profiles.formats import QueryFormat
+    from swsearch.options.words import QueryFormat
     from swsearch.remote.client import Client
     from swsearch.remote.server_job import SearchToSend
     from swsearch.report.outputs import Output
@@ -36,8 +37,6 @@ class SearchAsked:
         What that holds.
     options : SearchOptions
         What is asked for.
-    is_named : bool
-        Whether gap costs were named.
     outputs : list of Output
         Reports.
     save_profile, save_msa : str or None
@@ -56,7 +55,6 @@ class SearchAsked:
     origin: Origin
     query_format: QueryFormat
     options: SearchOptions
-    is_named: bool
     outputs: Sequence[Output]
     save_profile: str | None
     save_msa: str | None
@@ -118,7 +116,7 @@ def search_there(asked: SearchAsked) -> None:
         queries = read_to_send(Path(path), asked.options, asked.query_format)
         say_of_queries(path, queries.found, asked.quiet)
         origin = replace(asked.origin, checksums=checksums_here(path, queries))
-        _run(asked, client, SearchToSend(queries, asked.options, asked.is_named, origin), begun)
+        _run(asked, client, SearchToSend(queries, asked.options, origin), begun)
 
 
 def _run(asked: SearchAsked, client: Client, search: SearchToSend, begun: float) -> None:

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from swsearch.cli import aliases, foreign
 from swsearch.cli.config import CONFIG, words_of_file
-from swsearch.cli.numbers import Refused
+from swsearch.cli.parameters import Refused
 from swsearch.errors import SHOWN, InputError, OptionError
 
 UsageError: Any = typer.BadParameter.__bases__[0]

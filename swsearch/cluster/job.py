@@ -41,6 +41,7 @@ from swsearch.cluster.transport import Task
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
+from swsearch.job.filters import ALL_SUBJECTS
 from swsearch.job.iterated import IteratedJob
 from swsearch.job.job import Collected, SearchJob, Selected
 from swsearch.job.kept import unpacked
@@ -317,14 +318,13 @@ class ClusterJob(SearchJob):
     def _work_of(self, number: int) -> VolumeWork:
         """Return what all tasks on a volume have in common."""
         volume, options = self.database.volumes[number], self.options
-        filters = options.filters.of_alignments
-        has_statistics = options.statistics is not None or options.is_fitted
+        has_statistics = options.published is not None or options.is_fitted
         # one without residues is no number to be asked for, and its volumes have none either
         dbsize = (self.least.effective_residues or None) if has_statistics else None
         groups = [[len(query.codes) for query in group] for group in self.groups()]
         return VolumeWork(
             VolumeWanted(volume.path, volume.identity()), self.engine.wanted,
-            replace(options, filters=filters, dbsize=dbsize), self.reader.mask, self._fit,
+            replace(options, **ALL_SUBJECTS, dbsize=dbsize), self.reader.mask, self._fit,
             allowed_part(self._allowed, volume.first, volume.n_subjects),
             (max(map(len, groups), default=1), max(map(sum, groups), default=1)), options.makes_profiles,
         )  # fmt: skip
@@ -334,7 +334,7 @@ class ClusterJob(SearchJob):
         """What has queries scored with the database."""
         return ClusterScorer(
             self.engine, self.options, self.reader.recurrence, self.least, None, self._nulls, self._threads,
-            None, self.remote, self.options.statistics,
+            None, self.remote, self.options.published,
         )  # fmt: skip
 
     @cached_property

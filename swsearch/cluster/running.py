@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from swsearch.cluster.crew import Crew
 from swsearch.cluster.job import ClusterJob, CrewEngine, IteratedClusterJob
 from swsearch.cluster.sent import EngineWanted
-from swsearch.engines.choice import ENGINES, checked
+from swsearch.engines.choice import checked
 from swsearch.errors import DatabaseError, EngineError, GpuUnavailableError, InputError, OptionError, check_choice
 from swsearch.inputs import path_of
 from swsearch.job.job import SearchJob
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
+from swsearch.options.words import ENGINES
 
 if TYPE_CHECKING:
     from swsearch.db import Database

@@ -17,7 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.job.filters import Allowed
 from swsearch.job.options import SearchOptions
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.fitted import Fit, FittedStatistics
 

@@ -3,6 +3,7 @@
 There are three of each: on the GPU, on the CPU, and the plain reference; `swsearch.engines.choice` makes them.
 """
 
-from swsearch.engines.choice import ENGINES, create_engine, create_pair_aligner
+from swsearch.engines.choice import create_engine, create_pair_aligner
+from swsearch.options.words import ENGINES
 
 __all__ = ["ENGINES", "create_engine", "create_pair_aligner"]

@@ -16,10 +16,8 @@ from swsearch.errors import (
     check_choice,
     whole_number,
 )
+from swsearch.options.words import ENGINES
 from swsearch.processors import threads_that_help
-
-ENGINES = ("auto", "gpu", "cpu", "reference")
-"""What ``--engine`` accepts; ``reference`` is the slow oracle and meant for tests."""
 
 Picked = TypeVar("Picked")
 

@@ -1,29 +1,100 @@
-"""What `swsearch.search` and `swsearch.Searcher` may be asked for, by name, and how it becomes options."""
+"""Keyword arguments of `swsearch.search`, `Searcher` and `Client`, and how they become `SearchOptions`."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
+import re
+import textwrap
 import warnings
-from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, Unpack
 
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
-from swsearch.engines.choice import ENGINES
 from swsearch.engines.devices import Devices
-from swsearch.errors import InputError, OptionError, SwsearchWarning, check_flag
+from swsearch.errors import InputError, OptionError, SwsearchWarning
 from swsearch.job.costs import check_is_whole
-from swsearch.job.filters import PERCENTAGES, HitFilters, named_ids
 from swsearch.job.inclusion import Inclusion
-from swsearch.job.options import SearchOptions, SortKey
-from swsearch.job.taxa import TAXON_OPTIONS, Taxids, named_taxids
-from swsearch.masking import Mask
-from swsearch.matrices import Preset
-from swsearch.scoring import Mode, Scoring
-from swsearch.statistics.choice import StatisticsMethod
-from swsearch.translation import Strand, asked_translation
+from swsearch.job.options import INCLUSION_OPTIONS, SCORING_OPTIONS, SearchOptions
+from swsearch.job.table.search import SearchTable, TableKeywords
+from swsearch.options.row import Interface, Option, rows_of
+from swsearch.options.words import ENGINES, Preset
+from swsearch.scoring import Scoring
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+DOCSTRING_WIDTH = 116
+
+KEYWORD_ROWS: Mapping[str, Option] = {
+    name: row for name, row in rows_of(SearchTable).items() if Interface.PYTHON in row.interfaces
+}
+"""Options that Python takes by name."""
+
+
+class SearchKeywords(TableKeywords, total=False):
+    """Keywords of a search: the options of the table, and two objects that only Python has."""
+
+    scoring: Scoring | None
+    inclusion: Inclusion | None
+
+
+OBJECTS = {
+    "scoring": "Scoring, optional\n    Matrix and gap costs, in place of ``preset``, ``matrix``, ``gap_open`` and "
+    "``gap_extend``.",
+    "inclusion": "Inclusion, optional\n    All inclusion rules, see `swsearch.job.inclusion`; options of their own "
+    "override them.",
+}
+"""Types and descriptions of the objects of `SearchKeywords`."""
+
+
+def takes_options(function: Decorated) -> Decorated:
+    """Give a function with ``**options`` the signature and the docstring of all keywords.
+
+    The docstring holds ``**options`` in its parameters, which the options replace.
+    """
+    own = inspect.signature(function)
+    named = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    first = [each for each in named if each.kind is not inspect.Parameter.KEYWORD_ONLY]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, annotation in SearchKeywords.__annotations__.items()
+        for default in [KEYWORD_ROWS[name].default if name in KEYWORD_ROWS else None]
+    ]
+    function.__signature__ = own.replace(parameters=[*first, *options, *named[len(first) :]])  # type: ignore[attr-defined]
+    entries = "".join(
+        [*map(_entry, KEYWORD_ROWS.values()), *(f"{name} : {text}\n" for name, text in OBJECTS.items())]
+    )
+    if function.__doc__:
+        place = re.compile(r"^( *)\*\*options\n(?:\1 +.*\n)*", re.MULTILINE)
+        function.__doc__ = place.sub(lambda found: textwrap.indent(entries, found[1]), function.__doc__)
+    return function
+
+
+def _entry(row: Option) -> str:
+    """Return a parameter of a docstring, in numpydoc's form."""
+    meaning = row.python or re.sub(r"--([a-z][a-z-]*)", lambda found: f"``{found[1].replace('-', '_')}``", row.help)
+    default = f" By default: {row.unset}." if row.unset else ""
+    text = textwrap.fill(meaning + default, DOCSTRING_WIDTH - 8, initial_indent="    ", subsequent_indent="    ")
+    return f"{row.name} : {row.kind.python_type}, optional\n{text}\n"
+
+
+def check_keywords(function: str, given: Mapping[str, Any]) -> None:
+    """Raise TypeError, as Python does, for a keyword that is no option; name the option that is meant."""
+    known = SearchKeywords.__annotations__
+    for name in given:
+        if name not in known:
+            meant = _same_option(name) or next(iter(difflib.get_close_matches(name, known, n=1)), "")
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def _same_option(name: str) -> str:
+    """Return the option that BLAST or another program calls so."""
+    key = name.replace("_", "-")
+    keys = {key, key.lower()}
+    return next((row.name for row in KEYWORD_ROWS.values() if keys & {*row.blast.split(), *row.others.split()}), "")
 
 
 def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
@@ -45,80 +116,38 @@ def checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     if not isinstance(scoring, Scoring):
         raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
     if preset is not None:
-        raise OptionError("preset", preset, "no preset beside scoring, which says all that a preset would")
+        raise OptionError("preset", preset, "no preset beside scoring, which holds matrix and gap costs")
     return scoring
 
 
-class SearchKeywords(TypedDict, total=False):
-    """What `search` and `Searcher` may be asked for; see `search`."""
-
-    scoring: Scoring | None
-    preset: Preset | None
-    mode: Mode
-    max_hits: int
-    evalue: float | None
-    dbsize: int | None
-    statistics: StatisticsMethod
-    min_score: int | None
-    min_identity: float | None
-    min_query_coverage: float | None
-    min_subject_coverage: float | None
-    include_ids: Iterable[str] | str | Path | None
-    exclude_ids: Iterable[str] | str | Path | None
-    ignore_missing_ids: bool
-    taxids: Taxids | None
-    exclude_taxids: Taxids | None
-    max_alignments: int
-    query_mask: Mask
-    subject_mask: Mask | Literal["database"]
-    sort: SortKey
-    distribution: bool
-    allow_dna: bool
-    iterations: int
-    inclusion_evalue: float
-    inclusion_coverage: float
-    max_included: int
-    inclusion: Inclusion | None
-    keep_next: bool
-    translate: bool
-    genetic_code: int | None
-    strand: Strand | None
-    frame_shift: int | None
-    query_loc: tuple[int, int] | str | None
-
-
-def options_of(**asked: Unpack[SearchKeywords]) -> SearchOptions:
-    """Check what is asked for."""
-    given: dict[str, Any] = dict(asked)
-    named: dict[str, Any] = {name: given.pop(name, None) for name in ("min_score", *PERCENTAGES)}
-    named |= {name: named_ids(given.pop(name, None), name) for name in ("include_ids", "exclude_ids")}
-    named |= {name: named_taxids(given.pop(name, None), name) for name in TAXON_OPTIONS}
-    filters = HitFilters(**named, ignore_missing_ids=given.pop("ignore_missing_ids", False))
-    for doubt in filters.doubts():
+def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> SearchOptions:
+    """Return the options that keywords of a function ask for."""
+    check_keywords(function, asked)
+    given: dict[str, Any] = {**asked}
+    if given.get("preset") is not None or given.get("scoring") is not None:
+        given["has_named_costs"] = True
+    if given.get("preset") is None:
+        given.pop("preset", None)
+    if given.get("scoring") is not None:
+        for name in SCORING_OPTIONS:
+            if given.get(name) is not None:
+                raise OptionError(name, given[name], f"no {name} beside scoring, which holds matrix and gap costs")
+        given["scoring"] = protein_scoring(given["scoring"], None)
+    given["rules"] = given.pop("inclusion", None)
+    if given["rules"] is None:
+        del given["rules"]
+    elif not isinstance(given["rules"], Inclusion):
+        raise OptionError("inclusion", given["rules"], "a swsearch.job.inclusion.Inclusion")
+    else:
+        of_rules = {name: getattr(given["rules"], known) for name, known in INCLUSION_OPTIONS.items()}
+        changed = {
+            name for name in of_rules if given.get(name, KEYWORD_ROWS[name].default) != KEYWORD_ROWS[name].default
+        }
+        given |= {name: value for name, value in of_rules.items() if name not in changed}
+    options = SearchOptions(**given)
+    for doubt in options.filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=4)
-    scoring = protein_scoring(given.pop("scoring", None), given.pop("preset", None))
-    method = given.pop("statistics", "auto")
-    check_flag("distribution", given.get("distribution", False))
-    check_flag("keep_next", given.get("keep_next", False))
-    given["inclusion"] = _inclusion(given)
-    translated = {name: given.pop(name, None) for name in ("genetic_code", "strand", "frame_shift")}
-    given["translation"] = asked_translation(given.pop("translate", False), **translated)
-    return SearchOptions(scoring, filters=filters, statistics_method=method, **given)
-
-
-def _inclusion(given: dict[str, Any]) -> Inclusion:
-    """Take from what is asked for the rules of what makes profiles."""
-    names = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
-    asked = {names[name]: given.pop(name) for name in names if name in given}
-    rules = given.pop("inclusion", None)
-    if rules is not None and not isinstance(rules, Inclusion):
-        raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
-    checked = Inclusion(**asked)
-    if rules is None:
-        return checked
-    usual = Inclusion()
-    changed = {name: value for name in asked if (value := getattr(checked, name)) != getattr(usual, name)}
-    return replace(rules, **changed)
+    return options
 
 
 def engine_of(

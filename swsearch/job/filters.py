@@ -7,19 +7,16 @@ aligned from the best on until N have passed.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import IntArray
-from swsearch.db.lists import read_list
-from swsearch.errors import InputError, OptionError, check_flag, real_number, shown, whole_number
+from swsearch.errors import InputError, shown
 from swsearch.inputs import Query
+from swsearch.job.table.hits import FilterTable
 from swsearch.job.taxa import TAXON_OPTIONS, described_taxids, subjects_of_taxa
 from swsearch.translation import CODON
 
@@ -37,64 +34,20 @@ PERCENTAGES = ("min_identity", "min_query_coverage", "min_subject_coverage")
 SUBJECT_FILTERS = (("include_ids", True), ("taxids", True), ("exclude_ids", False), ("exclude_taxids", False))
 """Filters that name subjects, and whether these may be hits or may not; all of them hold together."""
 
-MOST_SCORE = 2**31 - 1
-"""Largest magnitude of a score: engines hold 32 bits."""
+ALL_SUBJECTS: dict[str, Any] = {name: None for name, _ in SUBJECT_FILTERS}
+"""Options without filters that name subjects."""
 
 Allowed = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class HitFilters:
-    """What a hit must be like; None asks for nothing.
+@dataclass(frozen=True, kw_only=True)
+class HitFilters(FilterTable):
+    """Filters of hits. None asks for nothing.
 
-    Parameters
-    ----------
-    min_score : int or None
-        Least raw score.
-    min_identity : float or None
-        Least percentage of identical columns of the alignment, gaps counted, as BLAST's ``pident``.
-    min_query_coverage, min_subject_coverage : float or None
-        Least percentage of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of
-        the nucleotides of a DNA query.
-    include_ids, exclude_ids : tuple of str or None
-        Identifiers of the subjects that alone may be hits, and of those that may not.
-    ignore_missing_ids : bool
-        Whether identifiers that are not in the database are left out, and taxids that its taxonomy does not have;
-        they are an error if not.
-    taxids, exclude_taxids : tuple of int or None
-        NCBI's numbers of the taxa whose subjects alone may be hits, and of those whose subjects may not, with all
-        taxa below them.
+    Identity is the percentage of identical columns of the alignment, gaps included, as BLAST's ``pident``. Coverage is
+    that of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of the nucleotides of
+    a DNA query.
     """
-
-    min_score: int | None = None
-    min_identity: float | None = None
-    min_query_coverage: float | None = None
-    min_subject_coverage: float | None = None
-    include_ids: tuple[str, ...] | None = None
-    exclude_ids: tuple[str, ...] | None = None
-    ignore_missing_ids: bool = False
-    taxids: tuple[int, ...] | None = None
-    exclude_taxids: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check_flag("ignore_missing_ids", self.ignore_missing_ids)
-        for name in PERCENTAGES:
-            value = getattr(self, name)
-            if value is None:
-                continue
-            percentage = real_number(name, value, "a percentage, 0 to 100")
-            if not 0 <= percentage <= 100:
-                raise OptionError(name, value, "a percentage, 0 to 100")
-            object.__setattr__(self, name, percentage)
-        if self.min_score is not None:
-            expected = f"an integer in matrix units, of magnitude up to {MOST_SCORE:,}"
-            score = whole_number("min_score", self.min_score, -MOST_SCORE, MOST_SCORE, expected)
-            object.__setattr__(self, "min_score", score)
-
-    @property
-    def of_alignments(self) -> HitFilters:
-        """What is asked of scores and alignments, whatever the subject is."""
-        return replace(self, include_ids=None, exclude_ids=None, taxids=None, exclude_taxids=None)
 
     @property
     def needs_alignments(self) -> bool:
@@ -156,37 +109,6 @@ class HitFilters:
             elif value is not None and value is not False:
                 found[name] = f"{len(value):,} identifiers" if isinstance(value, tuple) else value
         return found
-
-
-def named_ids(given: Iterable[str] | str | Path | None, option: str) -> tuple[str, ...] | None:
-    """Return identifiers, each once, from a file with one per line, or from any iterable.
-
-    Parameters
-    ----------
-    given : path, iterable of str or None
-        A string is the name of a file; see `swsearch.db.lists.read_list`.
-    option : str
-        Named in messages.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or there is no identifier.
-    """
-    if given is None:
-        return None
-    if isinstance(given, (str, os.PathLike)):
-        return tuple(read_list(given, option))
-    if isinstance(given, bytes) or not isinstance(given, Iterable):
-        raise OptionError(option, given, "identifiers, or the name of a file with one per line")
-    given = list(given)
-    for each in given:
-        if not isinstance(each, (str, int, np.integer)):
-            raise OptionError(option, each, "identifiers as strings")
-    found = tuple(dict.fromkeys(name for each in given if (name := str(each).strip())))
-    if not found:
-        raise InputError(f"{option}: holds no identifiers, expected one a line")
-    return found
 
 
 def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.job.options import SearchOptions, SortKey
+from swsearch.job.options import SearchOptions
 from swsearch.job.parts import part_of
 from swsearch.job.ranking import Ranked
 from swsearch.job.selection import Selection
 from swsearch.masking import runs_of
+from swsearch.options.words import SortKey
 from swsearch.translation import CODON, Frame, QueryTranslation
 from swsearch.translation.codes import reverse_complement, strand_codons, translated_frames
 

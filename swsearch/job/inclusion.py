@@ -15,17 +15,7 @@ import numpy.typing as npt
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.errors import OptionError, real_number, whole_number
-
-DEFAULT_INCLUSION_EVALUE = 0.002
-"""As psiblast has it. In SCOPe 0.005 finds more before the first wrong hit, and less where all queries' hits stand in
-one order by E-value (``benchmarks/results/iterated.txt``)."""
-
-DEFAULT_MAX_INCLUDED = 5000
-"""Subjects that make a profile, which bounds the memory of its alignment: a byte for each of them and position."""
-
-MOST_INCLUDED = 1_000_000
-"""Largest number that may be asked for."""
+from swsearch.job.table.search import SearchTable
 
 ENTROPY_WINDOW, LEAST_ENTROPY = 12, 2.2
 """Residues, and bits: SEG's window and lower cutoff (Wootton and Federhen, Comput. Chem. 17:149, 1993)."""
@@ -78,25 +68,14 @@ class Inclusion:
         Whether further parts of a subject enter, each with an E-value of its own.
     """
 
-    evalue: float = DEFAULT_INCLUSION_EVALUE
-    most: int = DEFAULT_MAX_INCLUDED
-    coverage: float = 0.0
+    evalue: float = SearchTable.inclusion_evalue
+    most: int = SearchTable.max_included
+    coverage: float = SearchTable.inclusion_coverage
     columns: int = 20
     low_complexity: float | None = 50.0
     coiled_coil: float | None = 50.0
     ends: float | None = LEAST_OF_ENDS
     several: bool = True
-
-    def __post_init__(self) -> None:
-        evalue = real_number("inclusion_evalue", self.evalue, "a number > 0")
-        if evalue <= 0:
-            raise OptionError("inclusion_evalue", self.evalue, "a number > 0")
-        coverage = real_number("inclusion_coverage", self.coverage, "a percentage, 0 to 100")
-        if not 0 <= coverage <= 100:
-            raise OptionError("inclusion_coverage", self.coverage, "a percentage, 0 to 100")
-        most = whole_number("max_included", self.most, 1, MOST_INCLUDED)
-        for name, value in (("evalue", evalue), ("coverage", coverage), ("most", most)):
-            object.__setattr__(self, name, value)
 
 
 def passing(

@@ -282,7 +282,7 @@ class IteratedJob(SearchJob):
 
     def _built(self, turn: QueryTurn, growth: Growth) -> Profile:
         """Make the profile that a query searches with next."""
-        made = build_profile(growth.alignment, self.options.scoring, UNSCALED if self.options.statistics else USUAL)
+        made = build_profile(growth.alignment, self.options.scoring, UNSCALED if self.options.published else USUAL)
         query = turn.query
         return replace(
             made,

@@ -172,7 +172,7 @@ class SearchJob:
 
         asked = manifest(self.searched, self.database, self.reader.mask, self.options)
         n_subjects = self.database.n_subjects
-        self.checkpoint = Checkpoint(folder, asked, self.options.statistics, n_subjects, is_read)
+        self.checkpoint = Checkpoint(folder, asked, self.options.published, n_subjects, is_read)
 
     def kept(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield the results of some queries in a row as the checkpoint has them, some at a time; nothing is scored.
@@ -269,7 +269,7 @@ class SearchJob:
     @cached_property
     def method(self) -> KarlinAltschul | Fit | None:
         """What E-values are made with."""
-        return self._fit or self.options.statistics
+        return self._fit or self.options.published
 
     @property
     def program(self) -> Program:

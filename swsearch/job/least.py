@@ -81,7 +81,7 @@ class LeastScores:
         ndarray, shape (longest subject + 1,), int64
             By subject length, matrix units.
         """
-        lengths, statistics, threshold = self._lengths, self.options.statistics, self.options.threshold
+        lengths, statistics, threshold = self._lengths, self.options.published, self.options.threshold
         residues = self.effective_residues
         longest = int(lengths[-1]) if len(lengths) else 0
         least = np.full(longest + 1, self.of_any, dtype=np.int64)
@@ -103,7 +103,7 @@ class LeastScores:
             By subject length, matrix units.
         """
         options = self.options
-        asked = options.statistics is not None or options.filters.min_score is not None or null is not None
+        asked = options.published is not None or options.filters.min_score is not None or null is not None
         return self.of(query_length, null) if asked or options.mode != "global" else None
 
     @cached_property
@@ -114,5 +114,5 @@ class LeastScores:
 
     @cached_property
     def _least_by_length(self) -> LeastByLength | None:
-        statistics = self.options.statistics
+        statistics = self.options.published
         return LeastByLength(statistics, self._lengths, self.effective_residues) if statistics else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from swsearch.blocks import Chunk, RunLengths
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
 from swsearch.errors import InputError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.processors import OwnProcess, has_room_for_threads
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from swsearch.inputs import Query
-from swsearch.job.filters import HitFilters
 from swsearch.job.options import SearchOptions
-from swsearch.job.taxa import TAXON_OPTIONS
-from swsearch.masking import Mask
+from swsearch.job.table.search import SearchTable
+from swsearch.options.row import rows_of
+from swsearch.options.words import Mask
 from swsearch.scoring import GAP_COLUMNS, Matrix
 from swsearch.statistics.choice import statistics_in_force
 from swsearch.version import version
@@ -53,29 +53,30 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
     dict of str to (int, float, str or None)
         Names are those of the arguments of `swsearch.search`, but for ``format``, ``version`` and ``database``.
     """
-    scoring = options.scoring
+    is_iterated = options.iterations > 1
+    rows = {
+        name: row
+        for name, row in rows_of(SearchTable).items()
+        if row.decides and (is_iterated or "iterations" not in (name, row.requires))
+    }
+    values = {name: options.effective(name) for name in rows}
+    found = {
+        name: rows[name].kind.fingerprint(value)
+        for name, value in values.items()
+        if value is not None and value is not False
+    }
+    if is_iterated:
+        found["inclusion"] = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
     return {
         "format": FORMAT,
         "version": version(),
         "queries": _queries(queries),
         "database": f"{database.n_subjects:,} subjects, {database.n_residues:,} residues, {database.identity()}",
-        "matrix": f"{scoring.matrix.name}, {_digest_of_matrix(scoring.matrix)}",
-        "gap_open": scoring.gap_open,
-        "gap_extend": scoring.gap_extend,
-        "mode": options.mode,
-        "max_hits": options.max_hits,
-        "evalue": options.threshold,
-        "dbsize": options.dbsize,
-        "statistics": statistics_in_force(options.statistics_method),
-        **_filters(options.filters),
-        "max_alignments": options.max_alignments,
-        "query_mask": options.query_mask,
+        **found,
         "subject_mask": mask,
-        "sort": options.sort,
+        "statistics": statistics_in_force(options.statistics),
+        "matrix": f"{options.scoring.matrix.name}, {_digest_of_matrix(options.scoring.matrix)}",
         "distribution": options.distribution,
-        **_iterations(options),
-        **_translation(options),
-        **({} if options.query_loc is None else {"query_loc": "{}-{}".format(*options.query_loc)}),
     }
 
 
@@ -126,40 +127,6 @@ def _profile(profile: Profile) -> bytes:
 def _digest_of_matrix(matrix: Matrix) -> str:
     letters = f"{matrix.alphabet.name} {matrix.alphabet.letters} {matrix.published}"
     return hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
-
-
-def _iterations(options: SearchOptions) -> Stated:
-    if options.iterations == 1:
-        return {}
-    rules = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
-    return {"iterations": options.iterations, "inclusion": rules}
-
-
-def _translation(options: SearchOptions) -> Stated:
-    if options.translation is None:
-        return {}
-    return {"translate": True, **vars(options.translation)}
-
-
-def _filters(filters: HitFilters) -> Stated:
-    found = dict(vars(filters))
-    for name in ("include_ids", "exclude_ids"):
-        if found[name] is not None:
-            found[name] = _ids(found[name])
-    for name in TAXON_OPTIONS:
-        taxids = found.pop(name)
-        if taxids is not None:
-            found[name] = _ids(map(str, taxids)).replace("identifiers", "taxids")
-    if not found["ignore_missing_ids"]:
-        del found["ignore_missing_ids"]  # checkpoints of before know nothing of it
-    return found
-
-
-def _ids(names: Iterable[str]) -> str:
-    """Return identifiers as a number and a checksum; their order does not matter."""
-    each = sorted(set(map(_text, names)))
-    digest = hashlib.sha256(b"\n".join(each)).hexdigest()
-    return f"{len(each):,} identifiers, {digest}"
 
 
 def _text(text: str) -> bytes:

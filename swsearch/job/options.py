@@ -1,128 +1,94 @@
-"""What a search job is asked to do, and what follows from it."""
+"""Options of a search, validated on construction."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Any
 
-from swsearch.errors import InputError, OptionError, check_choice, real_number, whole_number
-from swsearch.inputs import Query
+from swsearch.errors import InputError, OptionError
+from swsearch.inputs import Query, with_gap_costs_of
 from swsearch.job.costs import check_is_whole
 from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
-from swsearch.job.parts import QueryLoc, checked_query_loc
-from swsearch.masking import Mask, check_mask
+from swsearch.job.table.hits import FilterTable
+from swsearch.job.table.search import SearchTable
+from swsearch.masking import check_mask
+from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
+from swsearch.options.row import rows_of
 from swsearch.profiles.units import lambda_of
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode, Scoring, check_mode
-from swsearch.statistics.choice import StatisticsMethod, check_statistics, statistics_in_force
+from swsearch.scoring import Scoring
+from swsearch.statistics.choice import check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
-from swsearch.translation import QueryTranslation
-
-DEFAULT_MAX_HITS = 500
-"""As BLAST has it."""
-
-MOST_ASKED_FOR = 10**18
-"""Most hits, alignments or residues that may be asked for: it fits 64 bits, and nothing comes near it."""
-
-MOST_ITERATIONS = 1000
-"""Most iterations that may be asked for; a query converges, or goes on between few profiles, long before."""
+from swsearch.translation import QueryTranslation, asked_translation
 
 CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
 refuse most of them, where a query is of biased composition."""
 
-SortKey = Literal["evalue", "score"]
-"""What hits are put in order by."""
+SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
+"""Options that `SearchOptions.scoring` is made of."""
+
+INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+"""Options that are fields of `Inclusion`."""
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """What a search job is asked to do; every value is checked when it is made.
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(SearchTable):
+    """All options of a search; each value is checked alone, then in combination.
 
     Parameters
     ----------
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    max_hits : int
-        Most hits of a query; the best in the order of ``sort``.
-    evalue : float or None
-        Largest E-value of a hit; None is `DEFAULT_EVALUE` where there are statistics, and no limit elsewhere.
-    dbsize : int or None
-        Residues that E-values refer to, instead of the database's own.
-    statistics_method : {"auto", "published", "fitted", "none"}
-        What E-values come from; see `swsearch.statistics.choice`.
-    filters : HitFilters
-        What else a hit must be like; `max_hits` counts those that pass.
-    max_alignments : int
-        Most alignments of a hit, in local mode.
-    query_mask : {"none", "lower", "tantan"}
-        What of the queries is scored as X.
-    subject_mask : {"database", "none", "lower", "tantan"}
-        What of the subjects is scored as X; "database" is what the database was built to mask.
-    sort : {"evalue", "score"}
-        The order of hits: by E-value where there are any, then by score, then by place in the input; or by score,
-        then by place, whatever E-values say.
-    distribution : bool
-        Whether results keep how the whole database scores; local mode then scores all of it before it looks for hits.
-    allow_dna : bool
-        Whether subjects that are read for this search may hold only letters of DNA.
-    iterations : int
-        Searches of a query at most, each with a profile of what the one before found.
-    inclusion : Inclusion
-        What of it, where there are several.
-    keep_next : bool
-        Whether results keep the profile that the next search would have, as one that goes on needs it.
-    translation : QueryTranslation or None
-        How queries are translated, which are DNA then, in local mode and without iterations.
-    query_loc : (int, int) or None
-        First and last residue of each query that is searched, counted from 1; None is all of it.
+    scoring : Scoring, optional
+        Matrix and gap costs; by default those of the `SCORING_OPTIONS`, which are reset to their defaults.
+    rules : Inclusion, optional
+        Inclusion rules without an option of their own.
+    has_named_costs : bool
+        Whether gap costs were chosen: then those of a profile do not replace them.
     """
 
-    scoring: Scoring
-    mode: Mode = "local"
-    max_hits: int = DEFAULT_MAX_HITS
-    evalue: float | None = None
-    dbsize: int | None = None
-    statistics_method: StatisticsMethod = "auto"
-    filters: HitFilters = field(default_factory=HitFilters)
-    max_alignments: int = 1
-    query_mask: Mask = "none"
-    subject_mask: Mask | Literal["database"] = "database"
-    sort: SortKey = "evalue"
-    distribution: bool = False
-    allow_dna: bool = False
-    iterations: int = 1
-    inclusion: Inclusion = field(default_factory=Inclusion)
-    keep_next: bool = False
-    translation: QueryTranslation | None = None
-    query_loc: QueryLoc | None = None
+    scoring: Scoring = None  # type: ignore[assignment]  # set on construction
+    rules: Inclusion = field(default_factory=Inclusion)
+    has_named_costs: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_mode(self.mode)
+        super().__post_init__()
+        self._make_scoring()
+        self._set(
+            rules=replace(self.rules, **{known: getattr(Inclusion, known) for known in INCLUSION_OPTIONS.values()})
+        )
         check_is_whole(self.scoring)
         check_mask("query_mask", self.query_mask)
         check_mask("subject_mask", self.subject_mask, ("database",))
-        self._check_numbers()
         if self.max_alignments > 1 and self.mode != "local":
-            raise OptionError(
-                "max_alignments",
-                self.max_alignments,
-                f"1 in {self.mode} mode",
-                "only local alignments may be several",
-            )
-        check_choice("sort", self.sort, get_args(SortKey))
-        check_statistics(self.statistics_method, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+            why = "only local alignments may be several"
+            raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", why)
+        check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         self._check_iterations()
         self._check_translation()
         self._check_query_loc()
 
+    def _set(self, **values: Any) -> None:
+        """Set fields during construction."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _make_scoring(self) -> None:
+        """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
+        preset, evalue = self.preset, self.evalue
+        if self.task == "short":
+            if preset == "sensitive":
+                raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
+            preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
+        is_named = preset != "default" or self.gap_open is not None or self.gap_extend is not None
+        scoring = self.scoring or Scoring(self.matrix or PRESET_MATRICES[preset], self.gap_open, self.gap_extend)
+        defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
+        self._set(**defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or is_named)
+
     def _check_query_loc(self) -> None:
-        object.__setattr__(self, "query_loc", checked_query_loc(self.query_loc))
         if self.query_loc is not None and (self.makes_profiles or self.translation is not None):
             beside = self.profiles_asked if self.makes_profiles else "--translate"
             raise OptionError("query_loc", self.query_loc, f"none with {beside}", "cut the queries beforehand")
@@ -141,9 +107,9 @@ class SearchOptions:
 
     def _check_shifts(self) -> None:
         """Check that nothing is asked for that alignments with frame shifts do not have."""
-        if self.statistics_method == "published":
+        if self.statistics == "published":
             why = "published constants are of alignments without frame shifts"
-            raise OptionError("statistics", self.statistics_method, "fitted or none with --frame-shift", why)
+            raise OptionError("statistics", self.statistics, "fitted or none with --frame-shift", why)
         if self.max_alignments > 1:
             why = "only the best alignment of a strand is found with shifts"
             raise OptionError("max_alignments", self.max_alignments, "1 with --frame-shift", why)
@@ -152,39 +118,34 @@ class SearchOptions:
             raise OptionError("query_mask", self.query_mask, "none or lower with --frame-shift", why)
 
     def _check_iterations(self) -> None:
-        """Check that hits can make profiles, where they are to: this takes E-values, and a matrix that has units."""
-        iterations = whole_number("iterations", self.iterations, 1, MOST_ITERATIONS)
-        object.__setattr__(self, "iterations", iterations)
+        """Check that hits can make profiles: this takes E-values, and a matrix that has units."""
         if not self.makes_profiles:
             return
         if self.threshold is None:
             why = f"{self.profiles_asked} takes E-values to choose hits by"
-            raise OptionError("statistics", self.statistics_method, "fitted or published", why)
+            raise OptionError("statistics", self.statistics, "fitted or published", why)
         lambda_of(self.scoring.matrix)
 
-    def _check_numbers(self) -> None:
-        """Check what is counted and measured; numbers of numpy become Python's, which reports can hold."""
-        for name in ("max_hits", "max_alignments", "dbsize"):
-            value = getattr(self, name)
-            if value is not None or name != "dbsize":
-                expected = f"a number of residues from 1 to {MOST_ASKED_FOR:.0e}" if name == "dbsize" else ""
-                object.__setattr__(self, name, whole_number(name, value, 1, MOST_ASKED_FOR, expected))
-        if self.evalue is not None:
-            evalue = real_number("evalue", self.evalue, "a number > 0")
-            if evalue <= 0:
-                raise OptionError("evalue", self.evalue, "a number > 0")
-            object.__setattr__(self, "evalue", evalue)
+    @cached_property
+    def filters(self) -> HitFilters:
+        """Filters of hits; `max_hits` counts the hits that pass."""
+        return HitFilters.of(vars(self))
+
+    @cached_property
+    def inclusion(self) -> Inclusion:
+        """Rules for the hits that make profiles."""
+        return replace(self.rules, **{known: getattr(self, name) for name, known in INCLUSION_OPTIONS.items()})
+
+    @cached_property
+    def translation(self) -> QueryTranslation | None:
+        """Translation of DNA queries."""
+        return asked_translation(self.translate, self.genetic_code, self.strand, self.frame_shift)
 
     @property
-    def statistics(self) -> KarlinAltschul | None:
-        """Published statistics, where bit scores and E-values come from these."""
-        published = statistics_in_force(self.statistics_method) == "published"
-        return statistics_for(self.scoring, self.mode) if published else None
-
-    @property
-    def frame_shift(self) -> int | None:
-        """What a frame shift costs; None where there are none."""
-        return None if self.translation is None else self.translation.frame_shift
+    def published(self) -> KarlinAltschul | None:
+        """Published statistics, if E-values come from them."""
+        is_published = statistics_in_force(self.statistics) == "published"
+        return statistics_for(self.scoring, self.mode) if is_published else None
 
     @property
     def cpu_only(self) -> str:
@@ -213,20 +174,21 @@ class SearchOptions:
 
     def of_inclusion(self) -> SearchOptions:
         """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
+        filters = {name: row.default for name, row in rows_of(FilterTable).items()}
         return replace(
-            self, max_hits=self.inclusion.most + 1, evalue=self.inclusion.evalue, filters=HitFilters(),
-            max_alignments=1, sort="evalue", distribution=False, iterations=1, keep_next=False,
+            self, **filters, max_hits=self.max_included + 1, evalue=self.inclusion_evalue, max_alignments=1,
+            sort="evalue", distribution=False, iterations=1, keep_next=False,
         )  # fmt: skip
 
     @property
     def is_fitted(self) -> bool:
         """Whether each hit is held against shuffled copies of its subject."""
-        return statistics_in_force(self.statistics_method) == "fitted"
+        return statistics_in_force(self.statistics) == "fitted"
 
     @property
     def threshold(self) -> float | None:
         """The E-value threshold in force."""
-        if self.statistics is None and not self.is_fitted:
+        if self.published is None and not self.is_fitted:
             return None
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
@@ -237,10 +199,26 @@ class SearchOptions:
             return sys.maxsize
         return max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.is_fitted else self.max_hits
 
+    def with_costs_of(self, queries: Sequence[Query]) -> SearchOptions:
+        """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
+        scoring = with_gap_costs_of(queries, self.scoring, self.has_named_costs)
+        return self if scoring is self.scoring else replace(self, scoring=scoring)
+
+    def effective(self, name: str) -> Any:
+        """Return the value in force of an option; None where it has no effect."""
+        requires = rows_of(SearchTable)[name].requires or name
+        if not {"translate": self.translate, "iterations": self.makes_profiles}.get(requires, True):
+            return None
+        if name in SCORING_OPTIONS:
+            return getattr(self.scoring, name, None)
+        if name in ("genetic_code", "strand"):
+            return getattr(self.translation, name)
+        return self.threshold if name == "evalue" else getattr(self, name)
+
 
 def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
     """Raise `OptionError` if published statistics are asked for, and a profile has other scores than they are of."""
-    if options.statistics is None:
+    if options.published is None:
         return
     for query in queries:
         if query.profile is None or query.profile.scale == 1:

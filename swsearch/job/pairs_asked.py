@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.errors import InputError, check_choice
 from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
 from swsearch.job.costs import check_is_whole
+from swsearch.options.words import PairsKind
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
@@ -22,9 +23,6 @@ from swsearch.scoring import Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
-
-PairsKind = Literal["one", "order", "all"]
-"""Which pairs: one of each, the first of both and the second of both and so on, or each query with each subject."""
 
 
 @dataclass(frozen=True)

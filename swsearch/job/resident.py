@@ -28,7 +28,7 @@ from swsearch.job.loaded import LoadedDatabase, fits_the_host
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.job.scored import Found, Prepared, Scorer
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.processors import OwnProcess
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin

@@ -266,7 +266,7 @@ class Scorer:
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
         if not self.options.is_fitted:
-            statistics = self.options.statistics
+            statistics = self.options.published
             return statistics, "" if statistics is not None else why_none()
         return null, "" if null is not None else why_none("the query has no residues")
 

@@ -16,7 +16,7 @@ from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from swsearch.profiles.formats import QueryFormat
+    from swsearch.options.words import QueryFormat
 
 FEWEST_LETTERS = 10
 """Letters from which on a sequence is looked at for whether it is DNA: fewer may be a primer of ambiguous letters."""

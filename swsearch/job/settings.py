@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
-from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
-from swsearch.job.options import SearchOptions
-from swsearch.job.taxa import TAXON_OPTIONS
+from swsearch.job.options import SCORING_OPTIONS, SearchOptions
+from swsearch.job.table.search import SearchTable
 from swsearch.matrices import GAP_COSTS
+from swsearch.options.row import Interface, rows_of
 from swsearch.run_info import MISSING_SETTINGS, OptionValues
 from swsearch.scoring import Matrix, load_matrix, usable_matrices
 
-LISTS = ("include_ids", "exclude_ids")
-"""Filters that the command line has files for."""
-
-_INCLUSION = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+WRITTEN_WHEN_OFF = ("ignore_missing_ids",)
+"""Flags that are written although they are off."""
 
 
 def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValues:
@@ -37,42 +35,22 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
         Names are as after ``--``; `MISSING_SETTINGS` lists options that the search had and that have no value here,
         such as identifiers that came from Python.
     """
-    scoring, filters, missing = options.scoring, options.filters, []
-    found: dict[str, object] = {}
-    if _is_known(scoring.matrix):
-        found["matrix"] = scoring.matrix.name
-    elif "matrix" in files:
-        found["matrix"] = files["matrix"]
-    else:
-        missing.append("matrix")
-    found |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend, "mode": options.mode}
-    found |= {"evalue": options.threshold, "max_hits": options.max_hits, "sort": options.sort}
-    found |= {"dbsize": options.dbsize, "statistics": options.statistics_method}
-    found["max_alignments"] = options.max_alignments
-    for name in (each.name for each in fields(HitFilters)):
-        value = getattr(filters, name)
-        if name in LISTS and value is not None:
-            if name not in files:
-                missing.append(name)
-            value = files.get(name)
-        if name in TAXON_OPTIONS and value is not None:
-            value = ",".join(map(str, value))
-        found[name] = value
-    if options.query_loc is not None:
-        found["query_loc"] = "{}-{}".format(*options.query_loc)
-    found |= {"query_mask": options.query_mask, "subject_mask": options.subject_mask}
-    if options.translation is not None:
-        found |= {"translate": True, **vars(options.translation)}
-    if options.allow_dna:
-        found["allow_dna"] = True
-    if options.makes_profiles:
-        found["iterations"] = options.iterations
-        found |= {name: getattr(options.inclusion, known) for name, known in _INCLUSION.items()}
-        rules = [each for each in fields(Inclusion) if each.name not in _INCLUSION.values()]
-        if any(getattr(options.inclusion, each.name) != each.default for each in rules):
-            missing.append("inclusion")
-    settings = {name.replace("_", "-"): value for name, value in found.items() if value is not None}
-    return {**settings, **({MISSING_SETTINGS: [name.replace("_", "-") for name in missing]} if missing else {})}
+    settings: dict[str, Any] = {}
+    missing = []
+    rows = {name: row for name, row in rows_of(SearchTable).items() if Interface.COMMAND in row.interfaces}
+    for name in (*SCORING_OPTIONS, *(name for name in rows if name not in SCORING_OPTIONS)):
+        value, row = options.effective(name), rows[name]
+        if value is None or (value is False and name not in WRITTEN_WHEN_OFF):
+            continue
+        written = row.kind.format(value) if name != "matrix" or _is_known(value) else None
+        written = files.get(name) if written is None else written
+        if written is None:
+            missing.append(row.key)
+        else:
+            settings[row.key] = written
+    if options.makes_profiles and options.rules != Inclusion():
+        missing.append("inclusion")
+    return {**settings, **({MISSING_SETTINGS: missing} if missing else {})}
 
 
 def _is_known(matrix: Matrix) -> bool:

@@ -12,7 +12,8 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.pools import SequencePool, mask_pool
 from swsearch.later import Later
-from swsearch.masking import Mask, masked_codes, shown_letters
+from swsearch.masking import masked_codes, shown_letters
+from swsearch.options.words import Mask
 from swsearch.recurrence import Recurrence
 from swsearch.results import Headers, SubjectCodes
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from swsearch.blocks import IntArray
-from swsearch.db.lists import read_list
-from swsearch.db.taxonomy import MOST_TAXID, Taxonomy
-from swsearch.errors import InputError, OptionError, SwsearchWarning, whole_number
+from swsearch.db.taxonomy import Taxonomy
+from swsearch.errors import InputError, SwsearchWarning
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -22,50 +18,6 @@ TAXON_OPTIONS = ("taxids", "exclude_taxids")
 
 SHOWN_TAXIDS = 5
 """Most taxids that a message or a report names."""
-
-EXPECTED_TAXID = f"a taxid, a number from 1 to {MOST_TAXID:,}"
-
-Taxids = Iterable[int | str] | int | str | Path
-"""Taxids: one, several, a text such as ``9606,10090``, or the name of a file with one per line."""
-
-
-def named_taxids(given: Taxids | None, option: str) -> tuple[int, ...] | None:
-    """Return taxids, ascending, each once.
-
-    Parameters
-    ----------
-    given : int, str, path, iterable of int or str, or None
-        A text of numbers with commas or blanks between them, or else the name of a file with one taxid a line, as
-        `swsearch.db.lists.read_list` reads it.
-    option : str
-        Named in messages.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or one is no taxid.
-    """
-    if given is None:
-        return None
-    each: Any = [given] if isinstance(given, int) else given
-    if isinstance(given, (str, os.PathLike)):
-        is_list = isinstance(given, str) and re.fullmatch(r"[-+0-9,\s]*[0-9][-+0-9,\s]*", given) is not None
-        each = re.split(r"[,\s]+", str(given).strip(", \n")) if is_list else read_list(given, option, "taxids")
-    if isinstance(each, bytes) or not isinstance(each, Iterable):
-        raise OptionError(option, given, "taxids, or the name of a file with one per line")
-    found = sorted({_checked(option, taxid) for taxid in each})
-    if not found:
-        raise InputError(f"{option}: got no taxid, expected at least one")
-    return tuple(found)
-
-
-def _checked(option: str, taxid: Any) -> int:
-    if isinstance(taxid, str):
-        text = taxid.strip()
-        if not re.fullmatch(r"[0-9]{1,10}", text):
-            raise OptionError(option, text, EXPECTED_TAXID)
-        taxid = int(text)
-    return whole_number(option, taxid, 1, MOST_TAXID, EXPECTED_TAXID)
 
 
 def described_taxids(taxids: tuple[int, ...]) -> str:

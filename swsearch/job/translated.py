@@ -27,12 +27,13 @@ from swsearch.job.frames import best_of_frames, searched_queries, told_of_frames
 from swsearch.job.job import SearchJob
 from swsearch.job.least import LeastScores
 from swsearch.job.loci import REGION, LocatedSelection, Locator, Loci, LociAsked, LocusReader, best_loci
-from swsearch.job.options import MOST_ASKED_FOR, SearchOptions
+from swsearch.job.options import SearchOptions
 from swsearch.job.pair_work import PairWork
 from swsearch.job.ranking import Rating
 from swsearch.job.rated import Rater
 from swsearch.job.scored import Scorer
 from swsearch.job.selection import Selection
+from swsearch.options.numbers import MAX_INTEGER
 from swsearch.results import HitList, HitTable, Numbers, SearchResult
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
@@ -60,9 +61,10 @@ def check_options(options: SearchOptions, name: str) -> None:
         raise OptionError("mode", options.mode, "local", f"{what}, and their ends are no ends of proteins")
     if options.subject_mask not in ("database", "none"):
         raise OptionError("subject_mask", options.subject_mask, "none", f"{what} as they are")
-    if options.translation is not None and options.translation.frame_shift is not None:
-        shift = options.translation.frame_shift
-        raise OptionError("frame_shift", shift, "none", f"{what}, one with one; shifts are for proteins as subjects")
+    if options.frame_shift is not None:
+        raise OptionError(
+            "frame_shift", options.frame_shift, "none", f"{what}, one with one; shifts are for proteins as subjects"
+        )
     if options.makes_profiles:
         why = f"{options.profiles_asked} cannot be had; search proteins for a profile, and then this with the profile"
         raise InputError(f"{what}: {why}")
@@ -142,7 +144,7 @@ class FrameLeast(LeastScores):
         """Return E-values of scores with subjects of these lengths, each of shape (n,); a null's are the least."""
         if null is not None:
             return null.evalues(scores, query_length, lengths, self.effective_residues)
-        statistics = self.options.statistics
+        statistics = self.options.published
         if statistics is None or not query_length:
             return None
         return statistics.evalues(scores, query_length, lengths, self.effective_residues)
@@ -195,7 +197,7 @@ class TranslatedJob(SearchJob):
     @cached_property
     def scorer(self) -> Scorer:
         """What scores queries with windows, all of which are kept that may hold a hit."""
-        unlimited = replace(self.options, max_hits=MOST_ASKED_FOR)
+        unlimited = replace(self.options, max_hits=MAX_INTEGER)
         return Scorer(
             self.engine, unlimited, self.reader.recurrence, self.least, self._allowed, self._nulls, self._threads
         )

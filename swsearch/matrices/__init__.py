@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from swsearch.options.words import Preset
 
 BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
 """Matrices that are shipped as blastp scores them."""
@@ -24,12 +24,6 @@ PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt).""
 
 OTHER_GAP_COSTS = GAP_COSTS["BLOSUM62"]
 """Of every other matrix: nothing is known of it."""
-
-Preset = Literal["default", "sensitive", "short"]
-"""What a search is for: ``default`` is what blastp does, ``sensitive`` finds more distant relatives
-(benchmarks/results/preset.txt), ``short`` is what blastp-short takes for peptides."""
-
-PRESETS: tuple[Preset, ...] = get_args(Preset)
 
 PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}
 """The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""

@@ -7,17 +7,10 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import Literal, get_args
 
 from swsearch.db.fasta import ByteSource
 from swsearch.errors import InputError, SequenceError, check_choice
-
-QueryFormat = Literal[
-    "auto", "fasta", "a3m", "fasta-aligned", "stockholm", "clustal", "pssm", "asn", "hmm", "hhm", "json"
-]
-"""What a file of queries is; ``auto`` is what its content says."""
-
-QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
+from swsearch.options.words import QUERY_FORMATS, QueryFormat
 
 HEAD_BYTES = 1 << 16
 """Bytes of a file that its format is recognized by."""

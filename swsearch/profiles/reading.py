@@ -8,10 +8,11 @@ from typing import NoReturn, TypeVar
 
 from swsearch.db.inputs import Input
 from swsearch.errors import InputError, OptionError, SequenceError, check_choice
+from swsearch.options.words import QUERY_FORMATS, QueryFormat
 from swsearch.profiles import alignments_in, hhm, hmm, pssm, saving
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import build_profile
-from swsearch.profiles.formats import QUERY_FORMATS, Peeked, QueryFormat, format_of
+from swsearch.profiles.formats import Peeked, format_of
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import Scoring

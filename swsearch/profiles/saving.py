@@ -18,11 +18,12 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError, shown
 from swsearch.matrices.costs import MAX_GAP_COST
+from swsearch.options.words import QueryFormat
 from swsearch.output_files import open_output
 from swsearch.profiles import hhm, hmm, pssm
 from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.alignments_in import rows_of
-from swsearch.profiles.formats import QueryFormat, format_to_write
+from swsearch.profiles.formats import format_to_write
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import GAP_COLUMNS, PositionGaps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -14,29 +14,21 @@ import numpy as np
 from swsearch.alphabet import DNA, PROTEIN, Alphabet
 from swsearch.db.inputs import Input
 from swsearch.errors import InputError
-from swsearch.inputs import QueriesLike, Query, path_of, with_gap_costs_of
+from swsearch.inputs import QueriesLike, Query, path_of
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
 from swsearch.matrices import GAP_COSTS
-from swsearch.profiles.formats import Peeked, QueryFormat, format_of
+from swsearch.options.words import QueryFormat
+from swsearch.profiles.formats import Peeked, format_of
 from swsearch.profiles.saving import line_of
-from swsearch.remote.wire import (
-    FILTER_OPTIONS,
-    INCLUSION_OPTIONS,
-    INCLUSION_RULES,
-    LINES,
-    LONGEST_NAME_TOLD,
-    OTHER_OPTIONS,
-    SearchRequest,
-)
+from swsearch.remote.wire import INCLUSION_RULES, LINES, LONGEST_NAME_TOLD, SERVER_ROWS, SearchRequest
 from swsearch.run_info import Checksum, Origin
-from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text
-from swsearch.translation import QueryTranslation
+from swsearch.scoring import Matrix, load_matrix, matrix_from_text
 
 _READ_AT_ONCE = 1 << 20
 
-_USUAL = SearchOptions(Scoring())
+_USUAL = SearchOptions()
 
 
 @dataclass(frozen=True)
@@ -122,15 +114,8 @@ def _line(query: Query, alphabet: Alphabet) -> str:
     return json.dumps({**given, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
 
 
-def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
+def options_told(options: SearchOptions) -> dict[str, Any]:
     """Return options as a request states them.
-
-    Parameters
-    ----------
-    options : SearchOptions
-        What is asked for.
-    is_named : bool
-        Whether its gap costs were asked for: they hold whatever profiles go with.
 
     Raises
     ------
@@ -138,26 +123,16 @@ def options_told(options: SearchOptions, is_named: bool) -> dict[str, Any]:
         If its matrix cannot be written.
     """
     told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
-    for name, known in OTHER_OPTIONS.items():
-        if (value := getattr(options, known)) != getattr(_USUAL, known):
+    for name in SERVER_ROWS:
+        if (value := getattr(options, name)) != getattr(_USUAL, name):
             told[name] = _as_json(value)
-    for name in FILTER_OPTIONS:
-        if (value := getattr(options.filters, name)) is not None:
-            told[name] = _as_json(value)
-    usual = Inclusion()
-    values = {each.name: getattr(options.inclusion, each.name) for each in fields(Inclusion)}
-    changed = {name for name, value in values.items() if value != getattr(usual, name)}
-    told |= {name: values[known] for name, known in INCLUSION_OPTIONS.items() if known in changed}
-    if rules := {name: values[name] for name in INCLUSION_RULES if name in changed}:
+    changed = {name: getattr(options.rules, name) for name in INCLUSION_RULES}
+    if rules := {name: value for name, value in changed.items() if value != getattr(Inclusion, name)}:
         told["inclusion"] = rules
-    if options.translation is not None:
-        told["translate"] = True
-        usual_values = vars(QueryTranslation())
-        told |= {name: value for name, value in vars(options.translation).items() if value != usual_values[name]}
     scoring = options.scoring
     if (matrix := matrix_told(scoring.matrix)) != _USUAL.scoring.matrix.name:
         told["matrix"] = matrix
-    if is_named:
+    if options.has_named_costs:
         told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
     return told
 
@@ -192,7 +167,7 @@ def _is_same(one: Matrix, other: Matrix) -> bool:
 
 
 def request_for(
-    database: str, queries: AskedQueries, options: SearchOptions, is_named: bool, origin: Origin, title: str = ""
+    database: str, queries: AskedQueries, options: SearchOptions, origin: Origin, title: str = ""
 ) -> SearchRequest:
     """Return the request for a search.
 
@@ -204,8 +179,6 @@ def request_for(
         As they are sent.
     options : SearchOptions
         What is asked for.
-    is_named : bool
-        Whether gap costs were asked for.
     origin : Origin
         Where queries and command come from; of a path the server is told the last part.
     title : str, optional
@@ -216,11 +189,11 @@ def request_for(
     InputError
         If profiles among the queries go with different gap costs, or the matrix cannot be sent.
     """
-    with_gap_costs_of(queries.found, options.scoring, is_named)
+    options.with_costs_of(queries.found)
     told = {"queries": PurePath(origin.queries).name, "sha256": queries.sha256, "command": origin.command}
     shortened = {name: value[:LONGEST_NAME_TOLD] for name, value in told.items() if value}
     return SearchRequest(
-        database, queries.data, queries.query_format, options_told(options, is_named), title,
+        database, queries.data, queries.query_format, options_told(options), title,
         {**shortened, "begun": origin.begun.isoformat()},
     )  # fmt: skip
 

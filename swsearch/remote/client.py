@@ -12,7 +12,7 @@ from swsearch.engines.choice import checked
 from swsearch.errors import InputError, OptionError, check_choice
 from swsearch.inputs import QueriesLike, path_of
 from swsearch.job.asked import SearchKeywords, options_of
-from swsearch.profiles.formats import QUERY_FORMATS, QueryFormat
+from swsearch.options.words import QUERY_FORMATS, QueryFormat
 from swsearch.remote.asking import checksums_here, read_to_send
 from swsearch.remote.received import ReceivedResults
 from swsearch.remote.server_job import SearchThere, SearchToSend, ServerJob
@@ -215,15 +215,11 @@ class Client:
     def _asked(
         self, queries: QueriesLike, query_format: QueryFormat, name: str, options: SearchKeywords
     ) -> SearchToSend:
-        for given in options:
-            if given not in SearchKeywords.__annotations__:
-                raise TypeError(f"{name}() got an unexpected keyword argument {given!r}")
         check_choice("query_format", query_format, QUERY_FORMATS)
-        chosen = options_of(**options)
-        is_named = any(options.get(each) is not None for each in ("scoring", "preset"))
+        chosen = options_of(name, **options)
         read = read_to_send(queries, chosen, query_format, "queries")
         path = path_of(queries)
-        return SearchToSend(read, chosen, is_named, Origin(path, checksums=checksums_here(path, read)))
+        return SearchToSend(read, chosen, Origin(path, checksums=checksums_here(path, read)))
 
     def results_of(
         self,

@@ -26,7 +26,7 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.job.selection import Selection
 from swsearch.job.subjects import SubjectReader
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 from swsearch.profiles.alignment import spread
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json
@@ -409,7 +409,7 @@ class _Received:
         """Return what was selected of each query, of subjects that came."""
         try:
             found = put_together(
-                self._facts.get("selections"), self._arrays, self._job.options.statistics, database.n_subjects
+                self._facts.get("selections"), self._arrays, self._job.options.published, database.n_subjects
             )
         except Unreadable as error:
             raise self._reader.wrong(f"hold selections that are none ({error})") from None

@@ -40,20 +40,17 @@ class SearchToSend:
         The queries.
     options : SearchOptions
         What is asked for.
-    is_named : bool
-        Whether gap costs were asked for.
     origin : Origin
         Where queries and command come from.
     """
 
     queries: AskedQueries
     options: SearchOptions
-    is_named: bool
     origin: Origin
 
     def request(self, database: str, title: str = "") -> SearchRequest:
         """Return the request for it."""
-        return request_for(database, self.queries, self.options, self.is_named, self.origin, title)
+        return request_for(database, self.queries, self.options, self.origin, title)
 
 
 class SearchThere:

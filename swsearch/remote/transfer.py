@@ -22,7 +22,7 @@ from swsearch.job.kept import narrowed, taken_apart
 from swsearch.job.ranking import Ranked
 from swsearch.job.running import SearchResults
 from swsearch.job.selection import Selection
-from swsearch.masking import MASKS, Mask
+from swsearch.options.words import MASKS, Mask
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import line_of
 from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, NumberArray, check_of, frame, frames

@@ -16,65 +16,36 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
-from swsearch.alphabet import PROTEIN
 from swsearch.db.fasta import Record
 from swsearch.errors import InputError, OptionError, check_choice, check_flag, real_number, shown, whole_number
-from swsearch.inputs import Query, with_gap_costs_of
-from swsearch.job.filters import PERCENTAGES, HitFilters
+from swsearch.inputs import Query
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
-from swsearch.job.taxa import TAXON_OPTIONS, named_taxids
-from swsearch.matrices import PRESET_MATRICES, Preset
-from swsearch.profiles.formats import QUERY_FORMATS
+from swsearch.job.table.search import SearchTable
+from swsearch.options.row import Interface, Option, rows_of
+from swsearch.options.words import QUERY_FORMATS
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json
 from swsearch.profiles.texts import Text
 from swsearch.run_info import Checksum, Origin
-from swsearch.scoring import Matrix, Scoring, load_matrix, matrix_from_text, usable_matrices
-from swsearch.translation import asked_translation
 
 FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 """What a request may hold."""
 
-SCORING_OPTIONS = ("preset", "matrix", "gap_open", "gap_extend")
-FILTER_OPTIONS = ("min_score", *PERCENTAGES, "include_ids", "exclude_ids", "ignore_missing_ids", *TAXON_OPTIONS)
 INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
-"""What ``inclusion`` may hold: fields of `Inclusion` that the command line has no options for."""
+"""Keys of ``inclusion``: rules without an option of their own."""
 
-INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
-OTHER_OPTIONS = {
-    "mode": "mode",
-    "max_hits": "max_hits",
-    "evalue": "evalue",
-    "sort": "sort",
-    "dbsize": "dbsize",
-    "statistics": "statistics_method",
-    "max_alignments": "max_alignments",
-    "query_mask": "query_mask",
-    "subject_mask": "subject_mask",
-    "allow_dna": "allow_dna",
-    "iterations": "iterations",
-    "distribution": "distribution",
-    "keep_next": "keep_next",
-    "query_loc": "query_loc",
+SERVER_ROWS: Mapping[str, Option] = {
+    name: row for name, row in rows_of(SearchTable).items() if Interface.SERVER in row.interfaces
 }
-"""Options of a search by the names that they are asked for with, and those that `SearchOptions` has them under."""
+"""Options that a request may name."""
 
-TRANSLATION_OPTIONS = ("genetic_code", "strand", "frame_shift")
-"""What ``translate`` goes with: fields of `QueryTranslation`."""
-
-OPTION_NAMES = (
-    *SCORING_OPTIONS, *FILTER_OPTIONS, *INCLUSION_OPTIONS, "inclusion", *OTHER_OPTIONS, "translate",
-    *TRANSLATION_OPTIONS,
-)  # fmt: skip
-"""Every option that a request may name."""
+OPTION_NAMES = (*SERVER_ROWS, "inclusion")
 
 ORIGIN_NAMES = ("queries", "sha256", "command", "begun")
-
-FLAGS = ("ignore_missing_ids", "allow_dna", "distribution", "keep_next", "translate")
 
 LONGEST_TITLE = 200
 """Characters of a title, and of the name of a database."""
@@ -216,11 +187,7 @@ class SearchRequest:
             _of_lines(self.queries) if is_lines else self._file(), options,
             "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
-        is_named = self.options.get("preset", "default") != "default" or any(
-            name in self.options for name in ("gap_open", "gap_extend")
-        )  # as the command line has it
-        scoring = with_gap_costs_of(found, options.scoring, is_named)
-        return found, options if scoring is options.scoring else replace(options, scoring=scoring)
+        return found, options.with_costs_of(found)
 
     def _file(self) -> io.BytesIO:
         """Return the queries as an open file, which messages call what whoever asks does."""
@@ -272,7 +239,7 @@ _EXPECTED = {"database": "the name of a database", "queries": "what a file of qu
 
 
 def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
-    """Return the options of a search that JSON states by the names of `OPTION_NAMES`.
+    """Return the options that JSON states by the names of `OPTION_NAMES`.
 
     Raises
     ------
@@ -280,22 +247,12 @@ def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
         If one is unknown, or has a value that cannot be used.
     """
     _check_names("options", stated, OPTION_NAMES)
-    given = {name: value for name, value in stated.items() if value is not None}
-    for name in FLAGS:
-        check_flag(name, given.get(name, False))
-    for name in ("include_ids", "exclude_ids"):
-        if name in given:
-            given[name] = _identifiers(name, given[name])
-    for name in TAXON_OPTIONS:
-        if name in given:
-            given[name] = _taxids(name, given[name])
-    filters = HitFilters(**{name: given[name] for name in FILTER_OPTIONS if name in given})
-    rules = {known: given[name] for name, known in INCLUSION_OPTIONS.items() if name in given}
-    inclusion = Inclusion(**rules, **_rules(given.get("inclusion")))
-    others = {known: given[name] for name, known in OTHER_OPTIONS.items() if name in given}
-    translated = {name: given[name] for name in TRANSLATION_OPTIONS if name in given}
-    translation = asked_translation(given.get("translate", False), **translated)
-    return SearchOptions(_scoring(given), filters=filters, inclusion=inclusion, translation=translation, **others)
+    values = {
+        name: row.kind.check_json(name, stated[name])
+        for name, row in SERVER_ROWS.items()
+        if stated.get(name) is not None
+    }
+    return SearchOptions(**values, rules=Inclusion(**_rules(stated.get("inclusion"))))
 
 
 def _rules(given: Any) -> dict[str, Any]:
@@ -310,42 +267,6 @@ def _rules(given: Any) -> dict[str, Any]:
         if rules.get(name) is not None:
             rules[name] = real_number(f"inclusion.{name}", rules[name], "a number, or null")
     return rules
-
-
-def _scoring(given: Mapping[str, Any]) -> Scoring:
-    preset = given.get("preset", "default")
-    check_choice("preset", preset, get_args(Preset))
-    matrix = _matrix(given.get("matrix", PRESET_MATRICES[preset]))
-    return Scoring(matrix, given.get("gap_open"), given.get("gap_extend"))
-
-
-def _matrix(given: Any) -> Matrix:
-    """Return the matrix of a name, or the one whose text is there; never that of a file."""
-    if isinstance(given, Mapping):
-        _check_names("matrix", given, ("name", "text"))
-        name, text = given.get("name", "custom"), given.get("text")
-        _check_text("matrix.name", name, LONGEST_NAME_TOLD)
-        if not isinstance(text, str):
-            raise OptionError("matrix.text", text, "a matrix in NCBI's format")
-        return matrix_from_text(text, name, PROTEIN)
-    known = usable_matrices(PROTEIN)
-    if not isinstance(given, str) or given.upper() not in {name.upper() for name in known}:
-        raise OptionError("matrix", given, f"one of {', '.join(known)}, or its text: {{'name': ..., 'text': ...}}")
-    return load_matrix(next(name for name in known if name.upper() == given.upper()), PROTEIN)
-
-
-def _identifiers(name: str, given: Any) -> tuple[str, ...]:
-    if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
-        raise OptionError(name, given, "a list of identifiers")
-    if not given:
-        raise OptionError(name, given, "a list of at least one identifier")
-    return tuple(given)
-
-
-def _taxids(name: str, given: Any) -> tuple[int, ...] | None:
-    if not isinstance(given, (list, tuple)):
-        raise OptionError(name, given, "a list of taxids")
-    return named_taxids(given, name)
 
 
 def _content(given: Any) -> bytes:

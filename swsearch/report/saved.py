@@ -11,9 +11,10 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OutputError
 from swsearch.inputs import Query
 from swsearch.job.running import SearchResults
+from swsearch.options.words import QueryFormat
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.formats import QueryFormat, format_to_write
+from swsearch.profiles.formats import format_to_write
 from swsearch.report.a3m import a3m_texts
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult

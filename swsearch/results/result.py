@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.options.words import Mode
 from swsearch.results.hit import Hit
 from swsearch.results.hit_list import HitList
 from swsearch.results.table import HitTable, HspTable, optional
 from swsearch.run_info import Asked, Program, RunInfo
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
 
 if TYPE_CHECKING:

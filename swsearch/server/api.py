@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from swsearch import report
 from swsearch.errors import InputError, OptionError
+from swsearch.options.kinds import Integer, Real
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.columns import COLUMNS
 from swsearch.server import api_words as words
@@ -27,10 +28,8 @@ from swsearch.server.given import (
     media_type,
     numbers_of_text,
     range_of_text,
-    real_of_text,
     searches_of_json,
     searches_of_text,
-    whole_of_text,
     without_fields,
 )
 from swsearch.server.jobs import Job, is_identifier
@@ -122,7 +121,10 @@ class _Endpoints:
     async def jobs(self, request: Request) -> Response:
         """List the client's jobs."""
         given = check_names(request.query_params.multi_items(), ("state", "limit"))
-        states, most = given.get("state", "").split(","), whole_of_text("limit", given.get("limit", str(SHOWN_JOBS)))
+        states, most = (
+            given.get("state", "").split(","),
+            Integer().parse("limit", given.get("limit", str(SHOWN_JOBS))),
+        )
         if not 1 <= most <= MOST_JOBS:
             raise OptionError("limit", most, f"a whole number from 1 to {MOST_JOBS:,}")
         if unknown := [state for state in states if state and state not in words.STATES]:
@@ -170,7 +172,7 @@ class _Endpoints:
     async def subjects(self, request: Request) -> Response:
         """Send whole subjects."""
         given = check_names(request.query_params.multi_items(), ("query", "hits"))
-        query = whole_of_text("query", given.get("query", "1"))
+        query = Integer().parse("query", given.get("query", "1"))
         if "hits" not in given:
             raise OptionError("hits", None, "the numbers of hits, such as 1,2,5-8")
         hits = numbers_of_text("hits", given["hits"], MOST_SUBJECTS)
@@ -273,7 +275,7 @@ def _nothing(request: Request) -> None:
 
 def _wait_of(pairs: TextPairs) -> float:
     given = check_names([pair for pair in pairs if pair[0] == "wait"], ("wait",))
-    seconds = real_of_text("wait", given["wait"]) if "wait" in given else 0.0
+    seconds = Real().parse("wait", given["wait"]) if "wait" in given else 0.0
     if not 0 <= seconds <= LONGEST_WAIT:
         raise OptionError("wait", seconds, f"seconds from 0 to {LONGEST_WAIT:g}")
     return seconds

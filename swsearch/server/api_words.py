@@ -8,12 +8,12 @@ from functools import cache
 from typing import Any
 
 from swsearch import report
-from swsearch.profiles.formats import QUERY_FORMATS
-from swsearch.remote.wire import FLAGS, OPTION_NAMES
+from swsearch.options.words import QUERY_FORMATS
+from swsearch.remote.wire import SERVER_ROWS
 from swsearch.report import FORMATS
 from swsearch.server import schemas
 from swsearch.server.answers import API
-from swsearch.server.given import LIST_OPTIONS, REAL_OPTIONS, TEXT_FIELDS, WHOLE_OPTIONS
+from swsearch.server.given import TEXT_FIELDS
 from swsearch.server.jobs import JOB_STATES
 
 STATES = JOB_STATES
@@ -233,12 +233,8 @@ def _parameter(name: str, place: str) -> dict[str, Any]:
 
 
 def _schema(name: str) -> dict[str, Any]:
-    if name in WHOLE_OPTIONS:
-        return {"type": "integer"}
-    if name in REAL_OPTIONS:
-        return {"type": "number"}
-    if name in FLAGS:
-        return {"type": "boolean"}
+    if name in SERVER_ROWS:
+        return SERVER_ROWS[name].schema()
     return _SCHEMAS.get(name, {"type": "string"})
 
 
@@ -254,7 +250,7 @@ EXAMPLE = {
 def _body() -> dict[str, Any]:
     text = {"type": "string"}
     fields = {"queries": text, "database": text, "title": text, "query_format": text}
-    fields |= {name: _schema(name) for name in OPTION_NAMES if name not in LIST_OPTIONS}
+    fields |= {name: row.schema() for name, row in SERVER_ROWS.items()}
     form = {"type": "object", "properties": fields, "required": ["queries", "database"]}
     return {
         "required": True,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, printable, shown
-from swsearch.job.parts import LAST_PLACE
+from swsearch.options.kinds import MAX_POSITION
 from swsearch.remote.wire import LONGEST_TITLE, SearchRequest
 from swsearch.scoring import usable_matrices
 from swsearch.server.problems import ServerProblem
@@ -306,9 +306,9 @@ def _part(words: Mapping[str, str]) -> dict[str, Any]:
     ends = {name: _whole(name, words[name]) for name in ("QUERY_FROM", "QUERY_TO") if name in words}
     if not ends:
         return {}
-    first, last = ends.get("QUERY_FROM", 1), ends.get("QUERY_TO", LAST_PLACE)
-    if not first <= last <= LAST_PLACE:
-        raise OptionError("QUERY_TO", str(last), f"a place from QUERY_FROM, {first:,}, to {LAST_PLACE:,}")
+    first, last = ends.get("QUERY_FROM", 1), ends.get("QUERY_TO", MAX_POSITION)
+    if not first <= last <= MAX_POSITION:
+        raise OptionError("QUERY_TO", str(last), f"a place from QUERY_FROM, {first:,}, to {MAX_POSITION:,}")
     return {"query_loc": f"{first}-{last}"}
 
 

@@ -8,32 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsearch.errors import OptionError, shown
-from swsearch.job.taxa import TAXON_OPTIONS
-from swsearch.remote.wire import FLAGS, OPTION_NAMES, SearchRequest
+from swsearch.options.kinds import Flag
+from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS, SearchRequest
 from swsearch.server.problems import ServerProblem
-
-WHOLE_OPTIONS = (
-    "gap_open",
-    "gap_extend",
-    "genetic_code",
-    "frame_shift",
-    "min_score",
-    "max_hits",
-    "dbsize",
-    "max_alignments",
-    "iterations",
-    "max_included",
-)
-REAL_OPTIONS = (
-    "evalue",
-    "min_identity",
-    "min_query_coverage",
-    "min_subject_coverage",
-    "inclusion_evalue",
-    "inclusion_coverage",
-)
-LIST_OPTIONS = ("include_ids", "exclude_ids", *TAXON_OPTIONS)
-"""Options that are no words; `FLAGS` are the others."""
 
 JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 SEQUENCE_TYPES = ("text/x-fasta", "text/plain", "application/octet-stream", "application/x-fasta", "")
@@ -49,7 +26,6 @@ MOST_JSON_VALUES = 1_000_000
 """Values of JSON: an empty list takes three bytes there, and seventy when it is read."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
 
 def media_type(header: str) -> str:
@@ -150,8 +126,8 @@ def searches_of_text(queries: bytes, pairs: TextPairs) -> list[SearchRequest]:
             continue
         if name not in TEXT_FIELDS:
             raise OptionError(name, value, f"one of {', '.join(TEXT_FIELDS)}")
-        if name in LIST_OPTIONS and name in options:
-            options[name] += option_of_text(name, value)
+        if isinstance(options.get(name), list):
+            options[name] += option_of_text(name, value) or []
         elif name in options or name in rest:
             raise OptionError(name, value, "it once")
         elif name in OPTION_NAMES:
@@ -167,48 +143,11 @@ def searches_of_text(queries: bytes, pairs: TextPairs) -> list[SearchRequest]:
 
 
 def option_of_text(name: str, text: str) -> Any:
-    """Return an option's value that came as text.
-
-    Parameters
-    ----------
-    name : str
-        One of `OPTION_NAMES`.
-    text : str
-        Its value; identifiers and taxids stand between commas, blanks or line ends. An empty one is none.
-
-    Raises
-    ------
-    OptionError
-        If it is no number where there must be one, or no flag.
-    """
-    trimmed = text.strip()
-    if name in FLAGS:
-        if trimmed.lower() not in (*_TRUE, *_FALSE):
-            raise OptionError(name, text, "true or false")
-        return trimmed.lower() in _TRUE
-    if name in LIST_OPTIONS:
-        return [each for each in re.split(r"[,\s]+", trimmed) if each]
-    if not trimmed:
-        return None
-    if name in WHOLE_OPTIONS:
-        return whole_of_text(name, trimmed)
-    if name in REAL_OPTIONS:
-        return real_of_text(name, trimmed)
-    return trimmed
-
-
-def whole_of_text(name: str, text: str) -> int:
-    """Return a whole number of at most 18 digits that came as text."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise OptionError(name, text, "a whole number of at most 18 digits")
-    return int(text)
-
-
-def real_of_text(name: str, text: str) -> float:
-    """Return a number that came as text."""
-    if not re.fullmatch(r"[+-]?([0-9]{1,99}(\.[0-9]{0,99})?|\.[0-9]{1,99})([eE][+-]?[0-9]{1,3})?", text):
-        raise OptionError(name, text, "a number, such as 10, 0.001 or 1e-5")
-    return float(text)
+    """Return an option's value that came as text, as JSON has it; empty text is None."""
+    row = SERVER_ROWS.get(name)
+    if row is None or (not text.strip() and not isinstance(row.kind, Flag)):
+        return text.strip() or None
+    return row.kind.parse(name, text)
 
 
 def numbers_of_text(name: str, text: str, most: int) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.job.filters import SUBJECT_FILTERS
-from swsearch.job.options import DEFAULT_MAX_HITS, SearchOptions, check_scales
+from swsearch.job.options import SearchOptions, check_scales
 from swsearch.remote.wire import LINES, SearchRequest
 from swsearch.server.places import ServedPlace
 from swsearch.server.problems import ServerProblem
@@ -91,7 +91,7 @@ def taken(request: SearchRequest, places: Mapping[str, ServedPlace], limits: Ser
     _check_size(request, limits)
     notes = list(request.doubts)
     options = dict(request.options)
-    if "max_hits" not in options and limits.hits < DEFAULT_MAX_HITS:
+    if "max_hits" not in options and limits.hits < SearchOptions.max_hits:
         options["max_hits"] = limits.hits
         notes.append(f"at most {limits.hits:,} hits of a query are reported, which is this server's limit")
         request = replace(request, options=options)
@@ -126,9 +126,9 @@ def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
 def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
     _check_most("max_hits", options.max_hits, limits.hits)
     _check_most("max_alignments", options.max_alignments, limits.hits)
-    _check_most("max_included", options.inclusion.most, MOST_IN_PROFILES)
+    _check_most("max_included", options.max_included, MOST_IN_PROFILES)
     for name, _ in SUBJECT_FILTERS:
-        named = getattr(options.filters, name)
+        named = getattr(options, name)
         if named is not None and len(named) > MOST_IDENTIFIERS:
             expected = f"at most {MOST_IDENTIFIERS:,} identifiers"
             raise ServerProblem("too_large", f"{name}: got {len(named):,}, expected {expected}", option=name)

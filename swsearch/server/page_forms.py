@@ -9,7 +9,7 @@ from typing import Any
 
 from swsearch.errors import OptionError, SequenceError, SwsearchError, printable
 from swsearch.remote.wire import LONGEST_TITLE, SearchRequest
-from swsearch.server.page_fields import FORM_FIELDS, GROUPS
+from swsearch.server.page_fields import FORM_FIELDS
 from swsearch.server.problems import ServerProblem, problem_of
 
 MOST_SHOWN_AGAIN = 1 << 20
@@ -198,7 +198,7 @@ _LABELS = {"queries": "Queries", "database": "Databases", "title": "Name"}
 
 def group_of(name: str) -> str:
     """Return the name of the folded group that a field stands in; empty if it is always seen."""
-    return next((group.name for group in GROUPS if any(each.name == name for each in group.fields)), "")
+    return "" if name not in FORM_FIELDS or FORM_FIELDS[name].group == "main" else FORM_FIELDS[name].group
 
 
 def _as_typed(value: Any) -> str:

@@ -277,7 +277,7 @@ def asked_of(job: Job) -> Iterator[tuple[str, str]]:
         elif isinstance(value, bool):
             yield label, "yes" if value else "no"
         else:
-            words = dict(choices_of(field)) if field is not None and field.kind == "choice" else {}
+            words = dict(choices_of(field)) if field is not None and field.widget == "choice" else {}
             yield label, words.get(str(value), str(value))
 
 

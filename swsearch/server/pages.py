@@ -23,7 +23,7 @@ from swsearch.remote.urls import TOKEN_VARIABLE
 from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.page_examples import EXAMPLES
-from swsearch.server.page_fields import FORM_FIELDS, GROUPS, MAIN, choices_of, costs, costs_of_preset
+from swsearch.server.page_fields import FORM_FIELDS, GROUP_TITLES, choices_of, costs, costs_of_preset, fields_of
 from swsearch.server.page_forms import TypedSearch, field_of, group_of, in_words
 from swsearch.server.page_jobs import JobPages, address_of, client_of, days_of
 from swsearch.server.page_problems import problem_page
@@ -241,7 +241,7 @@ class FormPages:
         opened = {group_of(wrong)} | {group_of(name) for name, text in typed.values.items() if _is_chosen(name, text)}
         values = {
             "here": "form", "typed": typed, "places": places, "limits": self._house.settings.limits,
-            "main": MAIN, "groups": GROUPS, "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
+            "titles": GROUP_TITLES, "fields_of": fields_of, "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
             "examples": EXAMPLES, "costs": _costs(), "opened": opened,
             "problem": "" if problem is None else in_words(str(problem), wrong), "wrong": wrong,
             "told": "" if problem is None else in_words(str(problem), wrong, is_there=True),

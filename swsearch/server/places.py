@@ -22,7 +22,6 @@ from swsearch.job.options import SearchOptions
 from swsearch.job.resident import Resident
 from swsearch.remote.wire import SearchRequest
 from swsearch.run_info import Checksum, Origin, database_checksums
-from swsearch.scoring import Scoring
 from swsearch.server.settings import ServerSettings
 
 PlaceState = Literal["ready", "failed", "replaced"]
@@ -293,7 +292,7 @@ class ServedPlace:
             resident = Resident(self.database, engine, self._settings.threads)
             closing.callback(resident.close)
             if is_probed:
-                options = SearchOptions(Scoring(), statistics_method="none", max_hits=1)
+                options = SearchOptions(statistics="none", max_hits=1)
                 for _ in resident.search([Query("probe", "", PROTEIN.encode(_PROBE))], options):
                     pass
             closing.pop_all()

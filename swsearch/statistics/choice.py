@@ -12,13 +12,10 @@ import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError, check_choice
-from swsearch.scoring import Mode, Scoring
+from swsearch.options.words import Mode, StatisticsMethod
+from swsearch.scoring import Scoring
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, statistics_for, why_no_statistics
-
-StatisticsMethod = Literal["auto", "published", "fitted", "none"]
-"""``published``: Karlin-Altschul statistics with BLAST's constants; ``fitted``: `swsearch.statistics.fitted`'s;
-``auto``: fitted, in every mode."""
 
 
 def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitted", "none"]:

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.scoring import Mode
+from swsearch.options.words import Mode
 from swsearch.statistics import functions
 from swsearch.statistics.distributions import EULER, MOST_SHAPE, Distribution, Gumbel, PearsonThree
 from swsearch.statistics.lengths import BrokenLine, line_to, log_of

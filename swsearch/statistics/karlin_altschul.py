@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
-from swsearch.scoring import Mode, Scoring
+from swsearch.options.words import Mode
+from swsearch.scoring import Scoring
 from swsearch.statistics import functions
 
 DEFAULT_EVALUE = 10.0

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
-from swsearch.scoring import Mode
+from swsearch.options.words import Mode
 from swsearch.statistics import functions
 
 WINDOW = 20

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.errors import OptionError, check_choice, check_flag, whole_number
+from swsearch.options.words import Strand
 from swsearch.recurrence import check_frame_shift
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
-
-Strand = Literal["both", "plus", "minus"]
-"""Which strands of DNA are read."""
 
 STANDARD_CODE = 1
 """NCBI's number of the standard genetic code."""

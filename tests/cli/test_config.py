@@ -134,22 +134,21 @@ def test_names_of_settings_are_options_of_the_search() -> None:
     from typer.main import get_command
 
     from swsearch.cli.whole import app
-    from swsearch.job.filters import HitFilters
     from swsearch.job.options import SearchOptions
-    from swsearch.scoring import Scoring
-    from swsearch.translation import QueryTranslation
 
     command = get_command(app).commands["search"]  # type: ignore[attr-defined]
     known = {spelling for option in command.params for spelling in option.opts}
-    filters = HitFilters(5, 1, 1, 1, ("a",), ("b",), True, (9606, 10090), (7,))
-    several = SearchOptions(Scoring(), iterations=2, allow_dna=True, filters=filters)
-    translated = SearchOptions(Scoring(), translation=QueryTranslation(2, "plus"))
-    part = SearchOptions(Scoring(), query_loc=(2, 9), dbsize=5, sort="score")
+    several = SearchOptions(
+        iterations=2, allow_dna=True, min_score=5, min_identity=1, min_query_coverage=1, min_subject_coverage=1,
+        include_ids=("a",), exclude_ids=("b",), ignore_missing_ids=True, taxids=(9606, 10090), exclude_taxids=(7,),
+    )  # fmt: skip
+    translated = SearchOptions(translate=True, genetic_code=2, strand="plus", frame_shift=15)
+    part = SearchOptions(query_loc=(2, 9), dbsize=5, sort="score")
     stated = {name: value for each in (several, translated, part) for name, value in settings_of(each, FILES).items()}
     assert {f"--{name}" for name in stated} <= known
     assert {"translate": True, "genetic-code": 2, "strand": "plus", "taxids": "9606,10090"}.items() <= stated.items()
     assert settings_of(several, {})["missing"] == ["include-ids", "exclude-ids"]
     # whatever may be asked for is there, but for what changes no hit, and what has another name
-    elsewhere = {"scoring", "statistics_method", "filters", "translation", "inclusion", "distribution", "keep_next"}
-    names = {each.name for each in (*fields(SearchOptions), *fields(HitFilters))} - elsewhere
+    elsewhere = {"task", "preset", "scoring", "rules", "has_named_costs", "distribution", "keep_next"}
+    names = {each.name for each in fields(SearchOptions)} - elsewhere
     assert {name.replace("_", "-") for name in names} <= set(stated)

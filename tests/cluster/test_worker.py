@@ -23,7 +23,6 @@ from swsearch.errors import DatabaseError
 from swsearch.inputs import read_queries
 from swsearch.job.options import SearchOptions
 from swsearch.job.scored import Scorer
-from swsearch.scoring import Scoring
 from swsearch.version import version
 
 PLACE = WorkerPlace(0, 0, 1, 1 << 30, "here")
@@ -52,7 +51,7 @@ def bench():
 
 def work_on(volume, **others):
     values = {"allowed": None, "fit": None, "includes": False, "largest": (2, 300), "mask": "none"} | others
-    return VolumeWork(volume, EngineWanted("cpu"), SearchOptions(Scoring()), **values)
+    return VolumeWork(volume, EngineWanted("cpu"), SearchOptions(), **values)
 
 
 def test_a_volume_is_taken_from_where_it_is(volume):

@@ -34,7 +34,7 @@ from swsearch.errors import (
     OutputError,
     SequenceError,
 )
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 MIB = 1 << 20
 

@@ -18,7 +18,7 @@ from support.samples import random_cases
 from swsearch.blocks import LANES
 from swsearch.db import Database, append_database, build_database, stored_array
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
-from swsearch.masking import MASKS, Mask
+from swsearch.options.words import MASKS, Mask
 
 LONGEST = 20_000
 """Residues; with its block the dataset of residues is longer than one checksum covers."""

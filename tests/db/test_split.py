@@ -17,7 +17,7 @@ from support.samples import sample
 from swsearch.db import Database, append_database, build_database, split_database, verify_database
 from swsearch.db.manifest import read_manifest
 from swsearch.errors import DatabaseDamageError, DatabaseError, InputError, OptionError, OutputError
-from swsearch.masking import Mask
+from swsearch.options.words import Mask
 
 
 def write_random(path: Path, seed: int, n: int, longest: int = 300) -> Path:

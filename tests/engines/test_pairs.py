@@ -21,8 +21,9 @@ from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.masking import masked_codes, shown_letters
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
+from swsearch.scoring import Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
 
 ALIGNERS = {
     "cpu, one thread": lambda: CpuPairAligner(threads=1),

@@ -25,8 +25,9 @@ from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, memory, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
 from swsearch.errors import InputError
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, PositionGaps, Scoring
+from swsearch.scoring import PositionGaps, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
 KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])

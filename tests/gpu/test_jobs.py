@@ -23,7 +23,8 @@ from swsearch.engines.gpu.memory import MIB
 from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
-from swsearch.scoring import MODES, Scoring, load_matrix
+from swsearch.options.words import MODES
+from swsearch.scoring import load_matrix
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
@@ -319,7 +320,7 @@ def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatc
     for resident in (True, False):
         Small(monkeypatch, CHUNK, resident)
         read = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN)
-        searching = job.SearchJob(read, database, gpu, SearchOptions(Scoring()))
+        searching = job.SearchJob(read, database, gpu, SearchOptions())
         first, second = ([result.hits for result in chain(*searching.batches())] for _ in range(2))
         assert first == second
         monkeypatch.undo()

@@ -24,7 +24,7 @@ from swsearch.inputs import read_queries
 from swsearch.job import job
 from swsearch.job.options import SearchOptions
 from swsearch.job.resident import Resident
-from swsearch.scoring import MODES, Scoring
+from swsearch.options.words import MODES
 
 SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 12, 800), 0, 30]))
 QUERIES = [SUBJECTS[3] * 2, SUBJECTS[70], SUBJECTS[-1], "", SUBJECTS[299] * 3]
@@ -308,7 +308,7 @@ def test_a_searcher(database, expected, monkeypatch, resident):
     monkeypatch.setattr(CardDevice, "free", 64 << 20)
     Small(monkeypatch, CHUNK, resident)
     with fake_engines(monkeypatch, cards(2)) as gpu:
-        options = SearchOptions(Scoring(), max_hits=20, evalue=1e6)
+        options = SearchOptions(max_hits=20, evalue=1e6)
         queries = read_queries(QUERIES, PROTEIN)
         with closing(Resident(database, gpu)) as place:
             first = [hits_of(result) for result in place.search(queries, options)]

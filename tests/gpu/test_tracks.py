@@ -21,7 +21,8 @@ from swsearch.engines.gpu.tracks import (
     two_tracks,
 )
 from swsearch.engines.gpu.variants import BatchVariant, Form, WavefrontVariant
-from swsearch.scoring import MODES, PAD_SCORE, Scoring
+from swsearch.options.words import MODES
+from swsearch.scoring import PAD_SCORE, Scoring
 
 lengths_of_queries = st.lists(st.integers(1, 130), min_size=1, max_size=9)
 strip_rows = st.sampled_from([8, 9, 16, 18, 23, 24])

@@ -10,7 +10,7 @@ import pytest
 import swsearch
 from swsearch.errors import InputError, OptionError
 from swsearch.job import everything
-from swsearch.scoring import MODES
+from swsearch.options.words import MODES
 
 
 def proteins(seed: int, n: int, most: int = 60) -> dict[str, str]:

@@ -15,8 +15,10 @@ from swsearch.alphabet import PROTEIN
 from swsearch.cli.whole import app
 from swsearch.errors import InputError, OptionError
 from swsearch.job import hits
-from swsearch.job.filters import HitFilters, named_ids
-from swsearch.scoring import MODES, Scoring
+from swsearch.job.filters import HitFilters
+from swsearch.job.table.values import read_identifiers
+from swsearch.options.words import MODES
+from swsearch.scoring import Scoring
 
 SUBJECTS = [
     ("a", "MKVLAAGIVGWW"),
@@ -124,7 +126,7 @@ def test_filters_go_with_fitted_statistics():
 def test_ids_name_all_subjects_that_have_them(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_bytes(b"\xef\xbb\xbfc\r\n\r\n  e \r\nc\r\n")
-    assert named_ids(path, "include_ids") == ("c", "e")
+    assert read_identifiers(path, "include_ids") == ("c", "e")
     assert sorted(hit.subject_index for hit in search("MKVLAAGIVG", SUBJECTS, include_ids=str(path)).hits) == [
         2,
         4,

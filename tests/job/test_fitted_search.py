@@ -124,7 +124,7 @@ def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
     queries = swsearch.inputs.read_queries([small.sequence(k) for k in range(5)], PROTEIN)
     with CpuEngine(1) as engine:
         for more, expected in (({"distribution": True}, [2, 2, 1]), ({}, [5])):
-            options = SearchOptions(Scoring(), "global", **more)
+            options = SearchOptions(mode="global", **more)
             batches = list(job.SearchJob(queries, small, engine, options).batches())
             assert [len(batch) for batch in batches] == expected
 

@@ -15,7 +15,6 @@ from swsearch.job.frames import query_frames
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
 from swsearch.results import HitList
-from swsearch.scoring import Scoring
 from swsearch.translation import FRAME_NUMBERS, QueryTranslation
 
 STATISTICS = sample(("published", "fitted", "none"), lambda name: name != "none")
@@ -192,7 +191,7 @@ def test_further_alignments_come_from_all_frames(subjects, statistics: str) -> N
 
 def test_residues_are_masked_where_a_nucleotide_is() -> None:
     letters = "acgACGTACGTTGCAg"
-    (query,) = search_queries([("q", letters)], SearchOptions(Scoring(), translation=QueryTranslation()))
+    (query,) = search_queries([("q", letters)], SearchOptions(translate=True))
     runs = {frame.frame.number: frame.lower for frame in query_frames(query, QueryTranslation())}
     assert runs == {
         1: ((0, 1),), 2: ((0, 1), (4, 5)), 3: ((0, 1),), -1: ((0, 1), (4, 5)), -2: ((4, 5),), -3: ((3, 4),)

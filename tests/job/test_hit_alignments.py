@@ -27,7 +27,7 @@ def job():
     subjects = [np.concatenate((random_codes(generator, 9, 20), queries[n % 2].codes[: 20 + n])) for n in range(20)]
     records = [(f"s{place}", PROTEIN.decode(codes)) for place, codes in enumerate(subjects)]
     with Database.from_records(records) as database, CpuEngine(1) as engine:
-        yield SearchJob(queries, database, engine, SearchOptions(Scoring(), evalue=1e9))
+        yield SearchJob(queries, database, engine, SearchOptions(evalue=1e9))
 
 
 def alignments(results):

@@ -18,7 +18,7 @@ from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
 from swsearch.job import ahead, iterated, job, rounds
-from swsearch.job.inclusion import DEFAULT_INCLUSION_EVALUE, Inclusion
+from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
 from swsearch.profiles.alignment import GAP
@@ -90,7 +90,7 @@ def search(database, queries=QUERIES, **asked):
 
 def search_with(database, queries, **asked):
     """Search with queries as a job takes them, profiles among them."""
-    options = SearchOptions(Scoring(), **asked)
+    options = SearchOptions(**asked)
     with create_engine("cpu", threads=2) as engine, SearchResults(queries, database, options, engine) as results:
         return list(results)
 
@@ -108,8 +108,8 @@ def test_a_family_is_found_from_the_end_to_the_end(database):
     assert [step.iteration for step in found.steps] == list(range(1, found.iteration + 1))
     assert found.steps[-1].included > found.steps[0].included or found.converged
     assert found.steps[0].included == found.steps[0].new
-    members = {hit.subject_id for hit in found.hits if hit.evalue <= DEFAULT_INCLUSION_EVALUE}
-    assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= DEFAULT_INCLUSION_EVALUE}
+    members = {hit.subject_id for hit in found.hits if hit.evalue <= Inclusion.evalue}
+    assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= Inclusion.evalue}
     alignment = found.profile.alignment
     assert alignment.identifiers[0] == "f0-8"
     assert set(alignment.identifiers[1:]) <= members
@@ -125,9 +125,7 @@ def test_one_iteration_is_a_plain_search(database):
     assert all(result.first_found is None and result.profile is None for result in search(database))
 
 
-@pytest.mark.parametrize(
-    "asked", [{}, {"statistics_method": "published"}, {"mode": "semiglobal"}, {"mode": "global"}]
-)
+@pytest.mark.parametrize("asked", [{}, {"statistics": "published"}, {"mode": "semiglobal"}, {"mode": "global"}])
 def test_iterations_are_searches_one_after_the_other(database, asked):
     queries = read_queries(QUERIES)
     at_once = search_with(database, queries, iterations=3, keep_next=True, **asked)
@@ -275,7 +273,7 @@ def test_a_profile_without_an_alignment_begins_anew(database):
 
 def test_progress_counts_all_iterations(database):
     computed, spared = [], []
-    options = SearchOptions(Scoring(), iterations=3)
+    options = SearchOptions(iterations=3)
     with (
         create_engine("cpu") as engine,
         SearchResults(read_queries(QUERIES), database, options, engine, progress=computed.append) as results,

@@ -22,7 +22,8 @@ from swsearch.job import job
 from swsearch.job.hit_alignments import align_hits
 from swsearch.job.options import SearchOptions
 from swsearch.job.running import SearchResults
-from swsearch.scoring import MODES, Scoring, load_matrix
+from swsearch.options.words import MODES
+from swsearch.scoring import Scoring, load_matrix
 
 SUBJECTS = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("c", "MKVLAAGIVGWW"), ("d", ""), ("e", "MKVAAGIVGW")]
 
@@ -202,8 +203,8 @@ def test_without_statistics_there_are_no_numbers(database):
     fitted = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
     assert fitted.statistics is not None
     assert fitted.hits[0].evalue < 1e-9
-    assert SearchOptions(Scoring(), statistics_method="none").threshold is None
-    assert SearchOptions(Scoring(gap_open=3)).threshold == 10
+    assert SearchOptions(statistics="none").threshold is None
+    assert SearchOptions(scoring=Scoring(gap_open=3)).threshold == 10
 
 
 def test_hits_outlive_the_search_and_survive_pickling():
@@ -300,14 +301,14 @@ def test_an_engine_that_a_search_made_is_closed_as_soon_as_its_results_are_dropp
     queries = read_queries(["MKVLAAGIVGWW", "WWPPWW"])
     with create_engine("cpu", threads=1) as engine:
         made = Closing(engine)
-        results = SearchResults(queries, database, SearchOptions(Scoring(), evalue=1e9), made, owns_engine=True)
+        results = SearchResults(queries, database, SearchOptions(evalue=1e9), made, owns_engine=True)
         for _ in range(taken):
             next(results)
         assert not made.closed
         results.close()
         assert made.closed
         again = Closing(engine)
-        results = SearchResults(queries, database, SearchOptions(Scoring(), evalue=1e9), again, owns_engine=True)
+        results = SearchResults(queries, database, SearchOptions(evalue=1e9), again, owns_engine=True)
         next(results)
         del results
         assert again.closed, "no cycle of references keeps it open"

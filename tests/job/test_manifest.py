@@ -8,15 +8,13 @@ import pytest
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query, read_queries
-from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.manifest import differences, digest_of, manifest
 from swsearch.job.options import SearchOptions
 from swsearch.profiles.profile import Profile
-from swsearch.scoring import Matrix, PositionGaps, Scoring
-from swsearch.translation import QueryTranslation
+from swsearch.scoring import Matrix, PositionGaps, Scoring, load_matrix
 
-OPTIONS = SearchOptions(Scoring())
+OPTIONS = SearchOptions()
 
 CHANGED = {
     "scoring": (Scoring("BLOSUM45", 11, 1), ["matrix"]),
@@ -24,7 +22,7 @@ CHANGED = {
     "max_hits": (7, ["max_hits"]),
     "evalue": (0.5, ["evalue"]),
     "dbsize": (10_000, ["dbsize"]),
-    "statistics_method": ("published", ["statistics"]),
+    "statistics": ("published", ["statistics"]),
     "query_loc": ((2, 3), ["query_loc"]),
     "max_alignments": (3, ["max_alignments"]),
     "query_mask": ("lower", ["query_mask"]),
@@ -32,25 +30,41 @@ CHANGED = {
     "distribution": (True, ["distribution"]),
     "allow_dna": (True, []),  # what may be read; what is read stands under queries and database
     "subject_mask": ("none", []),  # in force is what the job found out
-    "filters": (HitFilters(min_score=5), ["min_score"]),
-    "iterations": (3, ["iterations", "inclusion"]),
-    "inclusion": (Inclusion(evalue=1.0), []),  # without iterations it changes nothing
+    "min_score": (5, ["min_score"]),
+    "min_identity": (50.0, ["min_identity"]),
+    "min_query_coverage": (50.0, ["min_query_coverage"]),
+    "min_subject_coverage": (50.0, ["min_subject_coverage"]),
+    "include_ids": (("subject_1",), ["include_ids"]),
+    "exclude_ids": (("subject_1",), ["exclude_ids"]),
+    "ignore_missing_ids": (True, ["ignore_missing_ids"]),
+    "taxids": ((9606,), ["taxids"]),
+    "exclude_taxids": ((9606,), ["exclude_taxids"]),
+    "iterations": (3, ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"]),
+    "inclusion_evalue": (1.0, []),  # without iterations
+    "inclusion_coverage": (50.0, []),
+    "max_included": (5, []),
+    "rules": (Inclusion(columns=5), []),
     "keep_next": (True, []),
-    "translation": (QueryTranslation(4), ["translate", "genetic_code", "strand"]),
+    "translate": (True, ["translate", "genetic_code", "strand"]),
+    "task": ("short", ["evalue"]),  # the scoring of OPTIONS stays
+    "preset": ("short", []),
+    "matrix": (load_matrix("PAM30"), []),
+    "gap_open": (5, []),
+    "gap_extend": (5, []),
+    "has_named_costs": (True, []),
 }
 """Another value of each option, and the names that differ."""
 
-FILTERS = {
-    "min_score": 5,
-    "min_identity": 50.0,
-    "min_query_coverage": 50.0,
-    "min_subject_coverage": 50.0,
-    "include_ids": ("subject_1",),
-    "exclude_ids": ("subject_1",),
-    "ignore_missing_ids": True,
-    "taxids": (9606,),
-    "exclude_taxids": (9606,),
+TRANSLATED = {"genetic_code": 4, "strand": "plus", "frame_shift": 15}
+"""Values of options that translation has."""
+
+ITERATED = {
+    "inclusion_evalue": (1.0, ["inclusion_evalue", "inclusion"]),
+    "inclusion_coverage": (50.0, ["inclusion_coverage", "inclusion"]),
+    "max_included": (5, ["max_included", "inclusion"]),
+    "rules": (Inclusion(columns=5), ["inclusion"]),
 }
+"""The same of options that iterations have."""
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +97,7 @@ def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
 
 
 def test_every_option_is_known():
-    assert set(CHANGED) == {each.name for each in fields(SearchOptions)}
-    assert set(FILTERS) == {each.name for each in fields(HitFilters)}
+    assert {*CHANGED, *TRANSLATED} == {each.name for each in fields(SearchOptions)}
 
 
 @pytest.mark.parametrize("name", list(CHANGED))
@@ -95,11 +108,20 @@ def test_each_option_that_changes_results_is_named(database, name):
     assert names(was, was) == []
 
 
-@pytest.mark.parametrize("name", list(FILTERS))
-def test_each_filter_is_named(database, name):
-    was = manifest(queries("MKV"), database, "none", OPTIONS)
-    filters = HitFilters(**{name: FILTERS[name]})
-    assert names(was, manifest(queries("MKV"), database, "none", replace(OPTIONS, filters=filters))) == [name]
+@pytest.mark.parametrize("name", list(TRANSLATED))
+def test_each_option_of_translation_is_named(database, name):
+    options = replace(OPTIONS, translate=True)
+    was = manifest(queries("MKV"), database, "none", options)
+    changed = replace(options, **{name: TRANSLATED[name]})
+    assert names(was, manifest(queries("MKV"), database, "none", changed)) == [name]
+
+
+@pytest.mark.parametrize("name", list(ITERATED))
+def test_each_option_of_iterations_is_named(database, name):
+    value, expected = ITERATED[name]
+    options = replace(OPTIONS, iterations=3)
+    was = manifest(queries("MKV"), database, "none", options)
+    assert names(was, manifest(queries("MKV"), database, "none", replace(options, **{name: value}))) == expected
 
 
 def test_inputs_are_named(database):
@@ -137,7 +159,7 @@ def test_a_matrix_is_known_by_its_scores(database):
 
 def test_ids_are_known_by_their_content_in_any_order(database):
     def of(*ids):
-        asked = replace(OPTIONS, filters=HitFilters(exclude_ids=ids))
+        asked = replace(OPTIONS, exclude_ids=ids)
         return manifest(queries("MKV"), database, "none", asked)
 
     assert differences(of("a", "b"), of("b", "a")) == []

@@ -17,9 +17,10 @@ from swsearch.job.nulls import N_COPIES, NullMaker, PairsAsked
 from swsearch.job.options import SearchOptions
 from swsearch.job.shuffled import REVERSED, Joined, scores_with_copies, shuffled_chunk
 from swsearch.masking import masked_codes
+from swsearch.options.words import MODES
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, Scoring
+from swsearch.scoring import Scoring
 from swsearch.statistics.fitted import Fit, PairNulls
 
 
@@ -187,7 +188,7 @@ def test_batches_may_be_asked_for_again():
         CpuEngine(1) as engine,
     ):
         queries = read_queries([subjects.sequence(0)], PROTEIN)
-        job = SearchJob(queries, subjects, engine, SearchOptions(Scoring()))
+        job = SearchJob(queries, subjects, engine, SearchOptions())
         first, again = (
             [(hit.subject_id, hit.evalue) for result in chain(*job.batches()) for hit in result.hits]
             for _ in range(2)

@@ -19,7 +19,7 @@ from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
 from swsearch.job.nulls import PairsAsked
 from swsearch.job.options import SearchOptions
-from swsearch.scoring import MODES
+from swsearch.options.words import MODES
 from swsearch.statistics.karlin_altschul import statistics_for
 
 PUBLISHED, FITTED = {"statistics": "published"}, {"statistics": "fitted"}
@@ -82,7 +82,7 @@ def fitted(database, queries, scores):
     with CpuEngine() as engine:
         for mode in MODES:
             asked = [Query(f"query_{k}", "", codes) for k, codes in enumerate(queries, 1)]
-            job = SearchJob(asked, database, engine, SearchOptions(swsearch.Scoring(), mode))
+            job = SearchJob(asked, database, engine, SearchOptions(mode=mode))
             places = np.arange(database.n_subjects)
             for query, null, row in zip(asked, job._nulls.of_queries(asked), scores[mode], strict=True):
                 each = PairsAsked(query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0)

@@ -16,11 +16,9 @@ import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.job.options import SearchOptions
-from swsearch.job.parts import checked_query_loc
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.remote.asking import options_told
 from swsearch.remote.wire import options_stated
-from swsearch.scoring import Scoring
 
 FIRST, LAST = 31, 90
 
@@ -91,7 +89,7 @@ def test_formats_count_on_the_whole_query(case: tuple[str, dict[str, str]]) -> N
 )
 def test_what_is_no_part_is_told(given: Any) -> None:
     with pytest.raises(OptionError, match=r"query_loc: got .*, expected first and last residue, counted from 1"):
-        checked_query_loc(given)
+        SearchOptions(query_loc=given)
 
 
 def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: tuple[str, dict[str, str]]) -> None:
@@ -107,8 +105,8 @@ def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: t
 
 
 def test_a_request_and_a_searcher_have_it(case: tuple[str, dict[str, str]]) -> None:
-    options = SearchOptions(Scoring(), query_loc=(3, 9))
-    told = json.loads(json.dumps(options_told(options, False)))
+    options = SearchOptions(query_loc=(3, 9))
+    told = json.loads(json.dumps(options_told(options)))
     assert options_stated(told) == options
     assert options_stated({"query_loc": "3-9"}) == options
     query, subjects = case

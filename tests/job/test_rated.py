@@ -10,8 +10,9 @@ from swsearch.alphabet import PROTEIN
 from swsearch.job import rated
 from swsearch.job.options import SearchOptions
 from swsearch.job.pair_work import PairWork
+from swsearch.options.words import MODES
 from swsearch.profiles.profile import Profile
-from swsearch.scoring import MODES, Scoring
+from swsearch.scoring import Scoring
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
@@ -164,8 +165,8 @@ def test_what_composition_explains_is_doubted(query, database):
 
 def test_candidates_are_more_than_hits():
     for method, expected in (("auto", 1000), ("published", 7), ("none", 7)):
-        assert SearchOptions(Scoring(), max_hits=7, statistics_method=method).max_candidates == expected
-    assert SearchOptions(Scoring(), max_hits=500).max_candidates == 10_000
+        assert SearchOptions(max_hits=7, statistics=method).max_candidates == expected
+    assert SearchOptions(max_hits=500).max_candidates == 10_000
 
 
 def test_no_candidate_is_no_hit(database):

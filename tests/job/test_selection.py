@@ -14,7 +14,6 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.job.filters import HitFilters
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
@@ -102,18 +101,16 @@ def test_nothing_does_not_merge():
 @pytest.mark.parametrize(
     "options",
     [
-        {"statistics_method": "published"},
-        {"mode": "global", "statistics_method": "none"},
-        {"statistics_method": "published", "distribution": True},
+        {"statistics": "published"},
+        {"mode": "global", "statistics": "none"},
+        {"statistics": "published", "distribution": True},
     ],
 )
 def test_what_parts_of_a_database_select_merges_into_what_the_whole_selects(options):
     generator = np.random.default_rng(5)
     subjects = [PROTEIN.decode(random_codes(generator, n, 20)) for n in generator.integers(1, 60, 90)]
     queries = read_queries([subjects[5], subjects[40] + subjects[41]], PROTEIN)
-    chosen = SearchOptions(
-        Scoring(), max_hits=20, dbsize=None if "mode" in options else 10_000, evalue=None, **options
-    )
+    chosen = SearchOptions(max_hits=20, dbsize=None if "mode" in options else 10_000, evalue=None, **options)
 
     def select(part):
         with Database.from_records(part) as database, CpuEngine(1) as engine:
@@ -143,7 +140,7 @@ def test_parts_merge_before_their_candidates_have_nulls_of_their_own(mode):
     with Database.from_records(subjects) as database, CpuEngine(1) as engine:
 
         def job_of(*names):
-            chosen = SearchOptions(Scoring(), mode, max_hits=20, filters=HitFilters(include_ids=names or None))
+            chosen = SearchOptions(mode=mode, max_hits=20, include_ids=names or None)
             return SearchJob(queries, database, engine, chosen)
 
         def select(job):

@@ -10,9 +10,10 @@ from swsearch.engines.cpu import extension
 from swsearch.errors import InputError
 from swsearch.job import shuffled as module
 from swsearch.job.shuffled import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
-from swsearch.scoring import MODES, PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
 from swsearch.statistics.random_sequences import WINDOW
 
 

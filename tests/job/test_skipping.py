@@ -15,7 +15,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.db import Database
 from swsearch.job import job as jobs
 from swsearch.job import skipping
-from swsearch.scoring import MODES
+from swsearch.options.words import MODES
 
 OPTIONS: list[dict[str, Any]] = [
     {},

@@ -78,7 +78,7 @@ def results(reads, proteins):
 
 def as_dna(letters: str):
     """The codes of both strands."""
-    (query,) = search_queries([("q", letters)], SearchOptions(Scoring(), translation=SHIFTED))
+    (query,) = search_queries([("q", letters)], SearchOptions(translate=True, frame_shift=15))
     return query.codes, reverse_complement(query.codes)
 
 
@@ -90,7 +90,7 @@ def test_scores_and_alignments_are_the_references(reads, proteins, shift, n_prot
     asked = {"translate": True, "frame_shift": shift, "statistics": "none", "engine": "cpu"}
     for (_, letters), result in zip(reads, swsearch.search(reads, proteins, **asked), strict=True):
         found = {hit.subject_index: hit for hit in result}
-        (query,) = search_queries([("q", letters)], SearchOptions(Scoring(), translation=SHIFTED))
+        (query,) = search_queries([("q", letters)], SearchOptions(translate=True, frame_shift=15))
         strands = list(query_strands(query, SHIFTED))
         for place, (_, protein) in enumerate(proteins):
             both = [shifted_align(strand.codes, PROTEIN.encode(protein), Scoring(), shift) for strand in strands]
@@ -226,7 +226,7 @@ def test_what_a_server_sends_is_the_same(reads, proteins, tmp_path) -> None:
 
 
 def test_a_cluster_refuses_them(reads, proteins) -> None:
-    options = SearchOptions(Scoring(), translation=SHIFTED)
+    options = SearchOptions(translate=True, frame_shift=15)
     with pytest.raises(OptionError, match="frame_shift: got 15, expected none with a cluster"):
         ClusterJob([], None, None, options)  # type: ignore[arg-type]  # it looks at the options first
 

@@ -14,7 +14,7 @@ import swsearch
 from support.taxa import SEQUENCE, write_subjects, write_taxonomy
 from swsearch.db import Database
 from swsearch.errors import InputError, OptionError, SwsearchWarning
-from swsearch.job.taxa import named_taxids
+from swsearch.job.table.values import read_taxids
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +113,11 @@ def test_without_a_taxonomy_only_the_taxids_themselves_match(folder: Path) -> No
 def test_lists(tmp_path: Path) -> None:
     path = tmp_path / "9606"
     path.write_text("# human\n9606\n\n 10090 \n9606\n")
-    assert named_taxids(path, "taxids") == named_taxids(str(path), "taxids") == (9606, 10090)
-    assert named_taxids("10090 9606,", "taxids") == named_taxids(("9606", 10090), "taxids") == (9606, 10090)
-    assert named_taxids(None, "taxids") is None
+    assert read_taxids(path, "taxids") == read_taxids(str(path), "taxids") == (9606, 10090)
+    assert read_taxids("10090 9606,", "taxids") == read_taxids(("9606", 10090), "taxids") == (9606, 10090)
     path.write_text("9606\nhuman\n")
     with pytest.raises(OptionError, match="got 'human', expected a taxid"):
-        named_taxids(path, "taxids")
+        read_taxids(path, "taxids")
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.pools import pool_of
+from swsearch.options.words import MODES, Mode
 from swsearch.profiles import stacking
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.stacking import FoundSequences, stack
-from swsearch.scoring import MODES, Mode, Scoring
+from swsearch.scoring import Scoring
 from tests.support.cases import random_codes
 from tests.support.query_alignments import a3m_rows
 

@@ -15,12 +15,13 @@ from swsearch.alphabet import PROTEIN
 from swsearch.db.records import Handle
 from swsearch.errors import InputError
 from swsearch.matrices import GAP_COSTS
+from swsearch.options.words import QueryFormat
 from swsearch.profiles import exported, formats, hhm, pssm, reading, saving, units
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.asn import parse
 from swsearch.profiles.calibration import calibrate
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
-from swsearch.profiles.formats import PROFILE_ENDINGS, QueryFormat
+from swsearch.profiles.formats import PROFILE_ENDINGS
 from swsearch.profiles.hmm import HMMER_BACKGROUND, hmm_lines, read_hmm
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.reading import read_alignments, read_profiles

@@ -46,7 +46,7 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.filterwarnings("ignore")
 def test_options_that_were_told_are_the_same(asked: dict[str, Any]) -> None:
     options = options_of(**asked)
-    told = json.loads(json.dumps(options_told(options, "scoring" in asked or "preset" in asked)))
+    told = json.loads(json.dumps(options_told(options)))
     found = SearchRequest("db", QUERIES, options=told).search_options
     assert found == options
     np.testing.assert_array_equal(found.scoring.matrix.scores, options.scoring.matrix.scores)
@@ -58,7 +58,7 @@ def test_every_matrix_is_told_as_it_is() -> None:
 
     for name in usable_matrices(PROTEIN):
         matrix = load_matrix(name, PROTEIN)
-        told = options_told(replace(options_of(), scoring=Scoring(matrix)), is_named=False)
+        told = options_told(replace(options_of(), scoring=Scoring(matrix)))
         found = SearchRequest("db", QUERIES, options=told).search_options.scoring
         assert found == Scoring(matrix)
         np.testing.assert_array_equal(found.matrix.scores, matrix.scores)
@@ -96,7 +96,7 @@ def facts(queries: list[Query]) -> list[Any]:
 def test_objects_arrive_as_they_are(queries: Any) -> None:
     options = options_of()
     asked = read_to_send(queries, options)
-    stated = json.loads(json.dumps(request_for("db", asked, options, False, Origin()).stated()))
+    stated = json.loads(json.dumps(request_for("db", asked, options, Origin()).stated()))
     found, _ = SearchRequest.of(stated).read()
     assert facts(found) == facts(read_queries(queries, scoring=Scoring()))
     assert asked.query_format == LINES
@@ -107,14 +107,14 @@ def test_files_are_read_once_and_sent_decompressed(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(QUERIES))
     asked = read_to_send(path, options_of())
     assert (asked.data, asked.query_format) == (QUERIES, "fasta")
-    request = request_for("db", asked, options_of(), False, Origin(str(path)))
+    request = request_for("db", asked, options_of(), Origin(str(path)))
     assert request.origin["queries"] == "q.fa.gz"  # the server is not told the folder
     assert facts(request.read()[0]) == facts(read_queries(path))
     alignment = tmp_path / "family.a3m"
     alignment.write_text(f">q\n{PARENT}\n>r\n{PARENT[:50]}{'-' * (len(PARENT) - 50)}\n")
     asked = read_to_send(alignment, options_of())
     expected = read_queries(alignment, scoring=Scoring())
-    assert facts(request_for("db", asked, options_of(), False, Origin(str(alignment))).read()[0]) == facts(expected)
+    assert facts(request_for("db", asked, options_of(), Origin(str(alignment))).read()[0]) == facts(expected)
     path.write_bytes(b">q\nMKV1\n")
     with pytest.raises(InputError, match=r"q\.fa\.gz: record 'q' line 2"):
         read_to_send(path, options_of())

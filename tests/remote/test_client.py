@@ -186,7 +186,7 @@ def prepared(script: Script, sent: bytes) -> None:
 @pytest.fixture(scope="module")
 def good(database: Path) -> bytes:
     """What a server sends for the search of `asked_for`."""
-    request = request_for("db", read_to_send(io.BytesIO(QUERIES), options_of()), options_of(), False, Origin())
+    request = request_for("db", read_to_send(io.BytesIO(QUERIES), options_of()), options_of(), Origin())
     with Database.open(database) as opened, CpuEngine(threads=1) as engine:
         return b"".join(write_transfer(searched(request, opened, engine), request))
 

@@ -23,9 +23,9 @@ from support.report_cases import (
     make_result,
     report,
 )
+from swsearch.options.words import Mode
 from swsearch.report import headers
 from swsearch.results import SearchResult
-from swsearch.scoring import Mode
 
 cases = pytest.mark.parametrize("results", CASES.values(), ids=CASES)
 

@@ -20,10 +20,11 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
 from swsearch.report.pair_writers import PairRun
-from swsearch.scoring import MODES, Ends, Scoring, dna_matrix
+from swsearch.scoring import Ends, Scoring, dna_matrix
 
 DNA_SCORING = Scoring(dna_matrix(), 10, 1)
 

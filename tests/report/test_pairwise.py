@@ -6,8 +6,8 @@ import textwrap
 import pytest
 
 from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
+from swsearch.options.words import Mode
 from swsearch.report import pairwise
-from swsearch.scoring import Mode
 
 
 def golden(text: str) -> str:

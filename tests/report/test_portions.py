@@ -20,13 +20,13 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.later import Later
 from swsearch.masking import masked_codes, shown_letters
+from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.report import KINDS, create_writer, headers, numbers, portions
 from swsearch.report.alignment_rows import PooledLetters, letters_of
 from swsearch.report.arrow import ARROW_COLUMNS
 from swsearch.report.columns import COLUMNS
 from swsearch.results import Hit, Hsp, SearchResult
-from swsearch.scoring import MODES
 
 EVALUES = [None, math.nan, 0.0, 1e-200, 1e-180, 3.21e-45, 8.99e-4, 9e-4, 0.0999, 0.1, 0.9999, 1.0, 9.96, 26.4, 1e11]
 BITS = [None, math.nan, -1.25, 0.0, 7.77, 9.99, 99.9, 99.95, 100.0, 117.9, 99999.0, 112000.5, 1234567.0]

@@ -17,9 +17,10 @@ from Bio import SearchIO
 import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, mutated, report, table, with_two_alignments, write_all
 from swsearch.errors import InputError, OptionError
+from swsearch.options.words import MODES, Mode
 from swsearch.report import FORMATS, create_writer, kind_of
 from swsearch.report.columns import COLUMNS, REFUSED, STANDARD
-from swsearch.scoring import MODES, Mode, Scoring
+from swsearch.scoring import Scoring
 
 TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))
 

@@ -12,12 +12,18 @@ import pytest
 from support.fake_house import FakeHouse
 from support.web_pages import Page, Visitor, pages_alone
 from swsearch.errors import OptionError, SequenceError
-from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import DEFAULT_EVALUE, SearchOptions
-from swsearch.matrices import PRESETS
-from swsearch.profiles.formats import QUERY_FORMATS
-from swsearch.remote.wire import OPTION_NAMES, OTHER_OPTIONS, TRANSLATION_OPTIONS
-from swsearch.scoring import MODES, Scoring
+from swsearch.options.words import (
+    MASKS,
+    MODES,
+    PRESETS,
+    QUERY_FORMATS,
+    SortKey,
+    StatisticsMethod,
+    Strand,
+    SubjectMask,
+)
+from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS
 from swsearch.server.page_examples import EXAMPLES
 from swsearch.server.page_fields import FORM_FIELDS, NOT_ON_THE_PAGE, choices_of
 from swsearch.server.page_forms import MOST_SHOWN_AGAIN, called, group_of
@@ -34,8 +40,10 @@ HOSTILE = (
     "</textarea></title><svg onload=alert(1)>",
 )
 
-NO_USUAL = ("evalue", "dbsize", "query_loc")
+NO_USUAL = {name for name, row in SERVER_ROWS.items() if row.default is None}
 """Options that are None unless they are given, whose field says what that means."""
+
+TRANSLATION_OPTIONS = [name for name, row in SERVER_ROWS.items() if row.requires == "translate"]
 
 OPTIONS_TYPED = {
     "translate": ("on", True),
@@ -90,28 +98,23 @@ def test_every_option_of_a_search_is_in_the_form(visitor: Visitor) -> None:
 
 
 def test_what_an_empty_field_says_is_what_it_means() -> None:
-    usual, inclusion = SearchOptions(Scoring()), Inclusion()
-    shown = {
-        "evalue": DEFAULT_EVALUE, "inclusion_evalue": inclusion.evalue, "inclusion_coverage": inclusion.coverage,
-        "max_included": inclusion.most, "preset": "default",
-    }  # fmt: skip
-    shown |= {name: getattr(usual, known) for name, known in OTHER_OPTIONS.items() if name not in NO_USUAL}
-    assert {"mode", "max_hits", "sort", "iterations"} < set(shown)
+    usual = SearchOptions()
+    shown = {name: getattr(usual, name) for name in SERVER_ROWS if name not in NO_USUAL} | {"evalue": DEFAULT_EVALUE}
+    assert {"mode", "max_hits", "sort", "iterations", "inclusion_evalue", "preset"} < set(shown)
     for name, value in shown.items():
-        if name in FORM_FIELDS and FORM_FIELDS[name].kind != "flag":
+        if name in FORM_FIELDS and FORM_FIELDS[name].widget != "flag":
             default = FORM_FIELDS[name].default
             assert default == value if isinstance(value, str) else float(default) == value, name
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("mode", MODES), ("preset", PRESETS), ("query_format", QUERY_FORMATS)]
-    + [
-        (name, tuple(word for part in get_args(hint) for word in (get_args(part) or (part,))) or get_args(hint))
-        for name, known in (("query_mask", "query_mask"), ("statistics", "statistics_method"), ("sort", "sort"))
-        for hint in [__import__("typing").get_type_hints(SearchOptions)[known]]
+    [
+        ("mode", MODES), ("preset", PRESETS), ("query_format", QUERY_FORMATS), ("query_mask", MASKS),
+        ("subject_mask", get_args(SubjectMask)), ("statistics", get_args(StatisticsMethod)),
+        ("sort", get_args(SortKey)), ("strand", get_args(Strand)),
     ],
-)
+)  # fmt: skip
 def test_every_word_of_a_choice_can_be_chosen(name: str, words: tuple[str, ...]) -> None:
     assert {word for word, _ in choices_of(FORM_FIELDS[name])} == set(words)
 
@@ -207,7 +210,7 @@ def test_a_wrong_value_comes_back_at_its_field(visitor: Visitor, house: FakeHous
     assert answer.status_code == 422
     assert house.jobs == {}
     page = Page(answer.text)
-    kind = {"choice": "select", "text": "textarea"}.get(FORM_FIELDS[name].kind, "input")
+    kind = {"choice": "select", "text": "textarea"}.get(FORM_FIELDS[name].widget, "input")
     field = page.one(kind, name=name)
     assert "autofocus" in field.attributes and field.attributes["aria-invalid"] == "true"
     said = [page.one("p", id=each).text for each in field.attributes["aria-describedby"].split()]

@@ -8,7 +8,8 @@ import pytest
 import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.job import job
-from swsearch.scoring import MODES, Scoring
+from swsearch.options.words import MODES
+from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.lengths import Lengths
 from swsearch.statistics.observed import (

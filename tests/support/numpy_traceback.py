@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.errors import MemoryLimitError
+from swsearch.options.words import Mode
 from swsearch.reference import Cigar
-from swsearch.scoring import Ends, Mode, Scoring, check_ends
+from swsearch.scoring import Ends, Scoring, check_ends
 
 Array = npt.NDArray[Any]
 

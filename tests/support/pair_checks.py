@@ -11,7 +11,8 @@ import parasail
 from Bio.Align import PairwiseAligner, substitution_matrices
 
 from swsearch.alphabet import DNA, ByteArray
-from swsearch.scoring import Ends, Mode, Scoring, check_ends
+from swsearch.options.words import Mode
+from swsearch.scoring import Ends, Scoring, check_ends
 
 
 def rescore(

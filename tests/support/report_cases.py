@@ -15,12 +15,13 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.inputs import Query
 from swsearch.later import Later
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.report import Writer, create_writer
 from swsearch.results import Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import SubjectCodes
 from swsearch.run_info import RunInfo
-from swsearch.scoring import Mode, Scoring
+from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 
 QUERY = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQFEVV"

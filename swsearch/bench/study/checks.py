@@ -22,8 +22,8 @@ from swsearch.bench.study.strips import StripRun
 from swsearch.bench.study.traceback import score_of, walk_back
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import EngineError
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode
 
 SMALL = ((70, 90), (1, 1), (33, 31), (5, 140))
 """Rows and columns around the borders of tiles; filled by the reference."""

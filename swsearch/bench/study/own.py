@@ -20,8 +20,7 @@ from swsearch.inputs import Query
 from swsearch.job.job import SearchJob
 from swsearch.job.loaded import LoadedDatabase
 from swsearch.job.options import SearchOptions
-from swsearch.scoring import Mode
-from swsearch.statistics.choice import StatisticsMethod
+from swsearch.options.words import Mode, StatisticsMethod
 from swsearch.statistics.karlin_altschul import statistics_for
 
 MAX_HITS = 10
@@ -41,7 +40,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
         # hits above a threshold where that is known beforehand; scores with shuffled sequences are not timed
         method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
         job = SearchJob(
-            queries, database, engine, SearchOptions(scoring, max_hits=MAX_HITS, statistics_method=method)
+            queries, database, engine, SearchOptions(scoring=scoring, max_hits=MAX_HITS, statistics=method)
         )
         loaded = LoadedDatabase(engine, database, job.plan)
         try:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsearch.alphabet import ByteArray
+from swsearch.options.words import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Mode, Scoring, dna_matrix, load_matrix
+from swsearch.scoring import Scoring, dna_matrix, load_matrix
 
 GAPS = ("linear", "affine")
 """Kinds of gap costs; linear is affine with gap_open 0."""

@@ -11,7 +11,7 @@ from swsearch.bench.study.expected import expected_directions, expected_tables, 
 from swsearch.bench.study.inter_task import SIDE, WARP_LANES, interleave, packed_profile
 from swsearch.bench.study.problem import GAPS, Problem, protein_scoring, random_problem
 from swsearch.bench.study.traceback import packed_bits, packed_direction, score_of, unpack, walk_back
-from swsearch.scoring import Mode
+from swsearch.options.words import Mode
 
 MODES: tuple[Mode, ...] = ("local", "global")
 EACH_MODE = pytest.mark.parametrize("mode", MODES)

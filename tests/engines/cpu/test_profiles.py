@@ -15,8 +15,9 @@ from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine
 from swsearch.errors import InputError
+from swsearch.options.words import MODES, Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import MODES, PAD_SCORE, Mode, PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
 
 SCORING = Scoring()
 N_LETTERS = len(SCORING.matrix.alphabet.letters)

@@ -1,0 +1,90 @@
+"""Command-line parameters from the rows of option tables."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+
+from swsearch.errors import OptionError
+from swsearch.options.kinds import Choice, Flag, Repeated, ValueKind
+from swsearch.options.row import REQUIRED, Heading, Interface, Option, OptionTable, rows_of
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
+
+
+class Refused(typer.BadParameter):
+    """A value that an option does not take."""
+
+    def __init__(self, expected: str, remedy: str = "") -> None:
+        super().__init__(f"expected {expected}")
+        self.expected, self.remedy = expected, remedy
+
+
+def command_rows(*tables: type[OptionTable], **changes: Mapping[str, Any]) -> dict[str, Option]:
+    """Return the rows of tables that the command line has, by name, some with other attributes."""
+    rows = [row for table in tables for row in rows_of(table).values() if Interface.COMMAND in row.interfaces]
+    return {row.name: replace(row, **changes.get(row.name, {})) for row in rows}
+
+
+def takes(
+    rows: Mapping[str, Option], headings: Sequence[Heading] = tuple(Heading)
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command with ``**given`` its options, sorted by their headings."""
+    parameters = [_parameter(row) for heading in headings for row in rows.values() if row.heading is heading]
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        own = inspect.signature(function, eval_str=True)
+        arguments = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*arguments, *parameters])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def files_of(rows: Iterable[Option], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of files that hold values of options, by option."""
+    return {row.name: given[row.name] for row in rows if row.kind.is_file and isinstance(given.get(row.name), str)}
+
+
+def _parameter(row: Option) -> inspect.Parameter:
+    """Return an option as typer reads it from a signature."""
+    kind, is_word = row.kind, isinstance(row.kind, (Choice, Flag))
+    is_text = type(kind).parse is ValueKind.parse
+    names = row.spellings or (row.flag if isinstance(kind, Flag) else "")
+    declared = typer.Option(
+        *names.split(),
+        help=row.help,
+        metavar=None if is_word else row.metavar or kind.metavar,
+        parser=None if is_word or is_text else _parser(row),
+        show_default=row.unset or True,
+        autocompletion=None if type(kind).complete is ValueKind.complete else kind.complete,
+        rich_help_panel=row.heading.value if row.heading else None,
+    )
+    default = {REQUIRED: inspect.Parameter.empty, (): None}.get(row.default, row.default)
+    annotation: Any = Annotated[_type_of(kind), declared]
+    return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _type_of(kind: ValueKind) -> Any:
+    """Return the type of a parameter for typer, which takes no unions; a parser needs none."""
+    if isinstance(kind, Choice):
+        return Literal[kind.words]
+    if isinstance(kind, Flag):
+        return bool
+    return list[str] if isinstance(kind, Repeated) else str
+
+
+def _parser(row: Option) -> Callable[[Any], Any]:
+    def parse(word: Any) -> Any:
+        if not isinstance(word, str):  # a default
+            return word
+        try:
+            return row.kind.parse_word(row.name, word)
+        except OptionError as error:
+            raise Refused(error.expected, error.remedy) from None
+
+    return parse

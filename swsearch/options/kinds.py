@@ -1,0 +1,240 @@
+"""Kinds of option values: each one checks, parses, formats and describes its values.
+
+A value has one of four sources. Python values go through `ValueKind.check` and JSON values through `ValueKind.check_json`.
+`ValueKind.parse` turns the text of a form or query string into a JSON value; `ValueKind.parse_word` turns a word of the command
+line or of a TOML file into a Python value. Every method raises `OptionError` for a value that it cannot use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+from swsearch.errors import OptionError, check_choice, check_flag, real_number, whole_number
+from swsearch.options.numbers import BYTE_UNITS, MAX_INTEGER, parse_integer, parse_real, parse_size
+
+Widget = Literal["choice", "whole", "real", "percentage", "flag", "lines", "text", "words"]
+"""Input of a form: a menu, a field for a kind of number, a tick box, a large or a small text field."""
+
+JsonSchema = dict[str, Any]
+
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
+"""Text that sets or clears a flag, in lower case."""
+
+MAX_POSITION = 10**9
+"""Largest position of a residue in an option; it fits a whole chromosome."""
+
+
+class ValueKind:
+    """Any text."""
+
+    metavar: ClassVar[str] = "TEXT"
+    python_type: ClassVar[str] = "str"
+    """Type in a docstring."""
+    widget: ClassVar[Widget] = "words"
+    is_file: ClassVar[bool] = False
+    """Whether text names a file that holds the value. A server never reads such a file for a request."""
+
+    def check(self, name: str, value: Any) -> Any:
+        """Validate a Python value and return it as options hold it."""
+        if not isinstance(value, str):
+            raise OptionError(name, value, "a text")
+        return value
+
+    def check_json(self, name: str, value: Any) -> Any:
+        """Validate a JSON value without reading any file."""
+        if self.is_file and isinstance(value, str):
+            raise OptionError(name, value, "the value itself, not the name of a file")
+        return self.check(name, value)
+
+    def parse(self, name: str, text: str) -> Any:
+        """Parse text of a form or query string."""
+        return text.strip()
+
+    def parse_word(self, name: str, word: str) -> Any:
+        """Parse a word of the command line."""
+        return word if self.is_file else self.parse(name, word)
+
+    def format(self, value: Any) -> Any:
+        """Return a TOML value that `parse_word` reads back; None if there is no such value."""
+        return value
+
+    def fingerprint(self, value: Any) -> Any:
+        """Return a short JSON value for a checkpoint, equal only for equal values."""
+        return self.format(value)
+
+    def schema(self) -> JsonSchema:
+        """Return the JSON Schema of values that `check_json` accepts."""
+        return {"type": "string"}
+
+    def complete(self, prefix: str) -> list[str]:
+        """Return completions for a shell."""
+        return []
+
+
+class Flag(ValueKind):
+    """True or False."""
+
+    python_type: ClassVar[str] = "bool"
+    widget: ClassVar[Widget] = "flag"
+
+    def check(self, name: str, value: Any) -> bool:
+        check_flag(name, value)
+        return bool(value)
+
+    def parse(self, name: str, text: str) -> bool:
+        word = text.strip().lower()
+        if word not in (*YES, *NO):
+            raise OptionError(name, text, "true or false")
+        return word in YES
+
+    def schema(self) -> JsonSchema:
+        return {"type": "boolean"}
+
+
+class Choice(ValueKind):
+    """One of several words."""
+
+    widget: ClassVar[Widget] = "choice"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    @property
+    def python_type(self) -> str:  # type: ignore[override]
+        return "{" + ", ".join(f'"{word}"' for word in self.words) + "}"
+
+    def check(self, name: str, value: Any) -> str:
+        check_choice(name, value, self.words)
+        return str(value)
+
+    def schema(self) -> JsonSchema:
+        return {"type": "string", "enum": list(self.words)}
+
+
+class Integer(ValueKind):
+    """An integer from ``low`` to ``high``; ``expected`` is the range in words."""
+
+    metavar: ClassVar[str] = "N"
+    python_type: ClassVar[str] = "int"
+    widget: ClassVar[Widget] = "whole"
+
+    def __init__(self, low: int = -MAX_INTEGER, high: int = MAX_INTEGER, expected: str = "") -> None:
+        self.low, self.high, self.expected = low, high, expected
+
+    def check(self, name: str, value: Any) -> int:
+        return whole_number(name, value, self.low, self.high, self.expected)
+
+    def parse(self, name: str, text: str) -> int:
+        number = parse_integer(text)
+        if number is None:
+            raise OptionError(name, text, "a whole number of at most 18 digits, such as 500, 5k or 1e6")
+        return number
+
+    def schema(self) -> JsonSchema:
+        ends = {"minimum": self.low, "maximum": self.high}
+        return {"type": "integer", **{name: end for name, end in ends.items() if abs(end) < MAX_INTEGER}}
+
+
+class ByteSize(Integer):
+    """A number of bytes."""
+
+    metavar: ClassVar[str] = "SIZE"
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def parse(self, name: str, text: str) -> int:
+        number = parse_size(text)
+        if number is None:
+            raise OptionError(name, text, "a size such as 512M or 2G")
+        return number
+
+    def format(self, value: int) -> str:
+        unit = next(unit for unit, size in reversed(BYTE_UNITS.items()) if value % size == 0)
+        return f"{value // BYTE_UNITS[unit]}{unit}"
+
+
+class Real(ValueKind):
+    """A finite number, optionally above 0; ``expected`` is the range in words."""
+
+    metavar: ClassVar[str] = "NUMBER"
+    python_type: ClassVar[str] = "float"
+    widget: ClassVar[Widget] = "real"
+
+    def __init__(self, is_positive: bool = False, expected: str = "") -> None:
+        self.is_positive, self.expected = is_positive, expected
+
+    def check(self, name: str, value: Any) -> float:
+        expected = self.expected or ("a number > 0" if self.is_positive else "a number")
+        number = real_number(name, value, expected)
+        if self.is_positive and number <= 0:
+            raise OptionError(name, value, expected)
+        return number
+
+    def parse(self, name: str, text: str) -> float:
+        number = parse_real(text)
+        if number is None:
+            raise OptionError(name, text, self.expected or "a number, such as 10, 0.001 or 1e-5")
+        return number
+
+    def schema(self) -> JsonSchema:
+        return {"type": "number", "exclusiveMinimum": 0} if self.is_positive else {"type": "number"}
+
+
+class Percentage(ValueKind):
+    """A number from 0 to 100."""
+
+    metavar: ClassVar[str] = "PERCENT"
+    python_type: ClassVar[str] = "float"
+    widget: ClassVar[Widget] = "percentage"
+    expected: ClassVar[str] = "a percentage, 0 to 100"
+
+    def check(self, name: str, value: Any) -> float:
+        number = real_number(name, value, self.expected)
+        if not 0 <= number <= 100:
+            raise OptionError(name, value, self.expected)
+        return number
+
+    def parse(self, name: str, text: str) -> float:
+        number = parse_real(text.strip().removesuffix("%"))
+        if number is None:
+            raise OptionError(name, text, self.expected)
+        return number
+
+    def schema(self) -> JsonSchema:
+        return {"type": "number", "minimum": 0, "maximum": 100}
+
+
+class QueryRange(ValueKind):
+    """The first and last residue of a part of a sequence, counted from 1."""
+
+    metavar: ClassVar[str] = "FIRST-LAST"
+    python_type: ClassVar[str] = "(int, int) or str"
+    expected: ClassVar[str] = "first and last residue, counted from 1, such as 10-80"
+
+    def check(self, name: str, value: Any) -> tuple[int, int]:
+        ends = value
+        if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d{1,10})\s*-\s*(\d{1,10})\s*", value, re.ASCII)):
+            ends = int(found[1]), int(found[2])
+        is_pair = isinstance(ends, (list, tuple)) and len(ends) == 2
+        if not is_pair or any(isinstance(end, bool) or not hasattr(end, "__index__") for end in ends):
+            raise OptionError(name, value, self.expected)
+        first, last = (end.__index__() for end in ends)
+        if not 1 <= first <= last <= MAX_POSITION:
+            raise OptionError(name, value, self.expected, "the first is above the last" if first > last else "")
+        return first, last
+
+    def format(self, value: tuple[int, int]) -> str:
+        return f"{value[0]}-{value[1]}"
+
+    def schema(self) -> JsonSchema:
+        pair = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2, "maxItems": 2}
+        return {"anyOf": [{"type": "string", "pattern": "^[0-9]+-[0-9]+$"}, pair]}
+
+
+class Repeated(ValueKind):
+    """Texts of an option that may be given several times."""
+
+    def check(self, name: str, value: Any) -> tuple[str, ...]:
+        return tuple(super(Repeated, self).check(name, text) for text in value or ())

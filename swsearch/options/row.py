@@ -1,0 +1,199 @@
+"""Shape of an option table: a data class whose fields are options, each with its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import Field as DataclassField
+from enum import Enum, Flag, auto
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
+
+from swsearch.options import kinds
+from swsearch.options.kinds import JsonSchema, ValueKind
+
+OptionValue = TypeVar("OptionValue")
+
+
+class Heading(Enum):
+    """Headings of the help, in their order."""
+
+    SCORING = "Scoring"
+    OUTPUT = "Output"
+    HITS = "Statistics and hits"
+    FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
+    ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
+    ALIGNMENTS = "Sequences of an alignment: the query first, then the best"
+    RUNNING = "Running"
+
+
+class Interface(Flag):
+    """Where an option can be given. TOML files take the options of the command line."""
+
+    COMMAND = auto()
+    PYTHON = auto()
+    SERVER = auto()
+
+
+EVERYWHERE = Interface.COMMAND | Interface.PYTHON | Interface.SERVER
+ONLY_COMMAND, NO_SERVER, NO_COMMAND = (
+    Interface.COMMAND,
+    Interface.COMMAND | Interface.PYTHON,
+    Interface.PYTHON | Interface.SERVER,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FormField:
+    """An option on the server's page.
+
+    ``help`` and ``unset`` default to those of the option. ``choices`` maps each word of a choice to its label, in the
+    order of the menu. ``group`` is the group of fields; it defaults to that of the option's heading.
+    """
+
+    label: str
+    help: str = ""
+    unset: str = ""
+    choices: Mapping[str, str] | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Option:
+    """A row: all that is known of an option."""
+
+    name: str = ""
+    kind: ValueKind = ValueKind()
+    default: Any = None
+    help: str
+    """What it does, for the command line, the documentation and OpenAPI."""
+    python: str
+    """The same for Python, where the words differ."""
+    unset: str
+    """What a default of None means."""
+    metavar: str
+    interfaces: Interface
+    decides: bool
+    """Whether results depend on it: then a checkpoint keeps it."""
+    requires: str
+    """Option without which this one has no effect."""
+    resets: str
+    """Options of a file that this one replaces on the command line."""
+    spellings: str
+    """Names on the command line, where they are not just ``--name``."""
+    blast: str
+    """Names of the same option of BLAST, accepted as aliases."""
+    others: str
+    """Names of such options of other programs, for "did you mean"."""
+    url: str
+    """Name in BLAST's URL API."""
+    form: FormField | None
+    heading: Heading | None
+
+    @property
+    def key(self) -> str:
+        """Name in a TOML file."""
+        return self.name.replace("_", "-")
+
+    @property
+    def flag(self) -> str:
+        """Name on the command line."""
+        return f"--{self.key}"
+
+    @property
+    def description(self) -> str:
+        """Help with the meaning of the default."""
+        return f"{self.help} By default: {self.unset}." if self.unset else self.help
+
+    def check(self, value: Any) -> Any:
+        """Validate a Python value; None stands for a default of None."""
+        return None if value is None and self.default is None else self.kind.check(self.name, value)
+
+    def schema(self) -> JsonSchema:
+        """Return the JSON Schema with description and default."""
+        schema = {**self.kind.schema(), "description": self.description}
+        return schema if self.default is None else {**schema, "default": self.default}
+
+
+def option(
+    default: OptionValue,
+    help: str,
+    kind: ValueKind | None = None,
+    *,
+    python: str = "",
+    unset: str = "",
+    metavar: str = "",
+    interfaces: Interface = EVERYWHERE,
+    decides: bool = True,
+    requires: str = "",
+    resets: str = "",
+    spellings: str = "",
+    blast: str = "",
+    others: str = "",
+    url: str = "",
+    form: FormField | None = None,
+    heading: Heading | None = None,
+) -> OptionValue:
+    """Declare the field of a table. The kind follows from the annotation unless it is given; see `Option`."""
+    row = Option(
+        help=help, python=python, unset=unset, metavar=metavar, interfaces=interfaces, decides=decides,
+        requires=requires, resets=resets, spellings=spellings, blast=blast, others=others, url=url, form=form,
+        heading=heading,
+    )  # fmt: skip
+    return field(default=default, metadata={"row": row, "kind": kind})
+
+
+REQUIRED: Any = MISSING
+"""Default of an option that must be given."""
+
+
+class OptionTable:
+    """A data class of options. Each value is checked by its kind; a subclass checks combinations.
+
+    Annotations of fields must not be strings, unless the field names its kind.
+    """
+
+    HEADING: ClassVar[Heading]
+    """Heading of options that name none."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for name, row in rows_of(type(self)).items():
+            object.__setattr__(self, name, row.check(getattr(self, name)))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return a table with those of the values that it has options for."""
+        return cls(**{name: values[name] for name in rows_of(cls) if name in values})
+
+
+_ROWS: dict[type[OptionTable], Mapping[str, Option]] = {}
+
+
+def rows_of(table: type[OptionTable]) -> Mapping[str, Option]:
+    """Return the rows of a table by name, in its order."""
+    if table not in _ROWS:
+        _ROWS[table] = MappingProxyType(
+            {each.name: _complete(table, each) for each in fields(table) if "row" in each.metadata}
+        )
+    return _ROWS[table]
+
+
+def _complete(table: type[OptionTable], declared: DataclassField[Any]) -> Option:
+    """Fill in what a row takes from its field and its table."""
+    row: Option = declared.metadata["row"]
+    kind = declared.metadata["kind"] or _kind_of(declared.type)
+    owner: Any = next(
+        base for base in reversed(table.__mro__) if declared.name in vars(base).get("__annotations__", ())
+    )
+    return replace(row, name=declared.name, kind=kind, default=declared.default, heading=row.heading or owner.HEADING)
+
+
+def _kind_of(annotation: Any) -> ValueKind:
+    """Return the kind of values of a type."""
+    if get_origin(annotation) is not Literal:
+        annotation = next((each for each in get_args(annotation) if each is not type(None)), annotation)
+    if get_origin(annotation) is Literal:
+        return kinds.Choice(*get_args(annotation))
+    return {bool: kinds.Flag(), int: kinds.Integer(), float: kinds.Real()}.get(annotation, ValueKind())
