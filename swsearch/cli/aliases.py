@@ -1,33 +1,42 @@
-"""Names of blastp's options that mean the same here: they are taken as ours, in blastp's own spelling too.
+"""Names of BLAST's options that mean the same here: they are taken as ours, in BLAST's own spelling too.
 
 ``-max_target_seqs 5``, ``--max-target-seqs 5`` and ``--max_target_seqs=5`` are all ``--max-hits 5``. A name whose
-meaning is another here is not taken: `swsearch.cli.foreign` says what to type instead.
+meaning is another here is not taken: `swsearch.cli.foreign` says what to type instead. Options without an effect here
+are taken with a note: `swsearch.cli.no_effect`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swsearch.cli import foreign
+from swsearch.cli import foreign, no_effect
 from swsearch.errors import InputError, OptionError
 
 FIRST_ARGUMENT, OTHER_ARGUMENTS, TASK = "QUERIES", "SUBJECTS", "--task"
 
+_SHARED = {
+    "query": FIRST_ARGUMENT,
+    "in-pssm": f"{FIRST_ARGUMENT} --query-format=asn",
+    "in-msa": f"{FIRST_ARGUMENT} --query-format=fasta-aligned",
+    "db": OTHER_ARGUMENTS,
+    "subject": OTHER_ARGUMENTS,
+    "evalue": "--evalue",
+    "max-target-seqs": "--max-hits",
+    "max-hsps": "--max-alignments",
+    "num-threads": "--threads",
+    "out": "--output",
+    "matrix": "--matrix",
+    "gapopen": "--gap-open",
+    "gapextend": "--gap-extend",
+    "dbsize": "--dbsize",
+    "num-iterations": "--iterations",
+    "inclusion-ethresh": "--inclusion-evalue",
+}
+
 ALIASES: dict[str, dict[str, str]] = {
     foreign.SEARCH: {
-        "query": FIRST_ARGUMENT,
-        "db": OTHER_ARGUMENTS,
-        "subject": OTHER_ARGUMENTS,
-        "evalue": "--evalue",
-        "max-target-seqs": "--max-hits",
-        "max-hsps": "--max-alignments",
-        "num-threads": "--threads",
-        "out": "--output",
+        **_SHARED,
         "outfmt": "--outfmt",
-        "matrix": "--matrix",
-        "gapopen": "--gap-open",
-        "gapextend": "--gap-extend",
-        "dbsize": "--dbsize",
         "qcov-hsp-perc": "--min-query-coverage",
         "seqidlist": "--include-ids",
         "negative-seqidlist": "--exclude-ids",
@@ -40,68 +49,63 @@ ALIASES: dict[str, dict[str, str]] = {
         "strand": "--strand",
         "task": TASK,
     },
+    foreign.MSA: _SHARED,
+    foreign.BUILD: {"in": OTHER_ARGUMENTS, "out": "--output", "taxid-map": "--taxids"},
+    foreign.APPEND: {"in": OTHER_ARGUMENTS, "taxid-map": "--taxids"},
 }
-"""By command: a name of blastp's without dashes before it, as `foreign.plain` writes it, and what it is here."""
+"""By command: a name of BLAST's, as `foreign.plain` writes it; what it is here; and options that go with it."""
 
-TASKS = {
-    "blastp": "default",
-    "blastp-short": "short",
-    "blastx": "default",
-    "tblastn": "default",
-    "tblastx": "default",
+SEVERAL = ("db", "in")
+"""Names whose value is a list of files with blanks between them."""
+
+VALUES = {
+    "task": {
+        "blastp": "default",
+        "blastp-short": "short",
+        "blastx": "default",
+        "tblastn": "default",
+        "tblastx": "default",
+    },
+    "num-iterations": {"0": "1000"},
 }
-"""What tasks of blastp's are called here."""
+"""By name: values of BLAST's, and what they are here. With 0 iterations psiblast goes on until it converges."""
 
 
-def translated(path: str, args: Sequence[str], own: Sequence[str]) -> list[str]:
-    """Return the words of a command line with every alias as ours.
+def translated(path: str, args: Sequence[str], own: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a command line with every alias as ours, queries first and databases last, and notes on `no_effect`.
 
-    Parameters
-    ----------
-    path : str
-        The command, such as ``swsearch search``.
-    args : sequence of str
-        The words after it.
-    own : sequence of str
-        Spellings of the command's options that take a value, whose values are left as they are.
-
-    Returns
-    -------
-    list of str
-        With queries before all other words, and with databases after those words that are no options.
-
-    Raises
-    ------
-    InputError
-        If an alias has no value, queries are there twice, or a task is none of ours.
+    `own` are spellings of the command's options that take a value, whose values are left as they are.
     """
-    known = ALIASES.get(path)
-    if known is None:
-        return list(args)
-    spelled = {foreign.plain(each): each for each in own if each.startswith("--")}
-    queries: list[str] = []
+    known = ALIASES.get(path, {})
+    spelled = {foreign.plain(each): each for each in own if each.startswith("--")} if known else {}
+    queries, first = list[str](), ""
     subjects: list[str] = []
     words: list[str] = []
+    notes: list[str] = []
     rest = list(args)
     while rest and rest[0] != "--":
         word = rest.pop(0)
         name, equals, value = word.partition("=")
-        ours = "" if name in own and name != TASK else _ours(name, known, spelled)
+        if name not in own and (note := no_effect.take(path, word, rest)):
+            notes.append(note)
+            continue
+        ours, _, more = ("" if name in own and name != TASK else _ours(name, known, spelled)).partition(" ")
         if not equals and rest and (ours or name in own):
             value, equals = rest.pop(0), " "
         if ours in (FIRST_ARGUMENT, OTHER_ARGUMENTS) and not value:
             raise InputError(f"{path}: {name} needs a value, expected the name of a file")
         if ours == FIRST_ARGUMENT:
             if queries:
-                raise InputError(f"{path}: {name} is there twice, expected one file of queries")
-            queries = [_path(value)]
+                twice = f"{name} is there twice" if name == first else f"got {first} and {name}"
+                raise InputError(f"{path}: {twice}, expected one file of queries")
+            queries, first = [_path(value), *more.split()], name
         elif ours == OTHER_ARGUMENTS:
-            subjects += [_path(each) for each in (value.split() if foreign.plain(name) == "db" else [value])]
+            subjects += [_path(each) for each in (value.split() if foreign.plain(name) in SEVERAL else [value])]
         elif ours:
-            words += [f"{ours}={_task(value) if ours == TASK else value}" if equals else ours]
+            words += [f"{ours}={_value(name, value)}" if equals else ours]
         else:
             words += [name, value] if equals == " " else [word]
-    return [*queries, *words, *subjects, *rest]
+    return [*queries, *words, *subjects, *rest], notes
 
 
 def _ours(name: str, known: dict[str, str], spelled: dict[str, str]) -> str:
@@ -119,9 +123,11 @@ def _path(value: str) -> str:
     return f"./{value}" if value[:1] == "-" and value != "-" else value
 
 
-def _task(value: str) -> str:
-    if value in ("blastp-fast", "blastx-fast", "tblastn-fast"):
+def _value(name: str, value: str) -> str:
+    """Return what a value of BLAST's is here."""
+    plain = foreign.plain(name)
+    if plain == "task" and value in ("blastp-fast", "blastx-fast", "tblastn-fast"):
         raise OptionError(
             TASK, value, "default or short", f"no words are looked for, which {value} has longer ones of"
         )
-    return TASKS.get(value, value)
+    return VALUES.get(plain, {}).get(value, value)

@@ -1,32 +1,33 @@
 """Options and commands of other programs, and what they are called here.
 
-Of blastp, makeblastdb, blastdbcmd, DIAMOND, MMseqs2, ssearch36, CUDASW++ and EMBOSS. A name that is missing here is
-only refused with less to say. docs/howto/coming-from-blastp.md has blastp's in full.
+Of BLAST+, HMMER, HH-suite, DIAMOND, MMseqs2, ssearch36, CUDASW++ and EMBOSS. A name that is missing here is only
+refused with less to say. docs/howto/coming-from-blastp.md has all options of blastp and psiblast.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-SEARCH, ALIGN, BENCH = "swsearch search", "swsearch align", "swsearch bench search"
+SEARCH, MSA, ALIGN, BENCH = "swsearch search", "swsearch msa", "swsearch align", "swsearch bench search"
 BUILD, APPEND, FETCH, INFO = "swsearch db build", "swsearch db append", "swsearch db fetch", "swsearch db info"
 
 _ENTREZ = "there is no Entrez; --taxids takes taxids, --include-ids a file of identifiers"
 _TAXA = "--taxids or --exclude-taxids, of a database that was built with taxa"
 _BUILD_TAXA = "swsearch db build reads the taxonomy, and the database keeps it"
-_HEURISTIC = "it is not needed, because every subject is scored exactly and no words are looked for"
-_QUERIES = "the queries are the first argument: swsearch search QUERIES SUBJECTS"
-_SUBJECTS = "the database is the second argument: swsearch search QUERIES SUBJECTS"
-_COMPOSITION = "E-values know the composition of both sequences; --statistics published has those that do not"
+_HEURISTIC = "leave it out, because swsearch scores every subject exactly and uses no words"
+_QUERIES = "the queries are the first argument: {} QUERIES SUBJECTS"
+_SUBJECTS = "the database is the second argument: {} QUERIES SUBJECTS"
 _SENSITIVE = "every subject is scored exactly; --preset sensitive has a matrix that finds more distant relatives"
-_MASK = "low complexity is masked with --query-mask tantan and --subject-mask tantan, lower case with lower"
+_NO_MODEL_SCORES = "swsearch reads no thresholds of models; --evalue or --min-score sets one"
+COMPOSITION_ADVICE = "E-values know the composition of both sequences; --statistics published has those that do not"
+MASK_ADVICE = "use --query-mask tantan or --subject-mask tantan for low complexity, and lower for lower case"
 
 _SHARED = {
     "--output": "out outfile of result-file",
     "--threads": "num-threads nthreads thread cpu cpus jobs T p t j",
     "--gap-open": "gapopen gapo gop gap-open-cost gap-opening",
     "--gap-extend": "gapextend gape gex gapext gap-ext gap-extension gap-extend-cost",
-    "--matrix": "mat sub-mat scoring-matrix score-matrix substitution-matrix datafile",
+    "--matrix": "mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
     "--outfmt": "format f m format-mode format-output aformat output-format",
     "--engine gpu, with --device N for one of several GPUs, or --device 0,1 or --device all for several": "gpu gpus "
     "use-gpus num-gpus gpu-ids devices",
@@ -34,12 +35,26 @@ _SHARED = {
     "--quiet": "silent",
 }
 
+_PROFILES = {
+    "--iterations": "N num-iter",
+    "--inclusion-evalue": "incE incdomE e-profile",
+    "--inclusion-evalue decides by E-value what enters a profile": "incT incdomT",
+    "--gap-open and --gap-extend take costs, such as 11 and 1, not probabilities": "popen pextend",
+    "--query-format names the format of the queries": "qformat",
+    "swsearch recognizes databases and FASTA files by their content": "tformat",
+    "the first sequence of an alignment is the query; move another one there": "ignore-msa-master",
+    "swsearch searches with no patterns": "phi-pattern",
+    _HEURISTIC: "fast faster iterate xdrop k-mer-per-seq spaced-kmer-mode ungapped-score min-ungapped-score seed-cut "
+    "algo prefilter-mode max-accept max-rejected",
+}
+
 _TABLES: dict[str, dict[str, str]] = {
     SEARCH: {
         **_SHARED,
-        _QUERIES: "in input query-file i",
-        _SUBJECTS: "database subjects target targets d",
-        "--evalue": "e E expect max-evalue e-value e-profile",
+        **_PROFILES,
+        _QUERIES.format(SEARCH): "in input query-file i",
+        _SUBJECTS.format(SEARCH): "database subjects target targets d",
+        "--evalue": "e E domE expect max-evalue e-value",
         "--max-hits": "num-alignments num-descriptions max-seqs topscore-num num-hits hits limit k b n",
         "the N best hits are --max-hits N; a share of the best score, as DIAMOND has it, is not there": "top",
         "--max-alignments": "hsps alt-ali",
@@ -48,31 +63,59 @@ _TABLES: dict[str, dict[str, str]] = {
         "--min-identity takes a percentage, 30 for 0.3": "min-seq-id",
         "--min-query-coverage and --min-subject-coverage take a percentage, 80 for 0.8": "cov cov-mode c",
         "--min-subject-coverage": "subject-cover scov subject-coverage target-cover",
-        "--min-score for raw scores; bit scores follow from these": "min-bit-score bit-score",
+        "--min-score for raw scores; bit scores follow from these": "min-bit-score bit-score domT",
+        "ssearch36's -T is --threads N; HMMER's is --min-score N, which takes a raw score": "T",
+        _NO_MODEL_SCORES: "cut-ga cut-nc cut-tc",
         "--include-ids": "seqid-list ids",
-        "--dbsize": "db-size searchsp Z z",
+        "--dbsize": "db-size z",
+        "--dbsize takes the number of residues of the database": "searchsp Z domZ",
+        "-o FILE.sto writes the hits below the query, as Stockholm": "A",
+        "--save-msa FOLDER writes the alignment of each profile": "chkali oa3m",
+        "--save-profile FILE.asn writes the PSSM of the last iteration": "out-pssm save-each-pssm",
+        "--save-profile FILE.pssm writes the PSSM of the last iteration as ASCII": "out-ascii-pssm",
+        "--save-profile FILE.hmm writes the profile of the last iteration": "chkhmm",
+        "--save-profile FILE.hhm writes the profile of the last iteration": "ohhm",
+        "-o FILE.tsv writes a table; --outfmt '6 qseqid evalue' chooses its columns": "tblout domtblout pfamtblout",
+        "-o FILE.tsv writes a table, without alignments": "noali",
+        "--outfmt '6 qacc sacc evalue' has accessions": "acc",
         "--outfmt html": "html",
         _TAXA: "taxonlist taxon-list taxon-exclude organism",
         _BUILD_TAXA: "taxonmap taxonnodes taxonnames",
         _ENTREZ: "entrez-query gilist negative-gilist ipglist negative-ipglist taxon-k",
-        _COMPOSITION: "comp-based-stats comp-bias-corr composition",
-        _MASK: "seg masking mask soft-masking lcase-masking mask-lower-case mask-prob db-soft-mask db-hard-mask "
-        "hardmask",
+        COMPOSITION_ADVICE: "composition",
+        MASK_ADVICE: "mask-prob db-hard-mask hardmask",
+        "use --query-mask lower, and --subject-mask lower for the subjects": "lcase-masking mask-lower-case",
         _SENSITIVE: "sensitive s very-sensitive ultra-sensitive more-sensitive mid-sensitive sensitivity",
-        _HEURISTIC: "word-size threshold window-size xdrop-ungap xdrop-gap xdrop-gap-final xdrop fast faster "
-        "exhaustive iterate swipe exhaustive-search num-iterations k-mer-per-seq spaced-kmer-mode ungapped-score "
-        "min-ungapped-score seed-cut algo index-chunks block-size culling-limit best-hit-overhang "
-        "best-hit-score-edge use-sw-tback prefilter-mode subject-besthit max-accept max-rejected ungapped",
-        "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width",
+        "swsearch has no such filter; filter the table": "culling-limit best-hit-overhang best-hit-score-edge",
+        "alignments have gaps; --gap-open 1000 makes them rare": "ungapped",
+        "lines of --outfmt 0 have 60 residues; --outfmt 6 to 15 have no lines to set": "line-length line-width textw "
+        "notextw",
         "--sort chooses between E-value and score; sort the table as you like": "sorthits sorthsps",
         "cut the sequence beforehand; coordinates then count from the cut": "subject-loc",
         "--config": "import-search-strategy config-file",
         "--save-config": "export-search-strategy",
-        "it is not needed; the documentation says why, for users of blastp": "show-gis parse-deflines mt-mode",
         "--genetic-code, beside --translate for DNA queries": "gencode",
+        "a database keeps its genetic code: swsearch db build --translate --genetic-code N": "db-gencode",
         "--frame-shift, beside --translate for DNA queries": "frameshift",
-        "everything runs on this machine": "remote",
+        "name a database of a server of your own as SUBJECTS: http://host:8080/sprot": "remote",
         "databases hold proteins": "dbtype",
+    },
+    MSA: {
+        **_PROFILES,
+        "--output": "outfile oa3m out-prefix A chkali",
+        "--threads": _SHARED["--threads"],
+        "--gap-open": _SHARED["--gap-open"],
+        "--gap-extend": _SHARED["--gap-extend"],
+        "--matrix": _SHARED["--matrix"],
+        "--quiet": _SHARED["--quiet"],
+        _QUERIES.format(MSA): "in input query-file i",
+        _SUBJECTS.format(MSA): "database subjects target targets d",
+        "--evalue": "E domE expect max-evalue e-value",
+        "--iterations": "N num-iter n",
+        "--min-coverage takes a percentage of the query": "cov qcov",
+        "--min-identity takes a percentage": "qid id",
+        "swsearch msa writes alignments; swsearch search writes profiles": "out-pssm out-ascii-pssm save-each-pssm "
+        "chkhmm ohhm",
     },
     ALIGN: {
         **_SHARED,
@@ -88,30 +131,24 @@ _TABLES: dict[str, dict[str, str]] = {
         "pairs have no E-values; swsearch search has": "evalue e E",
     },
     BUILD: {
-        "--output": "out db d outfile database",
-        "FASTA files are arguments: swsearch db build INPUT... --output DB.h5": "in input i",
-        "databases hold proteins": "dbtype",
-        "FASTA is what is read": "input-type",
+        "--output": "db d outfile database",
+        "FASTA files are arguments: swsearch db build INPUT... --output DB.h5": "input i",
         "messages go to stderr": "logfile",
-        "it is not needed, because db fetch finds the identifiers and accessions of every header": "parse-seqids "
-        "hash-index gi-mask gi-mask-name",
-        "a database remembers its files and their checksums instead, which swsearch db info shows": "title",
+        "swsearch knows no GIs": "gi-mask gi-mask-name",
+        "leave it out; swsearch db info shows the files that a database was made from": "title",
         "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data mask-id mask-desc "
         "masking seg",
         "--volume-size": "max-file-sz",
-        "a database has one format, and a file of a later one is refused": "blastdb-version",
-        "--taxids FILE, with accession and taxid on each line": "taxid taxid-map taxonmap",
+        "--taxids FILE, with accession and taxid on each line": "taxid taxonmap",
         "--taxonomy FOLDER, with nodes.dmp and names.dmp": "taxonnodes taxonnames",
     },
-    APPEND: {"FASTA files are arguments: swsearch db append DB.h5 INPUT...": "in input i"},
+    APPEND: {"FASTA files are arguments: swsearch db append DB.h5 INPUT...": "input i"},
     FETCH: {
         "--output": "out outfile",
         "the database is the first argument: swsearch db fetch DB.h5 ID...": "db d database",
         "identifiers are arguments: swsearch db fetch DB.h5 ID..., and --all is all entries": "entry id seq",
         "--ids": "entry-batch id-file list-file f",
-        "entries are written as FASTA, as they went in": "outfmt line-length strand "
-        "mask-sequence-with target-only get-dups ctrl-a long-seqids",
-        "databases hold proteins": "dbtype",
+        "entries are written as FASTA, as they went in": "line-length strand mask-sequence-with",
         "messages go to stderr": "logfile",
         "swsearch db info DB.h5 shows what a database holds": "info exact-length list list-outfmt recursive "
         "remove-redundant-dbs show-blastdb-search-path",
@@ -126,16 +163,22 @@ _TABLES: dict[str, dict[str, str]] = {
 
 _COMMANDS = {
     "swsearch": {
-        "swsearch search": "blastp easy-search ssearch36 ssearch blast find query",
-        "swsearch align": "needle water pairwise",
-        "swsearch db build": "makeblastdb makedb createdb build index database",
+        "swsearch search": "blastp phmmer diamond mmseqs easy-search ssearch36 ssearch fasta36 blast find query",
+        "swsearch search --iterations 3": "psiblast deltablast phiblast blastpgp jackhmmer",
+        "swsearch search --translate": "blastx fastx36 fasty36",
+        "swsearch search --mode global": "ggsearch36 ggsearch",
+        "swsearch search --mode semiglobal": "glsearch36 glsearch",
+        "swsearch msa": "hhblits colabfold-search",
+        "swsearch align": "needle needleall stretcher pairwise",
+        "swsearch align --mode local": "water matcher lalign36",
+        "swsearch db build": "makeblastdb formatdb makedb createdb build index database",
         "swsearch db info": "info dbinfo",
-        "swsearch db fetch": "blastdbcmd getseq fetch get",
+        "swsearch db fetch": "blastdbcmd fastacmd esl-sfetch getseq fetch get",
         "swsearch db append": "append",
         "swsearch db remove": "remove delete",
         "swsearch db merge": "merge concatdbs mergedbs blastdb-aliastool",
         "swsearch db split": "splitdb split volumes",
-        "swsearch db verify": "verify check",
+        "swsearch db verify": "verify blastdbcheck check",
         "swsearch --help": "help",
         "swsearch --version": "version",
     },
@@ -153,6 +196,19 @@ _COMMANDS = {
 }
 """By group: a command of ours, and what others call it."""
 
+_PROGRAMS = {
+    "swsearch searches proteins, and swsearch align --alphabet dna aligns DNA": "blastn megablast dc-megablast "
+    "nhmmer nhmmscan fastn lastal minimap2 blat bwa vsearch usearch",
+    "swsearch search does this with a database from swsearch db build --translate": "tblastn tfastx36 tfasty36",
+    "swsearch search --translate does this with a database from swsearch db build --translate": "tblastx",
+    "swsearch search takes a model as QUERIES: swsearch search MODEL.hmm SUBJECTS": "hmmsearch",
+    "profiles are the QUERIES of swsearch search, and proteins are the SUBJECTS": "hmmscan hmmpress rpsblast "
+    "rpstblastn makeprofiledb hhsearch",
+    "swsearch search makes a profile from an alignment: swsearch search ALIGNMENT SUBJECTS": "hmmbuild hhmake",
+    "swsearch masks low complexity itself: swsearch search --query-mask tantan": "segmasker dustmasker windowmasker",
+}
+"""What to say of programs that no single command replaces, and their names."""
+
 
 def plain(name: str) -> str:
     """Return a name without what programs write differently: dashes before it, underscores, and case of words."""
@@ -162,7 +218,7 @@ def plain(name: str) -> str:
 
 @cache
 def _advice(path: str) -> dict[str, str]:
-    return {name: text for text, names in _TABLES.get(path, {}).items() for name in names.split()}
+    return {plain(name): text for text, names in _TABLES.get(path, {}).items() for name in names.split()}
 
 
 def names(path: str) -> set[str]:
@@ -177,4 +233,9 @@ def advice(path: str, name: str) -> str:
 
 def command(path: str, name: str) -> str:
     """Return the command of ours that another's is; empty if there is none."""
-    return next((ours for ours, theirs in _COMMANDS.get(path, {}).items() if name in theirs.split()), "")
+    return next((ours for ours, theirs in _COMMANDS.get(path, {}).items() if plain(name) in theirs.split()), "")
+
+
+def program(name: str) -> str:
+    """Return what to say of another program that no single command replaces; empty if there is nothing."""
+    return next((text for text, theirs in _PROGRAMS.items() if plain(name) in theirs.split()), "")

@@ -1,7 +1,8 @@
 """What may be typed: every word is looked at before it is parsed, so that what is wrong is told in our own words.
 
-The parser underneath takes ``-out=x`` for ``-o`` with the value ``ut=x``, as POSIX has it. Here a word with one dash
-that spells an option, ours or another program's, is no cluster of letters. typer takes the classes as ``cls``.
+The parser underneath takes ``-out=x`` for ``-o`` with the value ``ut=x``, as POSIX has it. Here only ``-`` and paths
+that begin with ``.`` or ``/`` may follow a letter without a blank: no name of an option becomes the name of a file.
+typer takes the classes as ``cls``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from swsearch.cli import aliases, foreign
 from swsearch.cli.config import CONFIG, words_of_file
+from swsearch.cli.console import say
 from swsearch.cli.parameters import Refused
 from swsearch.errors import SHOWN, InputError, OptionError
 
@@ -37,15 +39,19 @@ class OneCommand(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         line = _Line(self, ctx)
-        words = aliases.translated(line.path, args, line.taking)
+        words, notes = aliases.translated(line.path, args, line.taking)
         line.check(words)
         if (file := line.given.get(CONFIG)) is not None:
             words = [*line.of_file(file), *words]
             ctx.meta[CONFIG] = line.keys
         try:
-            return super().parse_args(ctx, words)
+            left = super().parse_args(ctx, words)
         except UsageError as error:
             raise line.translated(error) from None
+        if not ctx.params.get("quiet"):
+            for note in notes:
+                say(f"swsearch: note: {note}")
+        return left
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; of an option of a file it is said where that stands."""
@@ -186,8 +192,9 @@ class _Line:
         self.given[option.opts[0]] = value
 
     def _check_short(self, word: str, rest: list[str]) -> None:
-        """Take a word of several options with one letter each, the last of which may have its value attached."""
-        self._refuse_long(word, rest)
+        """Take a word of options with one letter each; the last may have a value attached that is - or a path."""
+        if word.startswith("--"):
+            raise InputError(self._no_such_option(word, rest))
         for place, letter in enumerate(word[1:], 1):
             option = self._options.get(f"-{letter}")
             if option is None:
@@ -198,25 +205,31 @@ class _Line:
                     raise InputError(f"{self.path}: -{letter} takes no value, got {_cut(attached[1:])!r}")
                 name, shown = _longest(option.opts), shlex.quote(_cut(attached[1:]))
                 raise InputError(f"{self.path}: got {_cut(word)}; did you mean {name} {shown}, or -{letter} {shown}?")
-            self._take(f"-{letter}", option, attached if attached and _takes_value(option) else None, rest)
-            if _takes_value(option):
-                break
+            if not _takes_value(option):
+                self._take(f"-{letter}", option, None, rest)
+                continue
+            if attached and attached != "-" and attached[0] not in "./":
+                raise InputError(self._not_attached(word, place, rest))
+            self._take(f"-{letter}", option, attached or None, rest)
+            break
 
-    def _refuse_long(self, word: str, rest: list[str]) -> None:
-        """Refuse a word that is no option of ours, or is one with another spelling."""
-        if word.startswith("--"):
-            raise InputError(self._no_such_option(word, rest))
-        name = word[1:].partition("=")[0]
-        stem = re.match("[A-Za-z_-]*", name)[0]  # type: ignore[index]
-        if len(stem) < LEAST_OF_A_NAME:
-            return
-        # a letter with a value attached is a word of the user's own, which may be anything: -ohits
-        takes_rest = any(_takes_value(self._options[f"-{c}"]) for c in name if f"-{c}" in self._options)
+    def _not_attached(self, word: str, place: int, rest: list[str]) -> str:
+        """Say that a word is no letter with a value attached, because it could be another option's name."""
+        if self._spells_a_name(word[1:].partition("=")[0]):
+            return self._no_such_option(word, rest)
+        shown = f"{word[: place + 1]} {shlex.quote(_cut(word[place + 1 :]))}"
+        return f"{self.path}: got {_cut(word)}, expected a blank after -{word[place]}; did you mean {shown}?"
+
+    def _spells_a_name(self, name: str) -> bool:
+        """Say whether a word with one dash is the name of an option, ours or another program's."""
+        others = foreign.names(self.path)
+        stem = foreign.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
+        if foreign.plain(name) in others or stem in others:
+            return True
         own = {foreign.plain(each) for each in self._options if each.startswith("--")}
-        if takes_rest and not _spells(foreign.plain(stem), own, foreign.names(self.path)):
-            return
-        if not all(f"-{letter}" in self._options for letter in name) or takes_rest:
-            raise InputError(self._no_such_option(word, rest))
+        return len(stem) >= LEAST_OF_A_NAME and any(
+            each[:2] == stem[:2] for each in _like(stem, {each: each for each in own})
+        )
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
         """Say that there is no such option, and which one may be meant."""
@@ -229,8 +242,11 @@ class _Line:
         if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
             advice, following = foreign.advice(self.path, word[1]), word[2:]
         if wanted not in own and advice:
-            if advice not in self._options:
+            option, *with_value = advice.split()
+            if option not in self._options or len(with_value) > 1:
                 return f"{problem}: {advice}"
+            if with_value:
+                return f"{problem}; did you mean {advice}?"
             meant = [advice]
         else:
             meant = [own[wanted]] if wanted in own else _like(wanted, own)
@@ -292,11 +308,6 @@ def _choices(option: Any) -> list[str]:
     return [str(getattr(each, "value", each)) for each in found]
 
 
-def _spells(stem: str, own: set[str], others: set[str]) -> bool:
-    """Say whether a word with one dash is a name, and not a letter with a value attached."""
-    return stem in others or any(each[:2] == stem[:2] for each in _like(stem, {each: each for each in own}))
-
-
 def _like(wanted: str, known: dict[str, str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
@@ -315,13 +326,15 @@ def _did_you_mean(given: str, known: Iterable[str]) -> str:
 
 def _no_such_command(path: str, name: str, commands: list[str]) -> str:
     problem = f"{path} has no command {_cut(name)!r}"
+    if told := foreign.program(name):
+        return f"{problem}; {told}"
     if meant := list(_commands_like(path, name, commands)):
         return f"{problem}; did you mean {' or '.join(meant)}?"
     return f"{problem}; expected one of {', '.join(commands)}"
 
 
 def _commands_like(path: str, name: str, commands: list[str]) -> Iterator[str]:
-    if other := foreign.command(path, name.lower()):
+    if other := foreign.command(path, name):
         yield other
         return
     for each in _like(name.lower(), {each: each for each in commands}):

@@ -35,3 +35,20 @@ def fails(done, code, *parts):
     assert done.stdout == ""
     for part in parts:
         assert part in re.sub(r"[\s│]+", " ", done.stderr), done.stderr
+
+
+PARSERS = re.compile(
+    "Input should be|Value error|Invalid value|No such [oc]|Missing|requires an arg|unexpected|Traceback|Usage:|╭"
+)
+"""Words of typer, click and pydantic."""
+
+
+def refusal(ended):
+    """Check that a command in this process ended with exit code 1 and one sentence, and return the sentence."""
+    code, out, err = ended
+    lines = [line for line in err.splitlines() if "warning" not in line and " is taken as " not in line]
+    assert (code, out, len(lines)) == (1, "", 1), ended
+    assert lines[0].startswith("swsearch: error: "), ended
+    assert not PARSERS.search(err), err
+    assert len(err) < 400, err
+    return lines[0].removeprefix("swsearch: error: ")
