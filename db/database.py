@@ -30,6 +30,7 @@ from swsearch.db.volumes import (
     OpenFile,
     Paths,
     Volume,
+    check_members,
     check_together,
     described_files,
     described_segment,
@@ -70,14 +71,10 @@ class Database(Collection, TaxaOfSubjects):
     ``name in database`` looks for what `find` finds, and a pickled one opens its files again, wherever it is loaded.
 
     It keeps 4 bytes of memory for each subject once residues were read, and reads everything else on demand.
-
-    Parameters
-    ----------
-    members : sequence of Member
-        What it consists of: files, or manifests with their volumes. It was checked that they can be together.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
+        check_members(members)
         self.name = ", ".join(member.name for member in members)
         """What messages and reports call it; a server, which tells nobody its folders, sets another one."""
         files, first = [], 0

@@ -211,6 +211,17 @@ class Member:
         return [source for file in self.files for source in file.sources()]
 
 
+def check_members(given: Any) -> None:
+    """Raise `OptionError` unless members make a `Database`: a caller may have given its class a path."""
+    if isinstance(given, (list, tuple)) and all(isinstance(each, Member) for each in given):
+        return
+    if isinstance(given, (str, os.PathLike)):
+        remedy = f"use Database.open({os.fspath(given)!r})"
+    else:
+        remedy = "use Database.open for files, Database.from_records for sequences"
+    raise OptionError("Database", given, "a call of one of its class methods", remedy)
+
+
 def open_members(paths: Paths) -> list[Member]:
     """Open database files and manifests.
 

@@ -16,6 +16,7 @@ from swsearch.errors import InputError, OptionError, check_choice, check_flag, w
 from swsearch.inputs import (
     QueriesLike,
     SequenceLike,
+    check_not_swapped,
     check_subjects,
     open_subjects,
     path_of,
@@ -89,7 +90,7 @@ def search(
         A path (``-`` is stdin) or an open file that holds FASTA, profiles or alignments; sequences, a mapping of
         names to sequences; profiles, alone or among sequences. See `swsearch.inputs.read_queries`.
     subjects : Database, or as for ``queries``
-        A database, its path, or whatever stands for sequences; or a list of databases and path objects, which are
+        A database, its path, or whatever stands for sequences; or a list of databases and paths, which are
         searched as one.
     **options
         The options of a search.
@@ -140,6 +141,7 @@ def search(
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
+    check_not_swapped(queries, subjects)
     threads = checked("threads", threads)
     read = search_queries(queries, chosen, query_format)
     chosen = chosen.with_costs_of(read)
@@ -309,6 +311,7 @@ def score(
     top = None if top is None else whole_number("top", top, 1, MAX_INTEGER)
     _check_callable(progress)
     check_subjects(subjects)
+    check_not_swapped(queries, subjects)
     is_named = scoring is not None or preset is not None
     own = recurrence.scoring
     read = read_queries(

@@ -44,11 +44,22 @@ LONGEST_WORD = 30
 SHOWN_LETTERS = 60
 """Letters that a message repeats."""
 
+FILE_ENDING = re.compile(
+    r"\.(h5|json|fasta|fas|fa|faa|fsa|fsta|ffn|fna|frn|mpfa|pep|seq|txt)(\.(gz|xz|bz2|zst))?$", re.IGNORECASE
+)
+"""Endings of the names of databases and FASTA files."""
+
+ENDING_LETTERS = 12
+"""Letters at the end of a name that may match `FILE_ENDING`."""
+
 Sequences = Union[
     str, "os.PathLike[str]", IO[Any], SequenceLike, Mapping[str, "ResidueLetters | SeqRecord"], Iterable[SequenceLike]
 ]
 """Sequences: a FASTA path (``-`` is stdin), an open FASTA file, one sequence, a mapping of names to sequences, or an
 iterable of sequences."""
+
+FileOrDatabase = Union[str, "os.PathLike[str]", "Database"]
+"""Subjects that are searched together with others."""
 
 QueriesLike = Sequences | Profile | QueryAlignment | Iterable[SequenceLike | Profile | QueryAlignment]
 """Queries: sequences, profiles, alignments that profiles are made of, or a file of any of these."""
@@ -172,6 +183,9 @@ def read_queries(
     found: list[Query] = []
     for number, given in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
         item = _renamed(given)
+        if _is_file_name(item):
+            remedy = "search one file after the other, or make one file of them"
+            raise InputError(f"{what} {number}: got {item!r}, expected residue letters; {remedy}")
         if isinstance(item, Record):
             found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
         elif isinstance(item, (Profile, QueryAlignment)):
@@ -260,13 +274,7 @@ def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | No
 
 
 def check_units(profile: Profile, scoring: Scoring) -> None:
-    """Raise if the scores of a profile are in the units of another matrix than the search's.
-
-    Raises
-    ------
-    InputError
-        It names the matrices that go with the profile.
-    """
+    """Raise `InputError` if the scores of a profile are in the units of another matrix than the search's."""
     from swsearch.matrices import GAP_COSTS
     from swsearch.profiles.units import is_same_unit, lambda_of
     from swsearch.scoring import load_matrix
@@ -285,22 +293,7 @@ def check_units(profile: Profile, scoring: Scoring) -> None:
 
 
 def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -> Scoring:
-    """Return the scoring of a search, with the gap costs that its profiles go with where the user named none.
-
-    Parameters
-    ----------
-    queries : sequence of Query
-        All of the search; they share gap costs.
-    scoring : Scoring
-        What the search has otherwise.
-    named : bool
-        Whether its gap costs were asked for; they are taken then.
-
-    Raises
-    ------
-    InputError
-        If queries go with different gap costs.
-    """
+    """Return the scoring of a search, with the gap costs that its profiles share unless the user ``named`` some."""
     if named:
         return scoring
     wanted: dict[tuple[int, int], str] = {}
@@ -321,31 +314,7 @@ def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -
 
 
 def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
-    """Read a query and a subject, one of each.
-
-    Parameters
-    ----------
-    a, b : path, open file, str, Bio.SeqRecord, (id, sequence), mapping; a also a Profile or a QueryAlignment
-        The query and the subject, as for `read_queries`.
-    scoring : Scoring
-        What aligns them.
-    is_named : bool
-        Whether its gap costs were asked for.
-    allow_dna : bool
-        As for `read_queries`.
-
-    Returns
-    -------
-    query, subject : Query
-    scoring : Scoring
-        With the gap costs that a profile goes with where none were asked for.
-
-    Raises
-    ------
-    InputError
-        As `read_queries` does; if there is not one of each, the subject is a profile, or a profile is to be aligned
-        by a matrix that is not for protein.
-    """
+    """Read one query and one subject; return them, and the scoring with a profile's gap costs unless it is named."""
     alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
     if isinstance(b, kinds):
         raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
@@ -423,15 +392,7 @@ def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
 
 
 def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
-    """Raise if two of the queries' and the subjects' inputs are one stream, or one file is there twice as subjects.
-
-    Raises
-    ------
-    InputError
-        If a name is empty, or a stream is to be read twice.
-    DatabaseError
-        If a file is given twice.
-    """
+    """Raise if queries are a database, an input's name is empty, or a stream or subject file is given twice."""
     from swsearch.db.inputs import stream_of
 
     for number, each in enumerate(subjects):
@@ -444,6 +405,7 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
             if other == each or is_same_file(other, each):
                 shown = each if other == each else f"{other} and {each} are the same file, which"
                 raise DatabaseError(f"{shown} is given twice; name each file once")
+    check_not_swapped(Path(queries), [Path(each) for each in subjects])
 
 
 def _passes(path: str) -> bool:
@@ -470,16 +432,26 @@ def _is_path(text: str | os.PathLike[str]) -> bool:
         return False
     if text == "-" or any(c in text for c in "./\\"):
         return True
-    if not text:
-        return False
-    try:
-        if os.path.lexists(text):  # a link that leads nowhere is the name of a file too
-            return True
-    except (OSError, ValueError):  # letters may be more than a name can have
-        return False
+    if not text or _is_there(text):
+        return bool(text)
     from swsearch.db.foreign import foreign_database
 
     return bool(foreign_database(text))  # BLAST's NAME.pin and others go by NAME, which is no file
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return os.path.lexists(name)  # a link that leads nowhere is the name of a file too
+    except (OSError, ValueError):  # letters may be more than a name can have
+        return False
+
+
+def _is_file_name(given: Any) -> bool:
+    """Say whether a string can only be the name of a file: a sequence has no slash and no such ending."""
+    if not isinstance(given, str) or given.startswith(">"):
+        return False
+    end = given[-ENDING_LETTERS:]
+    return "/" in given or "\\" in given or ("." in end and FILE_ENDING.search(end) is not None)
 
 
 def check_subjects(subjects: Any) -> None:
@@ -493,21 +465,48 @@ def check_subjects(subjects: Any) -> None:
             check_sequences(each, "subjects")
 
 
-def _together(subjects: Any) -> list[os.PathLike[str] | Database]:
+def _together(subjects: Any) -> list[FileOrDatabase]:
     """Return the files and databases of a list of such, which are to be searched together; none of any other list.
 
-    A string in a list is a sequence, whatever else is in it.
+    Strings of a list are file names where all are those of files, or one of them can be nothing else.
     """
     from swsearch.db import Database
+    from swsearch.db.records import is_single
 
-    if not isinstance(subjects, (list, tuple)):
+    if not isinstance(subjects, (list, tuple)) or (is_single(subjects) and not _is_file_name(subjects[1])):
         return []
-    chosen = [each for each in subjects if isinstance(each, (os.PathLike, Database))]
+    texts = [each for each in subjects if isinstance(each, str)]
+    has_names = any(map(_is_file_name, texts)) or all(map(_is_there, texts))
+
+    def is_chosen(each: Any) -> bool:
+        return isinstance(each, (os.PathLike, Database)) or (has_names and isinstance(each, str) and _is_path(each))
+
+    chosen = [each for each in subjects if is_chosen(each)]
     if chosen and len(chosen) < len(subjects):
-        other = next(each for each in subjects if not isinstance(each, (os.PathLike, Database)))
-        expected = "files (as pathlib.Path) and databases alone, or sequences alone"
-        raise OptionError("subjects", other, expected, "a string in a list is a sequence, not the name of a file")
+        other = next(each for each in subjects if not is_chosen(each))
+        expected = "only files and databases, or only sequences"
+        remedy = "check the name, or make a database of sequences with Database.from_records"
+        raise OptionError("subjects", other, expected, remedy)
     return chosen
+
+
+def check_not_swapped(queries: Any, subjects: Any) -> None:
+    """Raise `InputError` if the queries are a database and the subjects are none."""
+    from swsearch.db import Database, is_database
+
+    path, is_open = path_of(queries), isinstance(queries, Database)
+    if not is_open and (path in ("", "-") or _passes(path) or not is_database(path)):
+        return
+    given = _together(subjects) or [subjects]
+    names = [path_of(each) for each in given]
+    if any(isinstance(each, Database) for each in given) or any(map(_names_a_database, names)):
+        return
+    name = queries.name if is_open else path
+    remedy = f"give {' '.join(names) or 'the queries'} first and {name} second"
+    remedy += ", or list(database) as queries" if is_open else ""
+    raise InputError(
+        f"queries: got the database {name}, expected sequences; queries and subjects are swapped: {remedy}"
+    )
 
 
 def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False) -> Database:
@@ -515,7 +514,7 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
 
     Parameters
     ----------
-    subjects : Database, list of Database and path objects, or as for `read_queries`
+    subjects : Database, list of Database and paths, or as for `read_queries`
         A path may name a database, a manifest of volumes or a FASTA file, which is then built in memory, as all else
         is. Several in a list are one database, in their order; their name is theirs, joined by commas.
     mask : {"database", "none", "lower", "tantan"}
@@ -568,12 +567,12 @@ def _names_a_database(path: str) -> bool:
     return path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5")
 
 
-def _open_together(several: Sequence[os.PathLike[str] | Database], mask: Mask | None, allow_dna: bool) -> Database:
+def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_dna: bool) -> Database:
     """Open databases and FASTA files as one; without a mask FASTA files are given that of the databases."""
     from swsearch.db import Database
     from swsearch.db.build import checked_inputs
 
-    def is_file_of_one(each: os.PathLike[str] | Database) -> bool | None:
+    def is_file_of_one(each: FileOrDatabase) -> bool | None:
         return None if isinstance(each, Database) else _names_a_database(os.fsdecode(each))
 
     with ExitStack() as held:

@@ -108,7 +108,8 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 MSA_OPTIONS = (
     "output query_format outfmt iterations inclusion_evalue inclusion_coverage max_included evalue max_seqs "
     "min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open gap_extend query_mask "
-    "subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster task_timeout progress quiet verbose"
+    "subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster task_timeout progress quiet "
+    "verbose"
 )
 """Options of ``swsearch msa``, in the order of its help."""
 

@@ -117,8 +117,8 @@ class MessageTable(OptionTable):
 
     progress: ProgressKind = option(
         "auto",
-        "How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per line; auto "
-        "is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
+        "How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per line; "
+        "auto is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
         interfaces=ONLY_COMMAND,
     )
     quiet: bool = option(
@@ -187,8 +187,8 @@ class RunTable(OptionTable):
     )
     cluster: str | None = option(
         None,
-        "Search by the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786, or N workers "
-        "on this machine, among which --threads are divided. SUBJECTS are then database files that they can read; "
+        "Search by the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786, or N "
+        "workers on this machine, among which --threads are divided. SUBJECTS are then database files that they can read; "
         "--engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
         unset="none",
         metavar="ADDRESS|local:N",

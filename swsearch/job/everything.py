@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.errors import MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.job.job import SCORES_MEMORY, groups_of, plan_for
-from swsearch.job.loaded import LoadedDatabase
+from swsearch.job.loaded import LoadedDatabase, host_memory
 from swsearch.job.scored import prepare, score_all
 from swsearch.recurrence import Recurrence
 
@@ -31,7 +32,7 @@ def score_everything(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    scores: ScoreArray = np.zeros((len(queries), database.n_subjects), dtype=np.int32)
+    scores = _matrix(len(queries), database.n_subjects)
     start = 0
     with closing(LoadedDatabase(engine, database, plan_for(engine, groups_of(queries), database))) as chunks:
         for group in groups_of(queries):
@@ -40,6 +41,19 @@ def score_everything(
             score_all(engine, prepared, chunks, scores[rows], progress)
             start = rows.stop
     return scores
+
+
+def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
+    """Return a score matrix, or raise `MemoryLimitError` if it does not fit the memory."""
+    n_bytes, memory = 4 * n_queries * n_subjects, host_memory()
+    with suppress(MemoryError):
+        if n_bytes <= memory:  # a larger one might be given all the same, and end the process when it is filled
+            return np.zeros((n_queries, n_subjects), dtype=np.int32)
+    raise MemoryLimitError(
+        f"score: got {n_queries:,} queries and {n_subjects:,} subjects, whose score matrix takes "
+        f"{n_bytes / 1e9:,.1f} GB, expected one that fits the memory ({memory / 1e9:,.1f} GB in all); give top= for "
+        "the best subjects of each query"
+    )
 
 
 class BestScores(NamedTuple):

@@ -91,8 +91,12 @@ class LoadedDatabase:
 
 def fits_the_host(database: Database) -> bool:
     """Say whether a database may stay in the host's memory between searches."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return bool(database.residue_bytes <= memory // SHARE_OF_MEMORY)
+    return bool(database.residue_bytes <= host_memory() // SHARE_OF_MEMORY)
+
+
+def host_memory() -> int:
+    """Return the bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:

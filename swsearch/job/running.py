@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from swsearch.engines.base import Engine, Progress
 from swsearch.inputs import Query, open_subjects
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from swsearch.db import Database
     from swsearch.results import SearchResult
+
+
+_AN_ITERATOR = "it is an iterator; use list(results), or next(results) for the first"
 
 
 @dataclass
@@ -252,6 +255,17 @@ class SearchResults:
         """Return what was found and not yet taken, or else the next results; nothing after the last."""
         waiting, self._waiting = list(self._waiting), deque()
         return waiting or next(self._found, [])
+
+    if not TYPE_CHECKING:  # type checkers refuse both without a hint
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(f"SearchResults has no len(): {_AN_ITERATOR}")
+
+        def __getitem__(self, index: object) -> NoReturn:
+            raise TypeError(f"SearchResults cannot be indexed: {_AN_ITERATOR}")
+
+        def __bool__(self) -> bool:
+            return True  # not by a length
 
     def __iter__(self) -> SearchResults:
         return self

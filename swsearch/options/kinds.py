@@ -1,8 +1,8 @@
 """Kinds of option values: each one checks, parses, formats and describes its values.
 
-A value has one of four sources. Python values go through `ValueKind.check` and JSON values through `ValueKind.check_json`.
-`ValueKind.parse` turns the text of a form or query string into a JSON value; `ValueKind.parse_word` turns a word of the command
-line or of a TOML file into a Python value. Every method raises `OptionError` for a value that it cannot use.
+Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query string,
+which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which
+`ValueKind.parse_word` turns into Python. Every method raises `OptionError` for a value that it cannot use.
 """
 
 from __future__ import annotations

@@ -241,7 +241,8 @@ class FormPages:
         opened = {group_of(wrong)} | {group_of(name) for name, text in typed.values.items() if _is_chosen(name, text)}
         values = {
             "here": "form", "typed": typed, "places": places, "limits": self._house.settings.limits,
-            "titles": GROUP_TITLES, "fields_of": fields_of, "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
+            "titles": GROUP_TITLES, "fields_of": fields_of,
+            "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
             "examples": EXAMPLES, "costs": _costs(), "opened": opened,
             "problem": "" if problem is None else in_words(str(problem), wrong), "wrong": wrong,
             "told": "" if problem is None else in_words(str(problem), wrong, is_there=True),

@@ -517,8 +517,10 @@ def test_subjects_from_several_places(made: Path, tmp_path: Path) -> None:
         open_subjects([fasta, database])
     with open_subjects([fasta, fasta]) as twice:
         assert (twice.n_subjects, twice.mask) == (80, "none")
-    with pytest.raises(OptionError, match="a string in a list is a sequence, not the name of a file"):
-        open_subjects([fasta, str(fasta)])
+    with open_subjects([fasta, str(fasta)]) as twice:
+        assert twice.n_subjects == 80
+    with pytest.raises(OptionError, match="got 'MKVLAA', expected only files and databases, or only sequences"):
+        open_subjects([fasta, "MKVLAA"])
     with pytest.raises(DatabaseError, match="no such file"):
         open_subjects([fasta, tmp_path / "missing.fasta"])
     with open_subjects(["MKVLAA", "WWPP"]) as letters:  # as before

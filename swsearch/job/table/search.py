@@ -39,8 +39,8 @@ class IterationTable(OptionTable):
         requires="iterations",
         form=FormField("E-value for a profile"),
     )
-    """0.002 as psiblast. In SCOPe 0.005 finds more before the first error, and less where all queries' hits stand in one
-    order by E-value (``benchmarks/results/iterated.txt``)."""
+    """As psiblast. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all queries'
+    hits (``benchmarks/results/iterated.txt``)."""
     inclusion_coverage: float = option(
         0.0,
         "Least part of the query's positions that an alignment pairs, to be in a profile.",
