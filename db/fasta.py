@@ -311,7 +311,7 @@ class FastaReader:
         return faults
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
     """One FASTA record.
 
@@ -335,6 +335,15 @@ class Record:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record) or type(self) is not type(other):
+            return NotImplemented
+        same = (self.header, self.masked) == (other.header, other.masked)
+        return same and np.array_equal(self.codes, other.codes)
+
+    def __hash__(self) -> int:
+        return hash((self.header, len(self)))
 
 
 class _Assembly:

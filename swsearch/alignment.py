@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,13 @@ class Counts(NamedTuple):
     gap_openings: int
 
 
-@dataclass(frozen=True)
+def _is_same(a: Any, b: Any) -> bool:
+    """Say whether two values are equal; arrays are compared as a whole."""
+    is_array = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
+    return a is b or (np.array_equal(a, b) if is_array else bool(a == b))
+
+
+@dataclass(frozen=True, eq=False)
 class PairAlignment:
     """An alignment of a query with a subject.
 
@@ -64,6 +70,15 @@ class PairAlignment:
     subject_letters: ByteArray | None = None
     counts: Counts | None = field(default=None, repr=False, compare=False)
     query_rows: QueryRows | None = field(default=None, repr=False, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [each.name for each in fields(self) if each.compare]
+        return all(_is_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.score, self.query_start, self.subject_start, self.cigar))
 
     def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
         """Return another alignment of the same sequences."""

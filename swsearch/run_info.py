@@ -202,6 +202,9 @@ class RunInfo:
     database_code: int | None = None
     settings: OptionValues = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash((self.database_name, self.queries, self.scoring, self.mode, self.evalue, self.max_hits))
+
     def with_checksums(self) -> RunInfo:
         """Return the same with the checksums of the files that went in, which are read where they are not known."""
         if self.known_checksums is not None:

@@ -25,7 +25,7 @@ NUCLEOTIDES_OF = {"M": CODON, "I": CODON, "D": 0, "F": 1, "R": -1}
 """By how many nucleotides each operation goes on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ShiftedAlignment(PairAlignment):
     r"""An alignment with frame shifts, as `swsearch.translation.shift_reference.shifted_align` returns it.
 

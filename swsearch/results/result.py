@@ -159,6 +159,9 @@ class SearchResult:
         """Why there are no E-values, where there are none."""
         return self.no_statistics or why_no_statistics(self.scoring, self.mode)
 
+    def __hash__(self) -> int:
+        return hash((self.query_id, self.query_length, len(self.hits), self.database_name, self.iteration))
+
     def __len__(self) -> int:
         return len(self.hits)
 
