@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Unpack
+from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-from swsearch.engines.base import Engine, Progress
+from swsearch.blocks import FloatArray
+from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import checked, create_pair_aligner
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, check_choice, check_flag, whole_number
 from swsearch.inputs import (
     QueriesLike,
-    SequenceLike,
+    Sequences,
     check_not_swapped,
     check_subjects,
     open_subjects,
@@ -31,7 +32,7 @@ from swsearch.job.asked import (
     protein_scoring,
     takes_options,
 )
-from swsearch.job.everything import best_of_everything, score_everything
+from swsearch.job.everything import BestScores, best_of_everything, score_everything
 from swsearch.job.pairs_asked import AskedPairs
 from swsearch.job.resident import Resident
 from swsearch.job.running import SearchResults
@@ -44,13 +45,13 @@ from swsearch.options.words import (
     Preset,
     QueryFormat,
 )
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Scoring
 
 if TYPE_CHECKING:
+    from Bio.Align import Alignment
+
     from swsearch.results import SearchResult
 
 
@@ -279,6 +280,43 @@ class Searcher:
         self.close()
 
 
+_One = Literal["one"]
+_Order = Literal["order"]
+_All = Literal["all"]
+
+
+class _SharedArgs(TypedDict, total=False):
+    """Options that `score` and `align` share."""
+
+    scoring: Scoring | None
+    preset: Preset | None
+    mode: Mode
+    allow_dna: bool
+    threads: int | None
+    device: Devices | None
+    gpu_memory: int | None
+
+
+class _ScoreArgs(_SharedArgs, total=False):
+    engine: str | Engine
+    progress: Progress | None
+    query_format: QueryFormat
+
+
+class _PairArgs(_SharedArgs, total=False):
+    engine: str
+    ends: Ends | str | None
+    memory: int | None
+
+
+@overload
+def score(queries: QueriesLike, subjects: Any, *, top: None = ..., **options: Unpack[_ScoreArgs]) -> ScoreArray: ...
+@overload
+def score(queries: QueriesLike, subjects: Any, *, top: int, **options: Unpack[_ScoreArgs]) -> BestScores: ...
+@overload
+def score(
+    queries: QueriesLike, subjects: Any, *, top: int | None, **options: Unpack[_ScoreArgs]
+) -> ScoreArray | BestScores: ...
 def score(
     queries: QueriesLike,
     subjects: Any,
@@ -294,7 +332,7 @@ def score(
     progress: Progress | None = None,
     query_format: QueryFormat = "auto",
     top: int | None = None,
-) -> Any:
+) -> ScoreArray | BestScores:
     """Score every query against every subject, masked as the database says.
 
     Parameters are those of `search`, and ``top``: subjects of each query that are wanted, the best ones, without the
@@ -335,9 +373,33 @@ def score(
             made.close()
 
 
+@overload
 def align(
-    a: SequenceLike | Profile | QueryAlignment,
-    b: SequenceLike,
+    a: QueriesLike, b: Sequences, *, pairs: _One = ..., score_only: Literal[False] = ..., **options: Unpack[_PairArgs]
+) -> Alignment: ...
+@overload
+def align(
+    a: QueriesLike, b: Sequences, *, pairs: _Order, score_only: Literal[False] = ..., **options: Unpack[_PairArgs]
+) -> list[Alignment]: ...
+@overload
+def align(
+    a: QueriesLike, b: Sequences, *, pairs: _All, score_only: Literal[False] = ..., **options: Unpack[_PairArgs]
+) -> list[list[Alignment]]: ...
+@overload
+def align(
+    a: QueriesLike, b: Sequences, *, pairs: _One = ..., score_only: Literal[True], **options: Unpack[_PairArgs]
+) -> float: ...
+@overload
+def align(
+    a: QueriesLike, b: Sequences, *, pairs: _Order | _All, score_only: Literal[True], **options: Unpack[_PairArgs]
+) -> ScoreArray | FloatArray: ...
+@overload
+def align(
+    a: QueriesLike, b: Sequences, *, pairs: PairsKind = ..., score_only: bool = ..., **options: Unpack[_PairArgs]
+) -> Any: ...
+def align(
+    a: QueriesLike,
+    b: Sequences,
     *,
     mode: Mode = "global",
     scoring: Scoring | None = None,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import numpy as np
 import pytest
 
 import swsearch
 from support.command_line import fails, run
-from swsearch import db
+from swsearch import api, db
 from swsearch.errors import MemoryLimitError, SwsearchError
 from swsearch.job import everything
 from swsearch.results import SearchResult
@@ -239,3 +240,13 @@ def test_alignments_of_translated_dna_and_records_hash_alike() -> None:
     assert records[0] == records[1] != records[2]
     with opened("a.h5") as database:
         assert database[0] != records[0]
+
+
+@pytest.mark.parametrize("function", [swsearch.score, swsearch.align])
+def test_overloads_have_the_options_of_their_function(function: Callable[..., Any]) -> None:
+    overloads = get_overloads(function)
+    assert len(overloads) > 2
+    for each in overloads:
+        keywords = getattr(api, re.findall(r"\w+", each.__annotations__["options"])[1]).__annotations__
+        names = [*(name for name in inspect.signature(each).parameters if name != "options"), *keywords]
+        assert sorted(names) == sorted(inspect.signature(function).parameters)

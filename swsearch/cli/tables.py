@@ -188,8 +188,8 @@ class RunTable(OptionTable):
     cluster: str | None = option(
         None,
         "Search by the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786, or N "
-        "workers on this machine, among which --threads are divided. SUBJECTS are then database files that they can read; "
-        "--engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
+        "workers on this machine, among which --threads are divided. SUBJECTS are then database files that they can "
+        "read; --engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
         unset="none",
         metavar="ADDRESS|local:N",
         interfaces=ONLY_COMMAND,

@@ -45,8 +45,8 @@ class HitFilters(FilterTable):
     """Filters of hits. None asks for nothing.
 
     Identity is the percentage of identical columns of the alignment, gaps included, as BLAST's ``pident``. Coverage
-    is that of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of the nucleotides of
-    a DNA query.
+    is that of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of the
+    nucleotides of a DNA query.
     """
 
     @property

@@ -1,7 +1,7 @@
 """Kinds of option values: each one checks, parses, formats and describes its values.
 
-Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query string,
-which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which
+Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query
+string, which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which
 `ValueKind.parse_word` turns into Python. Every method raises `OptionError` for a value that it cannot use.
 """
 
