@@ -495,7 +495,7 @@ def write(
         What `search` returns: it is then run, several hits are aligned at a time, and the report of ``html`` gets the
         distribution of all scores. Or results that were taken from searches of one database with one set of options.
     output : path, file object, or a sequence of these
-        ``-`` is stdout. A file object takes text, or bytes where the format is binary (parquet, arrow); it is neither
+        ``-`` is stdout. A file object takes text, or bytes where the format is binary, as parquet is; it is neither
         flushed nor closed. Several outputs are written at once.
     format : str or sequence of str, optional
         As ``--outfmt``: a number or name, then, for tables, columns, such as ``"6 qseqid sseqid score"``; one for

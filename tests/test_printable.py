@@ -91,7 +91,7 @@ def test_formats_of_align(folder: Path, outfmt: str) -> None:
 
 
 TITLED = {"6": "6 qseqid stitle score"}
-SEARCHED = [TITLED.get(kind.key, kind.key) for kind in report.KINDS if not kind.writer.binary]
+SEARCHED = [TITLED.get(kind.key, kind.key) for kind in report.OUTPUT_FORMATS if not kind.writer.binary]
 
 
 @pytest.mark.parametrize("outfmt", sample(SEARCHED, lambda outfmt: outfmt in ("0", "7", "toml")))

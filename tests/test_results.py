@@ -13,7 +13,7 @@ import pytest
 import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import DatabaseError
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS
 
 
 def _records():
@@ -122,7 +122,7 @@ def test_results_outlive_a_database_without_a_file_of_its_own(kind, path, expect
     assert everything(results) == expected
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.key)
+@pytest.mark.parametrize("kind", OUTPUT_FORMATS, ids=lambda kind: kind.key)
 def test_results_of_a_closed_database_are_written(kind, path):
     def written(results):
         stream = io.BytesIO() if kind.writer.binary else io.StringIO()

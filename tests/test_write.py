@@ -11,7 +11,7 @@ from support.command_line import run
 from swsearch import report
 from swsearch.errors import InputError, OptionError, OutputError
 
-KINDS = [kind for kind in report.KINDS if not kind.writer.one_query]
+KINDS = [kind for kind in report.OUTPUT_FORMATS if not kind.writer.is_single_query]
 EXTENSION = {kind.key: kind.extensions[0] if kind.extensions else ".txt" for kind in KINDS}
 OPTIONS = ("--max-hits", "3", "--engine", "cpu", "--quiet")
 

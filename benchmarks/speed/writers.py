@@ -21,14 +21,14 @@ from pathlib import Path
 import swsearch
 from benchmarks.support.common import Records, arguments, data_line, finish, heading, read, table
 from swsearch.options.words import Mode
-from swsearch.report import KINDS, create_writer
+from swsearch.report import OUTPUT_FORMATS, create_writer
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
 SCORES_ALONE = "6 qseqid sseqid evalue bitscore"
 """A table that takes no alignments."""
 
-FORMATS = [kind.key for kind in KINDS] + [SCORES_ALONE, "6 std qseq sseq btop", "parquet subject_id evalue"]
+FORMATS = [kind.key for kind in OUTPUT_FORMATS] + [SCORES_ALONE, "6 std qseq sseq btop", "parquet subject_id evalue"]
 """What is measured: every format, and some choices of columns."""
 
 TOGETHER = ("html", "parquet", "5")
@@ -58,7 +58,7 @@ def search(queries: Records, subjects: Records, mode: Mode, hits: int) -> tuple[
 def written(outfmt: str, run: RunInfo, results: list[SearchResult]) -> int:
     """Write all results into memory, each by itself where the format takes one; return characters, or bytes."""
     writer = create_writer(outfmt, io.StringIO())
-    if writer.one_query and len(results) > 1:
+    if writer.is_single_query and len(results) > 1:
         return sum(written(outfmt, run, [result]) for result in results)
     binary = writer.binary
     stream: io.BytesIO | io.StringIO = io.BytesIO() if binary else io.StringIO()

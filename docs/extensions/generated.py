@@ -6,7 +6,6 @@ tests/docs/test_docs.py calls the same functions.
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
@@ -94,16 +93,10 @@ def check_commands(markdown: str) -> None:
 
 
 def formats() -> str:
-    """List the formats of ``swsearch search``: every name, and the first line of the writer's docstring."""
-    from swsearch.report import FORMATS, create_writer
+    """List the formats of ``swsearch search``: names and description."""
+    from swsearch.report import OUTPUT_FORMATS
 
-    names: dict[str, list[str]] = {}
-    for name, key in FORMATS.items():
-        names.setdefault(key, []).append(name)
-    rows = []
-    for key, all_names in names.items():
-        writer = type(create_writer(key, io.StringIO()))
-        rows.append((", ".join(f"`{name}`" for name in all_names), first_line(writer)))
+    rows = [(", ".join(f"`{name}`" for name in (each.key, *each.names)), each.description) for each in OUTPUT_FORMATS]
     return table(("`--outfmt`", "what"), rows)
 
 

@@ -1,6 +1,7 @@
-"""One writer per format, and the table of them: what each goes by, and which file names mean it.
+"""The table of report formats: `OUTPUT_FORMATS`.
 
-A format is added by writing a `Writer` in a module of its own and by a line in `KINDS`.
+The command line, the server with its page and API, and the documentation read it. CONTRIBUTING.md says how to add a
+format.
 """
 
 from __future__ import annotations
@@ -24,61 +25,112 @@ from swsearch.report.settings_text import OptionsWriter
 from swsearch.report.stockholm import StockholmWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
-__all__ = ["FORMATS", "KINDS", "BinaryWriter", "Kind", "Writer", "create_writer", "kind_of", "kind_of_file"]
+__all__ = [
+    "FORMATS",
+    "OUTPUT_FORMATS",
+    "BinaryWriter",
+    "OutputFormat",
+    "Writer",
+    "create_writer",
+    "find_format",
+    "format_for_path",
+]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A format.
+class OutputFormat:
+    """A format of reports.
 
     Parameters
     ----------
     key : str
         BLAST's number, or a name.
     names : tuple of str
-        What else it goes by.
+        Other names.
     extensions : tuple of str
-        Ends of file names that mean it, lower case.
-    family : str
-        Kinds of one family may have each other's extensions: ``-o hits.txt --outfmt 0``.
+        Ends of file names that mean the format, lower case.
+    media_type : str
+        Media type over HTTP, without a charset.
     writer : type of Writer
-        What writes it.
+        Its attributes say whether the format is binary, holds one query, or has columns.
+    label, hint : str
+        Name on the server's page, and the words beside it.
+    download_extension : str
+        End of the names of downloads; by default the first extension.
+    is_blast_text : bool
+        Whether it may have the extensions of other such formats: ``-o hits.txt --outfmt 0``.
     """
 
     key: str
     names: tuple[str, ...]
     extensions: tuple[str, ...]
-    family: str
+    media_type: str
     writer: type[Writer]
+    label: str
+    hint: str
+    download_extension: str = ""
+    is_blast_text: bool = False
+
+    @property
+    def description(self) -> str:
+        """First line of the writer's docstring."""
+        return (self.writer.__doc__ or "").partition("\n")[0]
+
+    @property
+    def content_type(self) -> str:
+        """Media type, with the charset of text."""
+        return f"{self.media_type}; charset=utf-8" if self.media_type.startswith("text/") else self.media_type
+
+    def file_name(self, stem: str) -> str:
+        """Return the name of a download."""
+        return stem + (self.download_extension or self.extensions[0])
+
+    def shares_extensions_with(self, other: OutputFormat) -> bool:
+        """Return whether a file of the other format may have an extension of this one."""
+        return other is self or (other.is_blast_text and self.is_blast_text)
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("0", ("pairwise",), (), "text", PairwiseWriter),
-    Kind("5", ("xml",), (".xml",), "xml", BlastXmlWriter),
-    Kind("6", ("tabular",), (".tsv", ".tab", ".txt", ".m8", ".out"), "text", TabularWriter),
-    Kind("7", ("commented",), (), "text", CommentedWriter),
-    Kind("10", ("csv",), (".csv",), "text", CommaSeparatedWriter),
-    Kind("15", ("json", "blast-json"), (".json",), "json", BlastJsonWriter),
-    Kind("jsonl", ("ndjson",), (".jsonl", ".ndjson"), "jsonl", JsonLinesWriter),
-    Kind("sam", (), (".sam",), "sam", SamWriter),
-    Kind("paf", (), (".paf",), "paf", PafWriter),
-    Kind("html", (), (".html", ".htm"), "html", HtmlWriter),
-    Kind("a3m", (), (".a3m",), "a3m", A3mWriter),
-    Kind("stockholm", ("sto",), (".sto", ".stk", ".stockholm"), "stockholm", StockholmWriter),
-    Kind("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "fasta", AlignedFastaWriter),
-    Kind("parquet", (), (".parquet", ".pq"), "parquet", ParquetWriter),
-    Kind("arrow", ("feather",), (".arrow", ".feather"), "arrow", ArrowFileWriter),
-    Kind("toml", ("options",), (".toml",), "toml", OptionsWriter),
-)
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = (
+    OutputFormat("0", ("pairwise",), (), "text/plain", PairwiseWriter,
+                 "Text", "alignments for reading, as BLAST has them (0)", ".txt", is_blast_text=True),
+    OutputFormat("5", ("xml",), (".xml",), "application/xml", BlastXmlWriter,
+                 "BLAST XML", "for programs that read BLAST's (5)"),
+    OutputFormat("6", ("tabular",), (".tsv", ".tab", ".txt", ".m8", ".out"), "text/tab-separated-values",
+                 TabularWriter, "Table", "columns separated by tabs, BLAST's twelve (6)", is_blast_text=True),
+    OutputFormat("7", ("commented",), (), "text/plain", CommentedWriter,
+                 "Table with comments", "the same with query, database and columns named (7)", ".tsv",
+                 is_blast_text=True),
+    OutputFormat("10", ("csv",), (".csv",), "text/csv", CommaSeparatedWriter,
+                 "CSV", "the same columns separated by commas (10)", is_blast_text=True),
+    OutputFormat("15", ("json", "blast-json"), (".json",), "application/json", BlastJsonWriter,
+                 "JSON", "BLAST's (15)"),
+    OutputFormat("jsonl", ("ndjson",), (".jsonl", ".ndjson"), "application/x-ndjson", JsonLinesWriter,
+                 "JSON Lines", "one object a query, with alignments"),
+    OutputFormat("sam", (), (".sam",), "text/plain", SamWriter, "SAM", "alignments, 1.6"),
+    OutputFormat("paf", (), (".paf",), "text/plain", PafWriter, "PAF", "alignments, minimap2's"),
+    OutputFormat("html", (), (".html", ".htm"), "text/html", HtmlWriter,
+                 "This report", "one file that works offline"),
+    OutputFormat("a3m", (), (".a3m",), "text/plain", A3mWriter, "A3M", "the hits as an alignment below the query"),
+    OutputFormat("stockholm", ("sto",), (".sto", ".stk", ".stockholm"), "text/plain", StockholmWriter,
+                 "Stockholm", "the hits as alignments, one a query"),
+    OutputFormat("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "text/plain", AlignedFastaWriter,
+                 "Aligned FASTA", "the hits in the query's columns", ".aln.fasta"),
+    OutputFormat("parquet", (), (".parquet", ".pq"), "application/vnd.apache.parquet", ParquetWriter,
+                 "Parquet", "columns with types, for pandas and others"),
+    OutputFormat("arrow", ("feather",), (".arrow", ".feather"), "application/vnd.apache.arrow.file", ArrowFileWriter,
+                 "Arrow", "columns with types, Feather 2"),
+    OutputFormat("toml", ("options",), (".toml",), "text/plain", OptionsWriter,
+                 "Options", "what this search used, for search --config"),
+)  # fmt: skip
 """Every format."""
 
-FORMATS: dict[str, str] = {name: kind.key for kind in KINDS for name in (kind.key, *kind.names)}
-"""Every name that a format goes by, and the one that stands for it."""
+FORMATS: dict[str, str] = {name: each.key for each in OUTPUT_FORMATS for name in (each.key, *each.names)}
+"""Every name of a format, and its key."""
 
-_BY_KEY = {kind.key: kind for kind in KINDS}
+_BY_KEY = {each.key: each for each in OUTPUT_FORMATS}
 
 
-def kind_of(outfmt: str) -> Kind:
+def find_format(outfmt: str) -> OutputFormat:
     """Find the format that an ``--outfmt`` begins with.
 
     Raises
@@ -94,7 +146,7 @@ def kind_of(outfmt: str) -> Kind:
     return _BY_KEY[key]
 
 
-def kind_of_file(path: str) -> Kind | None:
+def format_for_path(path: str) -> OutputFormat | None:
     """Find the format that a file's name means by its extension; None if it has one that means none.
 
     A name without an extension means BLAST's table, as everything does that no format is given for.
@@ -103,7 +155,7 @@ def kind_of_file(path: str) -> Kind | None:
     if not suffixes:
         return _BY_KEY["6"]
     ends = {suffixes[-1].lower(), "".join(suffixes[-2:]).lower()}
-    return next((kind for kind in KINDS if ends.intersection(kind.extensions)), None)
+    return next((each for each in OUTPUT_FORMATS if ends.intersection(each.extensions)), None)
 
 
 def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
@@ -127,7 +179,10 @@ def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
     OptionError
         If there is no such format or column, or the format has no columns to choose.
     """
-    kind = kind_of(outfmt)
-    made = kind.writer.create(stream, outfmt.split()[1:], outfmt)
-    made.has_header = header and kind.writer.takes_header
-    return made
+    found, (name, *columns) = find_format(outfmt), outfmt.split()
+    if columns and not found.writer.has_columns:
+        tables = ", ".join(each.key for each in OUTPUT_FORMATS if each.writer.has_columns)
+        raise OptionError("outfmt", outfmt, f"{name} alone", f"only tables ({tables}) take columns")
+    writer = found.writer.create(stream, columns, outfmt)
+    writer.has_header = header and found.writer.takes_header
+    return writer

@@ -30,9 +30,9 @@ ROWS_ARE_PROTEIN = (
 class OneAlignmentWriter(Writer):
     """Base of formats of which a file holds the alignment of one query: nothing in them says where another begins."""
 
-    one_query: ClassVar[bool] = True
+    is_single_query: ClassVar[bool] = True
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    why_not: ClassVar[str] = ROWS_ARE_PROTEIN
+    unsupported_reason: ClassVar[str] = ROWS_ARE_PROTEIN
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)

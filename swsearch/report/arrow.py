@@ -160,6 +160,9 @@ class ArrowWriter(BinaryWriter):
         What to write.
     """
 
+    has_columns = True
+    package = "pyarrow"
+
     def __init__(self, stream: IO[Any], columns: list[TypedColumn] | None = None) -> None:
         _check_pyarrow()
         super().__init__(stream)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import IO, Any, ClassVar, get_args
 
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -43,14 +43,18 @@ class Writer(ABC):
 
     binary: ClassVar[bool] = False
     """Whether the stream takes bytes."""
-    one_query: ClassVar[bool] = False
+    is_single_query: ClassVar[bool] = False
     """Whether a file holds one query's result, and more are refused."""
+    has_columns: ClassVar[bool] = False
+    """Whether names of columns may follow the format's name."""
+    package: ClassVar[str] = ""
+    """Name of the optional package that it needs."""
     takes_header: ClassVar[bool] = False
     """Whether a first line with the names of columns can be asked for, by `has_header`."""
     has_header: bool = False
     programs: ClassVar[tuple[Program, ...]] = get_args(Program)
     """The searches whose results it can hold."""
-    why_not: ClassVar[str] = ""
+    unsupported_reason: ClassVar[str] = ""
     """Why it cannot hold those of others, and what can."""
 
     def __init__(self, stream: IO[Any]) -> None:
@@ -58,23 +62,14 @@ class Writer(ABC):
 
     @classmethod
     def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> Writer:
-        """Make a writer as ``--outfmt`` asks for it; ``columns`` is what follows its name.
-
-        Raises
-        ------
-        OptionError
-            If there is no such column, or the format has no columns to choose.
-        """
-        if columns:
-            remedy = "only tables (6, 7, 10, parquet, arrow) take columns"
-            raise OptionError("outfmt", outfmt, f"{outfmt.split(maxsplit=1)[0]} alone", remedy)
+        """Make a writer; raise `OptionError` if a column that ``--outfmt`` names does not exist."""
         return cls(stream)
 
     @classmethod
     def check_program(cls, program: Program, what: str) -> None:
         """Raise `InputError` if this cannot hold what such a search finds; ``what`` names the format in messages."""
         if program not in cls.programs:
-            raise InputError(f"{what}: got results of translated DNA ({program}): {cls.why_not}")
+            raise InputError(f"{what}: got results of translated DNA ({program}): {cls.unsupported_reason}")
 
     @abstractmethod
     def begin(self, run: RunInfo) -> None:

@@ -12,6 +12,7 @@ from swsearch.errors import OutputError, check_choice
 from swsearch.output_files import check_output, open_outputs, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.filtering import RowFilter
+from swsearch.report import find_format
 from swsearch.report.a3m import a3m_texts, aligned_fasta_texts
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult, alignment_of
@@ -26,9 +27,8 @@ def _stockholm(alignment: QueryAlignment, alphabet: Alphabet) -> Iterator[str]:
 
 
 ALIGNMENT_FORMATS: dict[str, tuple[str, Texts]] = {
-    "a3m": (".a3m", a3m_texts),
-    "stockholm": (".sto", _stockholm),
-    "fasta-aligned": (".afa", aligned_fasta_texts),
+    key: (find_format(key).extensions[0], texts)
+    for key, texts in (("a3m", a3m_texts), ("stockholm", _stockholm), ("fasta-aligned", aligned_fasta_texts))
 }
 """Ends of file names, and writers, of formats of alignments."""
 

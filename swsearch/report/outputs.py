@@ -48,6 +48,11 @@ class Output:
     stream: IO[Any] | None = None
     header: bool = False
 
+    @property
+    def format(self) -> report.OutputFormat:
+        """Format that `outfmt` names."""
+        return report.find_format(self.outfmt)
+
 
 def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = False) -> list[Output]:
     """Find the format of each output, and check all that can be checked before a search.
@@ -97,10 +102,9 @@ def with_header(outputs: Sequence[Output]) -> list[Output]:
     InputError
         If none of them can.
     """
-    kinds = [report.kind_of(each.outfmt) for each in outputs]
-    if not any(kind.writer.takes_header for kind in kinds):
-        able = " or ".join(kind.key for kind in report.KINDS if kind.writer.takes_header)
-        found = ", ".join(dict.fromkeys(kind.key for kind in kinds))
+    if not any(each.format.writer.takes_header for each in outputs):
+        able = " or ".join(each.key for each in report.OUTPUT_FORMATS if each.writer.takes_header)
+        found = ", ".join(dict.fromkeys(each.format.key for each in outputs))
         raise InputError(f"--header: got --outfmt {found}, expected {able}: others name their columns, or have none")
     return [replace(each, header=True) for each in outputs]
 
@@ -158,7 +162,7 @@ def _stream_output(stream: Any, outfmt: str) -> Output:
     """Check that an open file object takes what a format writes."""
     if not hasattr(stream, "write"):
         raise OptionError("output", stream, "a path or a file object")
-    binary = report.kind_of(outfmt).writer.binary
+    binary = report.find_format(outfmt).writer.binary
     report.create_writer(outfmt, io.StringIO())
     takes_text = isinstance(stream, io.TextIOBase) or hasattr(stream, "encoding")
     if binary == takes_text:
@@ -170,11 +174,11 @@ def _stream_output(stream: Any, outfmt: str) -> Output:
 def _format_of(path: str | None) -> str:
     if path is None or is_stdout(path) or not _is_regular(path):
         return DEFAULT_FORMAT
-    kind = report.kind_of_file(path)
-    if kind is not None:
-        return kind.key
+    found = report.format_for_path(path)
+    if found is not None:
+        return found.key
     extension = PurePath(path).suffix
-    known = ", ".join(known for kind in report.KINDS for known in kind.extensions)
+    known = ", ".join(known for each in report.OUTPUT_FORMATS for known in each.extensions)
     remedy = "say the format with --outfmt"
     if extension.lower() in _COMPRESSED:
         remedy = f"output is not compressed; write to stdout and pipe it through a program that makes {extension}"
@@ -202,9 +206,9 @@ def _check_extension(output: Output) -> None:
     """Refuse one format under another's extension: programs would read it wrongly, or not at all."""
     if output.path is None or is_stdout(output.path) or not _is_regular(output.path):
         return
-    meant, kind = report.kind_of_file(output.path), report.kind_of(output.outfmt)
-    compressed = PurePath(output.path).suffix.lower() in _COMPRESSED
-    if compressed or (PurePath(output.path).suffix and meant is not None and meant.family != kind.family):
+    suffix, meant = PurePath(output.path).suffix, report.format_for_path(output.path)
+    compressed = suffix.lower() in _COMPRESSED
+    if compressed or (suffix and meant is not None and not meant.shares_extensions_with(output.format)):
         what = "a compressed file" if meant is None else f"--outfmt {meant.key}"
         name = output.outfmt.split(maxsplit=1)[0]
         raise InputError(
@@ -214,10 +218,10 @@ def _check_extension(output: Output) -> None:
 
 
 def _check_terminal(output: Output) -> None:
-    if is_stdout(output.path) and report.kind_of(output.outfmt).writer.binary and sys.stdout.isatty():
+    if is_stdout(output.path) and output.format.writer.binary and sys.stdout.isatty():
         raise InputError(
-            f"--outfmt {report.kind_of(output.outfmt).key} is binary, and stdout is a terminal; write to a file with "
-            "--output, or pipe it into a program"
+            f"--outfmt {output.format.key} is binary, and stdout is a terminal; write to a file with --output, or "
+            "pipe it into a program"
         )
 
 
@@ -248,7 +252,7 @@ class Reports:
 @contextlib.contextmanager
 def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
     """Open all outputs; they appear under their names when the block ends, all or, if it fails, none of them."""
-    targets = [(each.path, report.kind_of(each.outfmt).writer.binary) for each in outputs if each.stream is None]
+    targets = [(each.path, each.format.writer.binary) for each in outputs if each.stream is None]
     with open_outputs(targets) as streams:
         opened = iter(streams)
         writers: list[report.Writer] = []
@@ -271,7 +275,7 @@ TOGETHER = 64
 
 def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
     """Let a search that has not begun keep how the whole database scores, if an output shows it."""
-    if any(report.kind_of(output.outfmt).writer.needs_distribution for output in outputs):
+    if any(output.format.writer.needs_distribution for output in outputs):
         results.keep_distribution()
 
 
@@ -317,9 +321,8 @@ def write_reports(
 def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
     """Refuse formats that hold one query where there are more, before the search."""
     for output in outputs:
-        kind = report.kind_of(output.outfmt)
-        if kind.writer.one_query and n_queries > 1:
-            raise InputError(f"--outfmt {kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+        if output.format.writer.is_single_query and n_queries > 1:
+            raise InputError(f"--outfmt {output.format.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
 
 
 def check_program(program: Program, outputs: Sequence[Output]) -> None:
@@ -331,8 +334,7 @@ def check_program(program: Program, outputs: Sequence[Output]) -> None:
         It names what can.
     """
     for output in outputs:
-        kind = report.kind_of(output.outfmt)
-        kind.writer.check_program(program, f"--outfmt {kind.key}")
+        output.format.writer.check_program(program, f"--outfmt {output.format.key}")
 
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:

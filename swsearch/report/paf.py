@@ -23,7 +23,7 @@ class PafWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp", "blastx", "tblastn")
-    why_not: ClassVar[str] = (
+    unsupported_reason: ClassVar[str] = (
         "PAF has one strand, and two sequences of DNA have a frame each; use a table with the column frames"
     )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 from swsearch.errors import OptionError
+from swsearch.report import format_for_path
 from swsearch.report.base import did_you_mean
 from swsearch.report.pair_sam import PairPafWriter, PairSamWriter
 from swsearch.report.pair_writers import BlockWriter, CigarWriter, JsonWriter, PairRun, PairWriter
@@ -18,9 +17,6 @@ PAIR_FORMATS: dict[str, type[PairWriter]] = {
     "score": PairWriter,
 }
 """Every format of pairs and its writer."""
-
-PAIR_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".paf": "paf", ".sam": "sam"}
-"""Ends of file names that mean a format of pairs."""
 
 
 def check_format(name: str) -> None:
@@ -39,11 +35,11 @@ def format_of_file(path: str | None) -> str:
     OptionError
         If the extension means a format that pairs do not have.
     """
-    extension = PurePath(path or "").suffix.lower()
-    if extension == ".json":
+    found = format_for_path(path or "")
+    if found is not None and found.key == "15":
         remedy = "a .json file holds one document, pairs are written a line each"
         raise OptionError("output", path, "another extension, such as .jsonl", remedy)
-    return PAIR_EXTENSIONS.get(extension, "pairwise")
+    return found.key if found is not None and found.key in PAIR_FORMATS else "pairwise"
 
 
 def create_pair_writer(name: str, run: PairRun) -> PairWriter:

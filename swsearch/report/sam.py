@@ -42,7 +42,7 @@ class SamWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    why_not: ClassVar[str] = (
+    unsupported_reason: ClassVar[str] = (
         "SAM counts read and reference in one kind of letter, and here one is DNA and what is aligned is protein; "
         "use --outfmt paf, or a table with the columns qframe, sframe and cigar"
     )

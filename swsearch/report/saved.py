@@ -15,13 +15,11 @@ from swsearch.options.words import QueryFormat
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.formats import format_to_write
+from swsearch.report import find_format
 from swsearch.report.a3m import a3m_texts
 from swsearch.report.stockholm import stockholm_texts
 from swsearch.results import SearchResult
 from swsearch.version import version
-
-STOCKHOLM = (".sto", ".stk", ".stockholm")
-"""Ends of the names of files that hold the alignments of all queries; all else is a folder."""
 
 
 @contextlib.contextmanager
@@ -131,7 +129,7 @@ def _key(path: str | None) -> str:
 
 
 def _is_stockholm(path: str) -> bool:
-    return Path(path).suffix.lower() in STOCKHOLM and not Path(path).is_dir()
+    return Path(path).suffix.lower() in find_format("stockholm").extensions and not Path(path).is_dir()
 
 
 def _save_profile(stream: TextIO, format_: QueryFormat, result: SearchResult) -> None:

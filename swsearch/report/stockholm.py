@@ -29,7 +29,7 @@ class StockholmWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    why_not: ClassVar[str] = ROWS_ARE_PROTEIN
+    unsupported_reason: ClassVar[str] = ROWS_ARE_PROTEIN
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: each alignment has a heading of its own."""

@@ -27,6 +27,7 @@ class TabularWriter(Writer):
         What to write of each alignment. If none of them needs an alignment, none is found, and a hit has one line.
     """
 
+    has_columns = True
     takes_header = True
 
     def __init__(self, stream: IO[Any], columns: list[Column]) -> None:

@@ -34,6 +34,7 @@ from swsearch.server.given import (
 )
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.problems import ServerProblem
+from swsearch.server.rendering import OWN_FORMAT
 from swsearch.server.threads import GATHERED, ChunkedAnswer, Pools, Waiters, Watch, gathered
 
 if TYPE_CHECKING:
@@ -285,9 +286,9 @@ def _outfmt(name: str | None, columns: str | None) -> str:
     """Return what is asked for as ``--outfmt`` has it; it is checked here, and for a saved search elsewhere."""
     given = "json" if name is None else name.strip()
     chosen = " ".join((columns or "").replace(",", " ").split())
-    if given == words.TRANSFER:
+    if given == OWN_FORMAT:
         if chosen:
-            raise OptionError("columns", columns, f"none with format={words.TRANSFER}")
+            raise OptionError("columns", columns, f"none with format={OWN_FORMAT}")
         return given
     if not given or len(given.split()) > 1:
         raise OptionError("format", name, f"one of {', '.join(report.FORMATS)}")

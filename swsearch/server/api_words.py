@@ -7,19 +7,16 @@ import re
 from functools import cache
 from typing import Any
 
-from swsearch import report
 from swsearch.options.words import QUERY_FORMATS
 from swsearch.remote.wire import SERVER_ROWS
-from swsearch.report import FORMATS
+from swsearch.report import FORMATS, OUTPUT_FORMATS
 from swsearch.server import schemas
 from swsearch.server.answers import API
 from swsearch.server.given import TEXT_FIELDS
 from swsearch.server.jobs import JOB_STATES
+from swsearch.server.rendering import OWN_FORMAT, OWN_TYPE
 
 STATES = JOB_STATES
-
-TRANSFER = "swsearch"
-"""The format that `swsearch.remote` reads."""
 
 ROUTES = (
     ("GET", "/databases", "databases"),
@@ -170,7 +167,7 @@ def _files_of(name: str) -> dict[str, Any]:
         return {"text/plain": binary}
     if name == "subjects":
         return {"text/x-fasta": binary}
-    types = sorted({each["content_type"].partition(";")[0] for each in formats_stated()} | {"application/x-swsearch"})
+    types = sorted({each.media_type for each in OUTPUT_FORMATS} | {OWN_TYPE})
     return {each: {"schema": {"type": "object"}} if each == "application/json" else binary for each in types}
 
 
@@ -219,7 +216,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
     "queries": {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
     "state": {"type": "string", "enum": list(JOB_STATES)},
     "query_format": {"type": "string", "enum": list(QUERY_FORMATS)},
-    "format": {"type": "string", "enum": [*FORMATS, TRANSFER]},
+    "format": {"type": "string", "enum": [*FORMATS, OWN_FORMAT]},
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
 }
 
@@ -265,29 +262,16 @@ def _body() -> dict[str, Any]:
 @cache
 def formats_stated() -> list[dict[str, Any]]:
     """Return every format as the API tells of it."""
-    from swsearch.server.rendering import content_type_of
-
-    found = []
-    for kind in report.KINDS:
-        found.append(
-            {
-                "format": kind.key,
-                "names": list(kind.names),
-                "description": _first_line(kind.writer),
-                "content_type": content_type_of(kind),
-                "has_columns": _has_columns(kind.key),
-                "is_binary": kind.writer.binary,
-                "is_of_one_query": kind.writer.one_query,
-            }
-        )
-    return found
-
-
-def _has_columns(key: str) -> bool:
-    import io
-
-    try:
-        report.create_writer(f"{key} std", io.StringIO())
-    except ValueError:
-        return False
-    return True
+    return [
+        {
+            "format": each.key,
+            "names": list(each.names),
+            "description": each.description,
+            "content_type": each.content_type,
+            "has_columns": each.writer.has_columns
+            and not each.writer.binary,  # `columns` beside it has those of text
+            "is_binary": each.writer.binary,
+            "is_of_one_query": each.writer.is_single_query,
+        }
+        for each in OUTPUT_FORMATS
+    ]

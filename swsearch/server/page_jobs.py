@@ -13,7 +13,7 @@ from fastapi import Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from swsearch.errors import OptionError
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS, OutputFormat
 from swsearch.report.html import Link, content_policy
 from swsearch.server.answers import disposition
 from swsearch.server.api import MOST_SUBJECTS
@@ -32,28 +32,6 @@ QUERIES_A_PAGE = 50
 """Queries of one report, which a browser holds with all their alignments, and rows of a summary."""
 
 JOBS_A_PAGE = 50
-
-FORMAT_NAMES = {
-    "0": ("Text", "alignments for reading, as BLAST has them (0)"),
-    "5": ("BLAST XML", "for programs that read BLAST's (5)"),
-    "6": ("Table", "columns separated by tabs, BLAST's twelve (6)"),
-    "7": ("Table with comments", "the same with query, database and columns named (7)"),
-    "10": ("CSV", "the same columns separated by commas (10)"),
-    "15": ("JSON", "BLAST's (15)"),
-    "jsonl": ("JSON Lines", "one object a query, with alignments"),
-    "sam": ("SAM", "alignments, 1.6"),
-    "paf": ("PAF", "alignments, minimap2's"),
-    "html": ("This report", "one file that works offline"),
-    "a3m": ("A3M", "the hits as an alignment below the query"),
-    "stockholm": ("Stockholm", "the hits as alignments, one a query"),
-    "fasta-aligned": ("Aligned FASTA", "the hits in the query's columns"),
-    "parquet": ("Parquet", "columns with types, for pandas and others"),
-    "arrow": ("Arrow", "columns with types, Feather 2"),
-    "toml": ("Options", "what this search used, for search --config"),
-}
-"""Every format of `swsearch.report.KINDS`, as the page calls it."""
-
-NEEDS_ARROW = ("parquet", "arrow")
 
 STATE_WORDS = {
     "queued": "waiting",
@@ -250,16 +228,14 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
             yield Link(words, f"{root}/jobs/{each.identifier}")
 
 
-def downloads_of(job: Job) -> Iterator[dict[str, str]]:
-    """Yield the formats that a job's results can be had in: of one query, of translated DNA, only where they can."""
-    has_arrow = importlib.util.find_spec("pyarrow") is not None
-    for kind in KINDS:
-        if (kind.writer.one_query and job.n_queries != 1) or (kind.key in NEEDS_ARROW and not has_arrow):
+def downloads_of(job: Job) -> Iterator[OutputFormat]:
+    """Yield the formats that can hold a job's results and whose packages are installed."""
+    for each in OUTPUT_FORMATS:
+        writer = each.writer
+        if writer.package and importlib.util.find_spec(writer.package) is None:
             continue
-        if job.program not in kind.writer.programs:
-            continue
-        name, words = FORMAT_NAMES.get(kind.key, (kind.key, ""))
-        yield {"key": kind.key, "name": name, "words": words}
+        if job.program in writer.programs and (job.n_queries == 1 or not writer.is_single_query):
+            yield each
 
 
 def asked_of(job: Job) -> Iterator[tuple[str, str]]:

@@ -28,21 +28,6 @@ OWN_FORMAT, OWN_TYPE = "swsearch", "application/x-swsearch"
 RESIDUES_A_LINE = 60
 """Of FASTA."""
 
-_CONTENT_TYPES = {
-    "5": "application/xml",
-    "6": "text/tab-separated-values; charset=utf-8",
-    "10": "text/csv; charset=utf-8",
-    "15": "application/json",
-    "jsonl": "application/x-ndjson",
-    "html": "text/html; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/vnd.apache.arrow.file",
-}
-"""By the format's key; all others are plain text."""
-
-_EXTENSIONS = {"0": ".txt", "7": ".tsv", "fasta-aligned": ".aln.fasta"}
-"""Where the first that the format knows is not the usual one, or there is none."""
-
 
 class Pieces(Iterator[bytes]):
     """Bytes as they are made, once.
@@ -167,16 +152,16 @@ class Format:
     @property
     def needs_distribution(self) -> bool:
         """Whether it shows how the whole database scores."""
-        return not self.is_transfer and self.kind.writer.needs_distribution
+        return not self.is_transfer and self.output_format.writer.needs_distribution
 
     @property
-    def kind(self) -> report.Kind:
-        """Which of `swsearch.report.KINDS` it is."""
-        return report.kind_of(self.outfmt)
+    def output_format(self) -> report.OutputFormat:
+        """Row of `swsearch.report.OUTPUT_FORMATS`."""
+        return report.find_format(self.outfmt)
 
     def writer(self, stream: Any) -> Writer:
         """Make what writes it."""
-        if self.kind.key == "html" and (self.bar or self.subjects_url):
+        if self.output_format.key == "html" and (self.bar or self.subjects_url):
             return HtmlWriter(stream, bar=self.bar, subjects_url=self.subjects_url)
         return report.create_writer(self.outfmt, stream)
 
@@ -184,23 +169,18 @@ class Format:
         """Raise `InputError` if a file of this format cannot hold so many queries, or results of such a search."""
         if self.is_transfer:
             return
-        self.kind.writer.check_program(program, f"format {self.kind.key}")
-        if self.kind.writer.one_query and n_queries != 1:
-            raise InputError(f"format {self.kind.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+        key, writer = self.output_format.key, self.output_format.writer
+        writer.check_program(program, f"format {key}")
+        if writer.is_single_query and n_queries != 1:
+            raise InputError(f"format {key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
 
     def rendered(self, name: str, pieces: Pieces) -> Rendered:
         """Return pieces of this format with what they are called."""
-        file_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "results"
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "results"
         if self.is_transfer:
-            return Rendered(OWN_TYPE, f"{file_name}.swsearch", True, pieces)
-        kind = self.kind
-        extension = _EXTENSIONS.get(kind.key) or kind.extensions[0]
-        return Rendered(content_type_of(kind), file_name + extension, kind.writer.binary, pieces)
-
-
-def content_type_of(kind: report.Kind) -> str:
-    """Return what HTTP calls a format, whether or not it can be written here."""
-    return _CONTENT_TYPES.get(kind.key, "text/plain; charset=utf-8")
+            return Rendered(OWN_TYPE, f"{stem}.swsearch", True, pieces)
+        found = self.output_format
+        return Rendered(found.content_type, found.file_name(stem), found.writer.binary, pieces)
 
 
 class _Text:
@@ -234,7 +214,7 @@ def written(wanted: Format, run: Callable[[], RunInfo], batches: Iterable[list[S
     batches : iterable of list of SearchResult
         Aligned, if the format takes that.
     """
-    text = _Text(wanted.kind.writer.binary)
+    text = _Text(wanted.output_format.writer.binary)
     writer = wanted.writer(text.stream)
     try:
         found = run()

@@ -17,11 +17,11 @@ from support.serving import Served, serving, until
 from support.small_searches import LETTERS, PARENT, QUERIES, build, fasta
 from swsearch.cli.remote import check_there
 from swsearch.errors import InputError
-from swsearch.report import KINDS, kind_of
+from swsearch.report import OUTPUT_FORMATS, find_format
 from swsearch.server.settings import ServerSettings
 
-ALL = [kind.key for kind in KINDS]
-SEVERAL = [kind.key for kind in KINDS if not kind.writer.one_query]
+ALL = [kind.key for kind in OUTPUT_FORMATS]
+SEVERAL = [kind.key for kind in OUTPUT_FORMATS if not kind.writer.is_single_query]
 FEW = ["0", "html", "jsonl"]
 
 OPTIONS = {
@@ -61,7 +61,7 @@ def written(folder: Path, out: str, keys: list[str], *words: str) -> dict[str, b
     place.mkdir()
     reports = []
     for key in keys:
-        extension = (kind_of(key).extensions or (".txt",))[-1]
+        extension = (find_format(key).extensions or (".txt",))[-1]
         reports += ["-o", f"{out}/{key}{extension}", "--outfmt", key]
     done = run("search", *words, *reports, "--threads", "1", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from swsearch import report
 from swsearch.db import Database, build_database, write_manifest
 from swsearch.errors import InputError
 
-KINDS = [kind for kind in report.KINDS if not kind.writer.one_query]
+KINDS = [kind for kind in report.OUTPUT_FORMATS if not kind.writer.is_single_query]
 
 CUTS = [0, 1, 90, 130, 180]
 

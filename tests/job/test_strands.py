@@ -25,7 +25,7 @@ from swsearch.job.search_queries import search_queries
 from swsearch.remote.received import read_transfer
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS
 from swsearch.results import HitList
 from swsearch.scoring import Scoring
 from swsearch.translation import CODON, QueryTranslation
@@ -162,7 +162,7 @@ def test_evalues_count_both_strands(reads, proteins, results) -> None:
     assert plus.asked["frame_shift"] == 15
 
 
-@pytest.mark.parametrize("kind", [kind.key for kind in KINDS if "blastx" in kind.writer.programs])
+@pytest.mark.parametrize("kind", [kind.key for kind in OUTPUT_FORMATS if "blastx" in kind.writer.programs])
 def test_every_format_takes_them(results, kind, tmp_path) -> None:
     path = tmp_path / "found"
     swsearch.write(results, path, kind)
@@ -215,7 +215,9 @@ def test_what_a_server_sends_is_the_same(reads, proteins, tmp_path) -> None:
     (tmp_path / "proteins.fasta").write_bytes(fasta(proteins))
     options = {"translate": True, "frame_shift": 15}
     request = SearchRequest("db", fasta(reads), options=options, origin=ORIGIN)
-    kinds = [kind.key for kind in KINDS if "blastx" in kind.writer.programs and not kind.writer.one_query]
+    kinds = [
+        kind.key for kind in OUTPUT_FORMATS if "blastx" in kind.writer.programs and not kind.writer.is_single_query
+    ]
     with Database.build([str(tmp_path / "proteins.fasta")], tmp_path / "db.h5") as database, CpuEngine(1) as engine:
         expected = written(searched(request, database, engine, request.origin_with([])), kinds)
         results = searched(request, database, engine, request.origin_with([]))

@@ -22,11 +22,11 @@ from swsearch.remote.frames import MAGIC, check_of, frame, frames
 from swsearch.remote.received import read_transfer
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS
 from swsearch.run_info import Checksum
 
-ONE_QUERY = [kind.key for kind in KINDS if kind.writer.one_query]
-SEVERAL = [kind.key for kind in KINDS if not kind.writer.one_query]
+ONE_QUERY = [kind.key for kind in OUTPUT_FORMATS if kind.writer.is_single_query]
+SEVERAL = [kind.key for kind in OUTPUT_FORMATS if not kind.writer.is_single_query]
 QUICK = ("default", "several", "filters", "iterated")
 
 

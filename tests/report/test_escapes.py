@@ -19,7 +19,7 @@ from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
-from swsearch.report import KINDS, create_writer
+from swsearch.report import OUTPUT_FORMATS, create_writer
 from swsearch.report.columns import COLUMNS
 from swsearch.report.msa import ALIGNMENT_FORMATS, file_names
 from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
@@ -82,11 +82,11 @@ def written(key: str, result: SearchResult) -> Any:
 
 
 def _stream_of(key: str) -> Any:
-    binary = next(kind for kind in KINDS if kind.key == key).writer.binary
+    binary = next(kind for kind in OUTPUT_FORMATS if kind.key == key).writer.binary
     return io.BytesIO() if binary else io.StringIO()
 
 
-@pytest.mark.parametrize("key", [kind.key for kind in KINDS if not kind.writer.binary])
+@pytest.mark.parametrize("key", [kind.key for kind in OUTPUT_FORMATS if not kind.writer.binary])
 def test_no_format_lets_a_header_act_on_a_terminal(key: str) -> None:
     hostile, tame = written(key, result_of(TEXT)), written(key, result_of(TAME))
     clean(hostile)
@@ -94,7 +94,7 @@ def test_no_format_lets_a_header_act_on_a_terminal(key: str) -> None:
     assert [hostile.count(mark) for mark in marks] == [tame.count(mark) for mark in marks]
 
 
-@pytest.mark.parametrize("key", [kind.key for kind in KINDS if kind.writer.binary])
+@pytest.mark.parametrize("key", [kind.key for kind in OUTPUT_FORMATS if kind.writer.binary])
 def test_a_binary_format_has_headers_as_they_were(key: str) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     from pyarrow import feather, parquet

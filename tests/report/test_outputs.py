@@ -42,11 +42,11 @@ def test_formats_by_option_or_extension(paths, formats, expected, tmp_path, monk
 
 
 def test_every_extension_means_its_format_and_one_only():
-    extensions = [extension for kind in report.KINDS for extension in kind.extensions]
+    extensions = [extension for kind in report.OUTPUT_FORMATS for extension in kind.extensions]
     assert len(extensions) == len(set(extensions))
-    for kind in report.KINDS:
-        assert all(report.kind_of_file(f"x{extension}") is kind for extension in kind.extensions)
-    names = [name for kind in report.KINDS for name in (kind.key, *kind.names)]
+    for kind in report.OUTPUT_FORMATS:
+        assert all(report.format_for_path(f"x{extension}") is kind for extension in kind.extensions)
+    names = [name for kind in report.OUTPUT_FORMATS for name in (kind.key, *kind.names)]
     assert len(names) == len(set(names))
 
 
@@ -85,7 +85,7 @@ def without_run(report_bytes):
 
 
 def test_one_search_writes_all(examples, tmp_path):
-    kinds = [kind for kind in report.KINDS if kind.extensions and not kind.writer.one_query]
+    kinds = [kind for kind in report.OUTPUT_FORMATS if kind.extensions and not kind.writer.is_single_query]
     names = [f"hits{kind.extensions[0]}" for kind in kinds]
     published = "--statistics", "published"  # which takes half the time, for a dozen searches
     outputs = (part for name in names for part in ("-o", name))
@@ -94,7 +94,7 @@ def test_one_search_writes_all(examples, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     assert done.stdout == (tmp_path / "hits.tsv").read_bytes()
     for name in names:
-        kind = report.kind_of_file(name)
+        kind = report.format_for_path(name)
         one = search(examples, *published, "--outfmt", kind.key, "--threads", "1", cwd=tmp_path)
         several = (tmp_path / name).read_bytes()
         if kind.key == "html":  # whose block on the run has the time and the command line
@@ -155,7 +155,7 @@ def test_a_name_and_the_extension_of_that_name_mean_the_same():
     from swsearch.report.pair_formats import PAIR_FORMATS, format_of_file
 
     for name in (*report.FORMATS, *PAIR_FORMATS):
-        kind = report.kind_of_file(f"hits.{name}")
-        assert kind is None or kind is report.kind_of(name)
+        kind = report.format_for_path(f"hits.{name}")
+        assert kind is None or kind is report.find_format(name)
         if name != "json":
             assert format_of_file(f"pairs.{name}") in (name if name in PAIR_FORMATS else "jsonl", "pairwise")

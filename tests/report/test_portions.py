@@ -22,7 +22,7 @@ from swsearch.later import Later
 from swsearch.masking import masked_codes, shown_letters
 from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.report import KINDS, create_writer, headers, numbers, portions
+from swsearch.report import OUTPUT_FORMATS, create_writer, headers, numbers, portions
 from swsearch.report.alignment_rows import PooledLetters, letters_of
 from swsearch.report.arrow import ARROW_COLUMNS
 from swsearch.report.columns import COLUMNS
@@ -31,7 +31,7 @@ from swsearch.results import Hit, Hsp, SearchResult
 EVALUES = [None, math.nan, 0.0, 1e-200, 1e-180, 3.21e-45, 8.99e-4, 9e-4, 0.0999, 0.1, 0.9999, 1.0, 9.96, 26.4, 1e11]
 BITS = [None, math.nan, -1.25, 0.0, 7.77, 9.99, 99.9, 99.95, 100.0, 117.9, 99999.0, 112000.5, 1234567.0]
 HEADERS = [*HOSTILE, ("sp|P2|Y", "OS=Homo sapiens GN=it's > that"), ("a", "b\x01c d\x01e")]
-FORMATS = [kind.key for kind in KINDS] + [
+FORMATS = [kind.key for kind in OUTPUT_FORMATS] + [
     f"{name} {' '.join(columns)}"
     for name, columns in (("6", COLUMNS), ("7", COLUMNS), ("10", COLUMNS), ("arrow", ARROW_COLUMNS))
 ]
@@ -92,7 +92,7 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
 
 def written(outfmt: str, results: Sequence[SearchResult]) -> str | bytes:
     writer = create_writer(outfmt, io.StringIO())
-    if writer.one_query and len(results) > 1:
+    if writer.is_single_query and len(results) > 1:
         return "".join(str(written(outfmt, [result])) for result in results if len(result))
     binary = writer.binary
     stream: Any = io.BytesIO() if binary else io.StringIO()

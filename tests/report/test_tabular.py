@@ -18,7 +18,7 @@ import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, mutated, report, table, with_two_alignments, write_all
 from swsearch.errors import InputError, OptionError
 from swsearch.options.words import MODES, Mode
-from swsearch.report import FORMATS, create_writer, kind_of
+from swsearch.report import FORMATS, create_writer, find_format
 from swsearch.report.columns import COLUMNS, REFUSED, STANDARD
 from swsearch.scoring import Scoring
 
@@ -266,7 +266,7 @@ def test_every_format_writes_line_feeds_only_and_is_not_flushed() -> None:
             raise AssertionError("flushed")
 
     for name in FORMATS:
-        if kind_of(name).writer.binary:
+        if find_format(name).writer.binary:
             continue
         stream = Stream(newline="")
         writer = create_writer(name, stream)

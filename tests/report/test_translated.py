@@ -34,7 +34,7 @@ from support.translated_cases import (
 )
 from swsearch.db import Database
 from swsearch.errors import InputError
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.outputs import Output, check_program
 from swsearch.results import SearchResult
 from swsearch.run_info import Program
@@ -169,7 +169,7 @@ def test_results_that_were_found_together_or_pickled_make_the_same_bytes(program
 
 
 def test_formats_that_cannot_hold_frames_are_refused() -> None:
-    refused = {kind.key: kind.writer.programs for kind in KINDS if len(kind.writer.programs) < 4}
+    refused = {kind.key: kind.writer.programs for kind in OUTPUT_FORMATS if len(kind.writer.programs) < 4}
     assert set(refused) == {"sam", "paf", "a3m", "fasta-aligned", "stockholm"}
     for key, programs in refused.items():
         for program in ("blastp", *PROGRAMS):
@@ -235,7 +235,7 @@ def test_a_search_of_dna_is_written_in_every_format_that_can_hold_it(program: Pr
     for name, some in (("queries.fa", queries), ("dna.fa", dna)):
         (tmp_path / name).write_text(fasta(some))
     Database.build(tmp_path / "dna.fa", tmp_path / "dna.h5", translate=True).close()
-    kinds = [kind for kind in KINDS if program in kind.writer.programs]
+    kinds = [kind for kind in OUTPUT_FORMATS if program in kind.writer.programs]
     paths = [tmp_path / f"out.{kind.key}" for kind in kinds]
     options: Any = {"evalue": 1e-5, "statistics": "published", "engine": "cpu", "translate": program == "tblastx"}
     with swsearch.search(tmp_path / "queries.fa", tmp_path / "dna.h5", **options) as results:

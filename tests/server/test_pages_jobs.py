@@ -10,11 +10,10 @@ from support.fake_house import FakeHouse
 from support.serving import Served
 from support.web_pages import Page, Visitor
 from swsearch.errors import OptionError
-from swsearch.report import KINDS
+from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.html import content_policy
 from swsearch.server.jobs import JOB_STATES
 from swsearch.server.page_jobs import (
-    FORMAT_NAMES,
     JOBS_A_PAGE,
     QUERIES_A_PAGE,
     STATE_WORDS,
@@ -265,13 +264,12 @@ def test_a_summary_knows_queries_without_hits() -> None:
 
 
 def test_details_offer_every_format_that_fits(house: FakeHouse, visitor: Visitor) -> None:
-    assert set(FORMAT_NAMES) == {kind.key for kind in KINDS}
     assert set(STATE_WORDS) == set(JOB_STATES)
     address = visitor.sent({"evalue": "0.5", "include_ids": "a\nb\nc\nd\ne\nf", "matrix": "PAM70", "allow_dna": "on"})
     house.put(address[-20:], state="done", n_hits=1, notes=("a doubt",), begun=1_795_000_010.0, ended=1_795_000_012.0)
     page = visitor.page(f"{address}/details")
     offered = [each.attributes["href"].rpartition("=")[2] for each in page.all("a") if "download" in each.attributes]
-    assert offered[:-1] == [kind.key for kind in KINDS]
+    assert offered[:-1] == [kind.key for kind in OUTPUT_FORMATS]
     assert "a doubt" in page.one("p", class_="note").text
     assert page.one("input", id="share").attributes["value"] == f"http://lab:8080{address}"
     facts = {each.inside[0].text: each.inside[1].text for each in page.all("div") if each.inside[:1] and
@@ -282,7 +280,9 @@ def test_details_offer_every_format_that_fits(house: FakeHouse, visitor: Visitor
     house.put(address[-20:], n_queries=2)
     page = visitor.page(f"{address}/details")
     several = [each.attributes["href"].rpartition("=")[2] for each in page.all("a") if "download" in each.attributes]
-    assert set(offered) - set(several) == {kind.key for kind in KINDS if kind.writer.one_query} != set()
+    assert (
+        set(offered) - set(several) == {kind.key for kind in OUTPUT_FORMATS if kind.writer.is_single_query} != set()
+    )
 
 
 @pytest.mark.parametrize("text", ["0-1", "1-0", "5-3", "1-101", "x", "1-2-3", "-1", "1-", "102", "\u0661", "1-51"])

@@ -44,7 +44,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"iterations": 2, "evalue": 100.0},
 ]
 
-KEYS = [kind.key for kind in report.KINDS]
+KEYS = [kind.key for kind in report.OUTPUT_FORMATS]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_every_format_has_the_bytes_of_the_command_line(
     folder: Path, house: House, options: dict[str, Any], n_queries: int
 ) -> None:
     request = replace(asked(n_queries, **options), origin={"queries": "q.fa"})
-    keys = [kind.key for kind in report.KINDS if n_queries == 1 or not kind.writer.one_query]
+    keys = [kind.key for kind in report.OUTPUT_FORMATS if n_queries == 1 or not kind.writer.is_single_query]
     wanted = expected(folder, request.queries, keys, options)
     job = done(house, request)
     for key in keys:
@@ -98,7 +98,7 @@ def test_every_format_has_the_bytes_of_the_command_line(
         for rendered in (house.rendered(job.identifier, key), *now):
             same = without_circumstances if key == "html" else bytes
             assert same(rendered.whole()) == same(wanted[key]), key
-            assert rendered.is_binary == report.kind_of(key).writer.binary
+            assert rendered.is_binary == report.find_format(key).writer.binary
 
 
 @pytest.mark.exhaustive
@@ -112,8 +112,8 @@ def test_translated_dna_has_the_bytes_of_the_command_line_or_is_refused(folder: 
     dna = genes[0] + "AC" + str(Seq(genes[1]).reverse_complement())
     queries = f">both two genes\n{dna}\n>none\n{'AT' * 30}\n".encode()
     request = replace(asked(1, **options), origin={"queries": "q.fa"}, queries=queries)
-    refused = [kind.key for kind in report.KINDS if "blastx" not in kind.writer.programs]
-    keys = [kind.key for kind in report.KINDS if kind.key not in refused]
+    refused = [kind.key for kind in report.OUTPUT_FORMATS if "blastx" not in kind.writer.programs]
+    keys = [kind.key for kind in report.OUTPUT_FORMATS if kind.key not in refused]
     wanted = expected(folder, queries, keys, options)
     assert b"-1\t" in wanted["6"] or wanted["6"].count(b"both\t") >= 2
     job = done(house, request)

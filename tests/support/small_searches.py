@@ -97,7 +97,7 @@ def searched(
 
 def written(results: SearchResults | list[SearchResult], keys: Iterable[str] | None = None) -> dict[str, bytes]:
     """Return results in every format, or some; what may differ between runs of the same search is left out."""
-    chosen = [kind for kind in report.KINDS if keys is None or kind.key in keys]
+    chosen = [kind for kind in report.OUTPUT_FORMATS if keys is None or kind.key in keys]
     streams = [io.BytesIO() if kind.writer.binary else io.StringIO() for kind in chosen]
     write_reports(results, [Output(None, kind.key, stream) for kind, stream in zip(chosen, streams, strict=True)])
     found = {}
