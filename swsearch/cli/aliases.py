@@ -7,53 +7,29 @@ are taken with a note: `swsearch.cli.no_effect`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from swsearch.cli import foreign, no_effect
 from swsearch.errors import InputError, OptionError
+from swsearch.options.row import Option
 
 FIRST_ARGUMENT, OTHER_ARGUMENTS, TASK = "QUERIES", "SUBJECTS", "--task"
 
-_SHARED = {
+_ARGUMENTS = {
     "query": FIRST_ARGUMENT,
     "in-pssm": f"{FIRST_ARGUMENT} --query-format=asn",
     "in-msa": f"{FIRST_ARGUMENT} --query-format=fasta-aligned",
     "db": OTHER_ARGUMENTS,
     "subject": OTHER_ARGUMENTS,
-    "evalue": "--evalue",
-    "max-target-seqs": "--max-hits",
-    "max-hsps": "--max-alignments",
-    "num-threads": "--threads",
-    "out": "--output",
-    "matrix": "--matrix",
-    "gapopen": "--gap-open",
-    "gapextend": "--gap-extend",
-    "dbsize": "--dbsize",
-    "num-iterations": "--iterations",
-    "inclusion-ethresh": "--inclusion-evalue",
 }
 
-ALIASES: dict[str, dict[str, str]] = {
-    foreign.SEARCH: {
-        **_SHARED,
-        "outfmt": "--outfmt",
-        "qcov-hsp-perc": "--min-query-coverage",
-        "seqidlist": "--include-ids",
-        "negative-seqidlist": "--exclude-ids",
-        "taxids": "--taxids",
-        "taxidlist": "--taxids",
-        "negative-taxids": "--exclude-taxids",
-        "negative-taxidlist": "--exclude-taxids",
-        "query-loc": "--query-loc",
-        "query-gencode": "--genetic-code",
-        "strand": "--strand",
-        "task": TASK,
-    },
-    foreign.MSA: _SHARED,
-    foreign.BUILD: {"in": OTHER_ARGUMENTS, "out": "--output", "taxid-map": "--taxids"},
-    foreign.APPEND: {"in": OTHER_ARGUMENTS, "taxid-map": "--taxids"},
+ARGUMENTS: dict[str, dict[str, str]] = {
+    foreign.SEARCH: _ARGUMENTS,
+    foreign.MSA: _ARGUMENTS,
+    foreign.BUILD: {"in": OTHER_ARGUMENTS},
+    foreign.APPEND: {"in": OTHER_ARGUMENTS},
 }
-"""By command: a name of BLAST's, as `foreign.plain` writes it; what it is here; and options that go with it."""
+"""By command: options of BLAST that are arguments here, and options that go with them."""
 
 SEVERAL = ("db", "in")
 """Names whose value is a list of files with blanks between them."""
@@ -71,12 +47,19 @@ VALUES = {
 """By name: values of BLAST's, and what they are here. With 0 iterations psiblast goes on until it converges."""
 
 
-def translated(path: str, args: Sequence[str], own: Sequence[str]) -> tuple[list[str], list[str]]:
+def aliases_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
+    """Return what each name of BLAST is in a command with these options."""
+    return ARGUMENTS.get(path, {}) | {name: row.flag for row in rows.values() for name in row.blast.split()}
+
+
+def translated(
+    path: str, args: Sequence[str], own: Sequence[str], rows: Mapping[str, Option]
+) -> tuple[list[str], list[str]]:
     """Return a command line with every alias as ours, queries first and databases last, and notes on `no_effect`.
 
     `own` are spellings of the command's options that take a value, whose values are left as they are.
     """
-    known = ALIASES.get(path, {})
+    known = aliases_of(path, rows)
     spelled = {foreign.plain(each): each for each in own if each.startswith("--")} if known else {}
     queries, first = list[str](), ""
     subjects: list[str] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 from swsearch.cli import foreign
 from swsearch.errors import InputError, OptionError, shown
+from swsearch.options.row import Option
 
 CONFIG = "--config"
 NOT_IN_A_FILE = (CONFIG, "--save-config", "--help")
@@ -16,12 +17,10 @@ NOT_IN_A_FILE = (CONFIG, "--save-config", "--help")
 MOST_CONFIG_BYTES = 4 << 20
 """Of a file that is read: a report has its options in its beginning."""
 
-_SCORING = ("--task", "--preset", "--matrix", "--gap-open", "--gap-extend")
-_BRINGS = {"--task": _SCORING, "--preset": _SCORING, "--matrix": _SCORING}
-"""Options of a file that one of the command line replaces, besides its own: a matrix brings its gap costs."""
 
-
-def words_of_file(path: str, options: Mapping[str, Any], given: set[str]) -> Iterator[tuple[str, Any, list[str]]]:
+def words_of_file(
+    path: str, options: Mapping[str, Any], given: set[str], rows: Mapping[str, Option]
+) -> Iterator[tuple[str, Any, list[str]]]:
     """Yield the options of a file that the command line does not have.
 
     Parameters
@@ -32,6 +31,8 @@ def words_of_file(path: str, options: Mapping[str, Any], given: set[str]) -> Ite
         The command's options by every spelling.
     given : set of str
         Spellings of what the command line has.
+    rows : dict of str to Option
+        Of the command; an option of the command line replaces those that it resets.
 
     Yields
     ------
@@ -52,7 +53,8 @@ def words_of_file(path: str, options: Mapping[str, Any], given: set[str]) -> Ite
 
     settings = dict(settings_in(_text(path), path))
     known = {name: each for name, each in options.items() if name.startswith("--") and name not in NOT_IN_A_FILE}
-    taken = {spelling for name in given for spelling in (name, *_BRINGS.get(name, ()))}
+    replaced = {rows[other].flag for row in rows.values() if row.flag in given for other in row.resets.split()}
+    taken = given | replaced
     for name in _names(settings.pop(MISSING_SETTINGS, []), path):
         if f"--{name}" not in taken:
             raise InputError(

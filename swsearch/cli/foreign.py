@@ -6,7 +6,9 @@ refused with less to say. docs/howto/coming-from-blastp.md has all options of bl
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+
+from swsearch.options.row import Option
 
 SEARCH, MSA, ALIGN, BENCH = "swsearch search", "swsearch msa", "swsearch align", "swsearch bench search"
 BUILD, APPEND, FETCH, INFO = "swsearch db build", "swsearch db append", "swsearch db fetch", "swsearch db info"
@@ -22,6 +24,12 @@ _NO_MODEL_SCORES = "swsearch reads no thresholds of models; --evalue or --min-sc
 COMPOSITION_ADVICE = "E-values know the composition of both sequences; --statistics published has those that do not"
 MASK_ADVICE = "use --query-mask tantan or --subject-mask tantan for low complexity, and lower for lower case"
 
+_GPU = {
+    "--engine gpu, with --device N for one of several GPUs, or --device 0,1 or --device all for several": "gpu gpus "
+    "use-gpus num-gpus gpu-ids devices",
+    "--engine cpu": "no-gpu",
+}
+
 _SHARED = {
     "--output": "out outfile of result-file",
     "--threads": "num-threads nthreads thread cpu cpus jobs T p t j",
@@ -29,15 +37,11 @@ _SHARED = {
     "--gap-extend": "gapextend gape gex gapext gap-ext gap-extension gap-extend-cost",
     "--matrix": "mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
     "--outfmt": "format f m format-mode format-output aformat output-format",
-    "--engine gpu, with --device N for one of several GPUs, or --device 0,1 or --device all for several": "gpu gpus "
-    "use-gpus num-gpus gpu-ids devices",
-    "--engine cpu": "no-gpu",
     "--quiet": "silent",
+    **_GPU,
 }
 
 _PROFILES = {
-    "--iterations": "N num-iter",
-    "--inclusion-evalue": "incE incdomE e-profile",
     "--inclusion-evalue decides by E-value what enters a profile": "incT incdomT",
     "--gap-open and --gap-extend take costs, such as 11 and 1, not probabilities": "popen pextend",
     "--query-format names the format of the queries": "qformat",
@@ -50,24 +54,16 @@ _PROFILES = {
 
 _TABLES: dict[str, dict[str, str]] = {
     SEARCH: {
-        **_SHARED,
+        **_GPU,
         **_PROFILES,
         _QUERIES.format(SEARCH): "in input query-file i",
         _SUBJECTS.format(SEARCH): "database subjects target targets d",
-        "--evalue": "e E domE expect max-evalue e-value",
-        "--max-hits": "num-alignments num-descriptions max-seqs topscore-num num-hits hits limit k b n",
         "the N best hits are --max-hits N; a share of the best score, as DIAMOND has it, is not there": "top",
-        "--max-alignments": "hsps alt-ali",
-        "--min-identity": "id identity perc-identity pident approx-id",
-        "--min-query-coverage": "query-cover qcov query-coverage",
         "--min-identity takes a percentage, 30 for 0.3": "min-seq-id",
         "--min-query-coverage and --min-subject-coverage take a percentage, 80 for 0.8": "cov cov-mode c",
-        "--min-subject-coverage": "subject-cover scov subject-coverage target-cover",
         "--min-score for raw scores; bit scores follow from these": "min-bit-score bit-score domT",
         "ssearch36's -T is --threads N; HMMER's is --min-score N, which takes a raw score": "T",
         _NO_MODEL_SCORES: "cut-ga cut-nc cut-tc",
-        "--include-ids": "seqid-list ids",
-        "--dbsize": "db-size z",
         "--dbsize takes the number of residues of the database": "searchsp Z domZ",
         "-o FILE.sto writes the hits below the query, as Stockholm": "A",
         "--save-msa FOLDER writes the alignment of each profile": "chkali oa3m",
@@ -92,8 +88,6 @@ _TABLES: dict[str, dict[str, str]] = {
         "notextw",
         "--sort chooses between E-value and score; sort the table as you like": "sorthits sorthsps",
         "cut the sequence beforehand; coordinates then count from the cut": "subject-loc",
-        "--config": "import-search-strategy config-file",
-        "--save-config": "export-search-strategy",
         "--genetic-code, beside --translate for DNA queries": "gencode",
         "a database keeps its genetic code: swsearch db build --translate --genetic-code N": "db-gencode",
         "--frame-shift, beside --translate for DNA queries": "frameshift",
@@ -101,17 +95,11 @@ _TABLES: dict[str, dict[str, str]] = {
         "databases hold proteins": "dbtype",
     },
     MSA: {
+        **_GPU,
         **_PROFILES,
-        "--output": "outfile oa3m out-prefix A chkali",
-        "--threads": _SHARED["--threads"],
-        "--gap-open": _SHARED["--gap-open"],
-        "--gap-extend": _SHARED["--gap-extend"],
-        "--matrix": _SHARED["--matrix"],
-        "--quiet": _SHARED["--quiet"],
+        "--iterations": "n",
         _QUERIES.format(MSA): "in input query-file i",
         _SUBJECTS.format(MSA): "database subjects target targets d",
-        "--evalue": "E domE expect max-evalue e-value",
-        "--iterations": "N num-iter n",
         "--min-coverage takes a percentage of the query": "cov qcov",
         "--min-identity takes a percentage": "qid id",
         "swsearch msa writes alignments; swsearch search writes profiles": "out-pssm out-ascii-pssm save-each-pssm "
@@ -216,19 +204,11 @@ def plain(name: str) -> str:
     return bare.lower() if len(bare) > 1 else bare
 
 
-@cache
-def _advice(path: str) -> dict[str, str]:
-    return {plain(name): text for text, names in _TABLES.get(path, {}).items() for name in names.split()}
-
-
-def names(path: str) -> set[str]:
-    """Return the names of options of other programs that a command knows of, without dashes."""
-    return set(_advice(path))
-
-
-def advice(path: str, name: str) -> str:
-    """Return what to say of an option: the one of ours that it is, or a sentence; empty if there is nothing."""
-    return _advice(path).get(name, "swsearch --version shows it" if name in ("version", "V") else "")
+def advice_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
+    """Return what each option of other programs is in a command: an option of ours, or a sentence."""
+    ours = {plain(name): row.flag for row in rows.values() for name in row.others.split()}
+    sentences = {plain(name): text for text, names in _TABLES.get(path, {}).items() for name in names.split()}
+    return dict.fromkeys(("version", "V"), "swsearch --version shows it") | ours | sentences
 
 
 def command(path: str, name: str) -> str:

@@ -50,6 +50,8 @@ class MsaTable(OptionTable):
         metavar="FOLDER",
         interfaces=ONLY_COMMAND,
         spellings="--output -o",
+        blast="out",
+        others="outfile oa3m out-prefix A chkali",
         heading=Heading.OUTPUT,
     )
     outfmt: Literal["a3m", "stockholm", "fasta-aligned"] = option(

@@ -37,12 +37,18 @@ def takes(
     parameters = [_parameter(row) for heading in headings for row in rows.values() if row.heading is heading]
 
     def decorate(function: CommandFunction) -> CommandFunction:
+        function.rows = rows  # type: ignore[attr-defined]
         own = inspect.signature(function, eval_str=True)
         arguments = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
         function.__signature__ = own.replace(parameters=[*arguments, *parameters])  # type: ignore[attr-defined]
         return function
 
     return decorate
+
+
+def rows_taken(command: Any) -> Mapping[str, Option]:
+    """Return the rows that a command of the parser was given by `takes`."""
+    return getattr(command.callback, "rows", {})
 
 
 def files_of(rows: Iterable[Option], given: Mapping[str, Any]) -> dict[str, str]:

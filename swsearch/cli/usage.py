@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from swsearch.cli import aliases, foreign
 from swsearch.cli.config import CONFIG, words_of_file
 from swsearch.cli.console import say
-from swsearch.cli.parameters import Refused
+from swsearch.cli.parameters import Refused, rows_taken
 from swsearch.errors import SHOWN, InputError, OptionError
 
 UsageError: Any = typer.BadParameter.__bases__[0]
@@ -39,7 +39,7 @@ class OneCommand(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         line = _Line(self, ctx)
-        words, notes = aliases.translated(line.path, args, line.taking)
+        words, notes = aliases.translated(line.path, args, line.taking, line.rows)
         line.check(words)
         if (file := line.given.get(CONFIG)) is not None:
             words = [*line.of_file(file), *words]
@@ -54,14 +54,14 @@ class OneCommand(TyperCommand):
         return left
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; of an option of a file it is said where that stands."""
+        """Run the command; errors name an option as it was typed, or where it stands in a file of options."""
         try:
             return super().invoke(ctx)
         except OptionError as error:
-            place = ctx.meta.get(CONFIG, {}).get(f"--{error.name.lstrip('-').replace('_', '-')}")
-            if place is None:
-                raise
-            raise OptionError(place, error.value, error.expected, error.remedy) from None
+            flag = f"--{error.name.lstrip('-').replace('_', '-')}"
+            known = {spelling for param in self.params for spelling in param.opts}
+            name = ctx.meta.get(CONFIG, {}).get(flag, flag if flag in known else error.name)
+            raise OptionError(name, error.value, error.expected, error.remedy) from None
 
 
 class CommandGroup(TyperGroup):
@@ -96,6 +96,7 @@ class _Line:
 
     def __init__(self, command: Any, ctx: typer.Context) -> None:
         self.path = _path(ctx)
+        self.rows = rows_taken(command)
         self.words: list[str] = []
         self.given: dict[str, str] = {}
         self.helps = False
@@ -147,7 +148,7 @@ class _Line:
     def of_file(self, path: str) -> list[str]:
         """Return the options of a file of options that are not on the command line; raises `InputError`."""
         found: list[str] = []
-        for key, option, words in words_of_file(path, self._options, self.named):
+        for key, option, words in words_of_file(path, self._options, self.named, self.rows):
             self.keys[option.opts[0]] = f"{path}: {key}"
             for word in words:
                 self.given[option.opts[0]] = word.partition("=")[2]
@@ -222,7 +223,7 @@ class _Line:
 
     def _spells_a_name(self, name: str) -> bool:
         """Say whether a word with one dash is the name of an option, ours or another program's."""
-        others = foreign.names(self.path)
+        others = foreign.advice_of(self.path, self.rows)
         stem = foreign.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
         if foreign.plain(name) in others or stem in others:
             return True
@@ -238,9 +239,10 @@ class _Line:
         problem = f"{self.path} has no option {_cut(name)}"
         wanted = foreign.plain(name)
         own = {foreign.plain(spelling): spelling for spelling in self._options if spelling.startswith("--")}
-        advice = foreign.advice(self.path, wanted)
+        known = foreign.advice_of(self.path, self.rows)
+        advice = known.get(wanted, "")
         if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
-            advice, following = foreign.advice(self.path, word[1]), word[2:]
+            advice, following = known.get(word[1], ""), word[2:]
         if wanted not in own and advice:
             option, *with_value = advice.split()
             if option not in self._options or len(with_value) > 1:

@@ -128,7 +128,8 @@ class Integer(ValueKind):
     def parse(self, name: str, text: str) -> int:
         number = parse_integer(text)
         if number is None:
-            raise OptionError(name, text, "a whole number of at most 18 digits, such as 500, 5k or 1e6")
+            expected = self.expected or "a whole number of at most 18 digits, such as 500, 5k or 1e6"
+            raise OptionError(name, text, expected)
         return number
 
     def schema(self) -> JsonSchema:

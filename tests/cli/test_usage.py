@@ -11,6 +11,7 @@ from conftest import ROOT
 
 from support.command_line import refusal
 from swsearch.cli import aliases, foreign, no_effect
+from swsearch.cli.parameters import rows_taken
 from swsearch.cli.whole import app
 
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
@@ -90,13 +91,19 @@ def test_a_list_of_databases_is_one_word_of_db(swsearch):
     assert (code, out.splitlines()) == (0, ["sseqid", "one", "one", "two", "two", "two", "two", "one", "one"])
 
 
+def others_of(command, path):
+    """Names of other programs that a command knows of."""
+    return {*foreign.advice_of(path, rows_taken(command)), *aliases.aliases_of(path, rows_taken(command))}
+
+
 def test_every_alias_leads_to_an_option_and_is_none_itself():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    for path, names in aliases.ALIASES.items():
-        ours = {spelling for option in commands[path].params for spelling in option.opts}
+    for path, command in commands.items():
+        names = aliases.aliases_of(path, rows_taken(command))
+        ours = {spelling for option in command.params for spelling in option.opts}
         told = {word.partition("=")[0] for target in names.values() for word in target.split()}
         assert told <= {*ours, aliases.FIRST_ARGUMENT, aliases.OTHER_ARGUMENTS}
-        assert not set(aliases.VALUES) - set(aliases.ALIASES[foreign.SEARCH])
+        assert path != foreign.SEARCH or not set(aliases.VALUES) - set(names)
         for name in names:
             assert foreign.plain(name) == name, "this name is never found"
 
@@ -105,7 +112,7 @@ def test_an_option_without_effect_is_neither_ours_nor_an_alias():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
     for path in no_effect.NO_EFFECT:
         ours = {spelling for option in commands[path].params for spelling in option.opts}
-        others = foreign.names(path) | set(aliases.ALIASES.get(path, {}))
+        others = others_of(commands[path], path)
         for name, each in no_effect.by_name(path).items():
             assert foreign.plain(name) == name, "this name is never found"
             assert f"--{name}" not in ours, f"{name} is our own"
@@ -132,10 +139,9 @@ def test_an_order_for_help_goes_before_what_is_missing(swsearch):
 
 def test_every_option_that_others_have_leads_to_one_of_ours():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    for path in foreign._TABLES:
-        ours = {spelling for option in commands[path].params for spelling in option.opts}
-        for name in foreign.names(path):
-            advice = foreign.advice(path, name)
+    for path, command in commands.items():
+        ours = {spelling for option in command.params for spelling in option.opts}
+        for name, advice in foreign.advice_of(path, rows_taken(command)).items():
             assert foreign.plain(name) == name, "this name is never found"
             assert f"--{name}" not in ours, f"{name} is our own"
             for word in re.findall(r"--[a-z-]+", advice):
@@ -158,8 +164,7 @@ def test_every_option_of_blasts_programs_is_known(title):
     theirs = re.findall(r"`-(\w+)`", "".join(re.findall(r"^\| (`-[^|]*) \|", section, re.MULTILINE)))
     assert len(theirs) > 15
     path = SECTIONS[title]
-    known = foreign.names(" ".join(["swsearch", *path])) | {"h", "help", "version"}
-    known |= set(aliases.ALIASES.get(" ".join(["swsearch", *path]), {}))
+    known = others_of(COMMANDS[path], " ".join(["swsearch", *path])) | {"h", "help", "version"}
     known |= set(no_effect.by_name(" ".join(["swsearch", *path])))
     known |= {spelling.lstrip("-") for option in COMMANDS[path].params for spelling in option.opts}
     assert {foreign.plain(name) for name in theirs} <= known
@@ -175,7 +180,7 @@ def test_the_page_says_which_options_are_taken(title):
         each = {foreign.plain(name) for name in re.findall(r"`-(\w+)`", names)}
         starred |= each if names.endswith("*") else set()
         without_effect |= each if here == "no effect" else set()
-    assert starred <= set(aliases.ALIASES.get(path, {}))
+    assert starred <= set(aliases.aliases_of(path, rows_taken(COMMANDS[SECTIONS[title]])))
     assert without_effect <= set(no_effect.by_name(path))
 
 

@@ -23,7 +23,7 @@ class SelectionTable(OptionTable):
         Real(is_positive=True),
         unset="10",
         blast="evalue",
-        others="e E expect max-evalue e-value e-profile",
+        others="e E domE expect max-evalue e-value",
         url="EXPECT",
         form=FormField("E-value", group="main"),
     )
@@ -52,7 +52,7 @@ class SelectionTable(OptionTable):
         unset="the database's own",
         metavar="RESIDUES",
         blast="dbsize",
-        others="db-size searchsp Z z",
+        others="db-size z",
         form=FormField("Database size", "Residues that E-values refer to, such as 5M or 1e9."),
     )
     statistics: StatisticsMethod = option(

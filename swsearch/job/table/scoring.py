@@ -96,7 +96,7 @@ class ScoringTable(OptionTable):
         unset="the preset's, BLOSUM62",
         resets="task preset gap_open gap_extend",
         blast="matrix",
-        others="mat sub-mat scoring-matrix score-matrix substitution-matrix datafile",
+        others="mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
         url="MATRIX",
         form=FormField("Matrix", "Brings its own gap costs.", unset="the purpose's", group="main"),
     )

@@ -27,6 +27,8 @@ class IterationTable(OptionTable):
         "Searches of each query at most; it stops when the subjects that make its profile stay the same. Results "
         "are those of the last. A profile that was saved goes on with the iteration after its own.",
         Integer(1, MAX_ITERATIONS, f"a whole number from 1 to {MAX_ITERATIONS:,}"),
+        blast="num-iterations",
+        others="N num-iter",
         form=FormField(
             "Searches at most",
             "It stops when the subjects that make the profile stay the same. Results are those of the last.",
@@ -37,6 +39,8 @@ class IterationTable(OptionTable):
         "Largest E-value of what makes the next profile.",
         Real(is_positive=True),
         requires="iterations",
+        blast="inclusion-ethresh",
+        others="incE incdomE e-profile",
         form=FormField("E-value for a profile"),
     )
     """As psiblast. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all queries'
