@@ -27,15 +27,6 @@ from swsearch.errors import OptionError
 from swsearch.options.kinds import Integer, Percentage
 from swsearch.options.row import ONLY_COMMAND, REQUIRED, Heading, Option, OptionTable, option, rows_of
 
-MSA_HEADINGS = (
-    Heading.OUTPUT,
-    Heading.SCORING,
-    Heading.ITERATIONS,
-    Heading.ALIGNMENTS,
-    Heading.HITS,
-    Heading.RUNNING,
-)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MsaTable(OptionTable):
@@ -45,8 +36,7 @@ class MsaTable(OptionTable):
 
     output: str = option(
         REQUIRED,
-        "Folder of the alignments, a file per query, named after it; made if it is not there. Files that are there "
-        "are replaced, each when its successor is complete.",
+        "Output folder, created if missing. Each query gets a file with its name; existing files are replaced.",
         metavar="FOLDER",
         interfaces=ONLY_COMMAND,
         spellings="--output -o",
@@ -56,29 +46,33 @@ class MsaTable(OptionTable):
     )
     outfmt: Literal["a3m", "stockholm", "fasta-aligned"] = option(
         "a3m",
-        "Format of the alignments: .a3m, .sto or .afa.",
+        "Format of the alignments: a3m (.a3m), stockholm (.sto) or fasta-aligned (.afa).",
+        metavar="FORMAT",
         interfaces=ONLY_COMMAND,
         heading=Heading.OUTPUT,
     )
     max_seqs: int = option(
         5000,
-        "Most sequences, the query included: where there are more, those that differ most from each other.",
+        "Maximum number of rows, including the query; the most diverse rows are kept.",
         Integer(),
         interfaces=ONLY_COMMAND,
     )
     min_coverage: float = option(
         0.0,
-        "Least part of the query's positions that a sequence has a residue for.",
+        "Minimum percentage of query positions that a row covers.",
         Percentage(),
         interfaces=ONLY_COMMAND,
     )
     min_identity: float = option(
-        0.0, "Least part of these residues that are the query's.", Percentage(), interfaces=ONLY_COMMAND
+        0.0,
+        "Minimum percentage of covered positions that are identical to the query.",
+        Percentage(),
+        interfaces=ONLY_COMMAND,
     )
     max_identity: float = option(
         100.0,
-        "Largest part of a sequence's residues that a better one has too; 100 leaves out only what is the same at "
-        "all of the query's positions.",
+        "Maximum percentage of residues shared with a better row. 100 removes only rows that are identical at all "
+        "query positions.",
         Percentage(),
         interfaces=ONLY_COMMAND,
     )
@@ -87,23 +81,25 @@ class MsaTable(OptionTable):
 OWN_WORDS: dict[str, dict[str, Any]] = {
     "iterations": {"default": 3},
     "evalue": {
-        "help": "Largest E-value of a sequence.",
+        "help": "Maximum E-value of a row.",
         "default": 1e-3,
         "unset": "",
         "heading": Heading.ALIGNMENTS,
     },
     "max_hits": {
-        "help": "Most hits of a query that are aligned, the best.",
+        "help": "Maximum number of hits per query to align.",
         "default": 10_000,
         "heading": Heading.ALIGNMENTS,
     },
     "max_alignments": {
-        "help": "Most alignments of a subject, each a sequence of its own.",
+        "help": "Maximum number of alignments per subject, each a row of its own.",
         "heading": Heading.ALIGNMENTS,
     },
-    "query_mask": {"help": "What of the queries is scored as X; alignments show the letters."},
-    "subject_mask": {"help": "The same of the subjects; database is what db build --mask says."},
-    "statistics": {"help": "What E-values come from: fitted (auto) or published."},
+    "query_mask": {"help": "Query residues scored as X: none, lower or tantan. Alignments show the residues."},
+    "subject_mask": {
+        "help": "Subject residues scored as X: database (as in db build --mask), none, lower or tantan."
+    },
+    "statistics": {"help": "Source of E-values: fitted (auto) or published."},
 }
 """How options of a search differ here."""
 
@@ -126,9 +122,9 @@ MSA_ROWS = _rows()
 
 
 @command
-@takes(MSA_ROWS, MSA_HEADINGS)
+@takes(MSA_ROWS)
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
-    """Search SUBJECTS in iterations, and write an alignment for each query: A3M for structure prediction."""
+    """Search iteratively and write one alignment per query, e.g. A3M for structure prediction."""
     refuse_urls(subjects, "msa")
     engine, run = EngineTable.of(given), RunTable.of(given)
     messages, made_of = MessageTable.of(given), MsaTable.of(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -30,11 +30,10 @@ def command_rows(*tables: type[OptionTable], **changes: Mapping[str, Any]) -> di
     return {row.name: replace(row, **changes.get(row.name, {})) for row in rows}
 
 
-def takes(
-    rows: Mapping[str, Option], headings: Sequence[Heading] = tuple(Heading)
-) -> Callable[[CommandFunction], CommandFunction]:
+def takes(rows: Mapping[str, Option]) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command with ``**given`` its options, sorted by their headings."""
-    parameters = [_parameter(row) for heading in headings for row in rows.values() if row.heading is heading]
+    order = [None, *Heading]
+    parameters = [_parameter(row) for row in sorted(rows.values(), key=lambda row: order.index(row.heading))]
 
     def decorate(function: CommandFunction) -> CommandFunction:
         function.rows = rows  # type: ignore[attr-defined]
@@ -59,12 +58,13 @@ def files_of(rows: Iterable[Option], given: Mapping[str, Any]) -> dict[str, str]
 def _parameter(row: Option) -> inspect.Parameter:
     """Return an option as typer reads it from a signature."""
     kind, is_word = row.kind, isinstance(row.kind, (Choice, Flag))
+    metavar = row.metavar or kind.metavar or row.name.rpartition("_")[2].upper()
     is_text = type(kind).parse is ValueKind.parse
     names = row.spellings or (row.flag if isinstance(kind, Flag) else "")
     declared = typer.Option(
         *names.split(),
         help=row.help,
-        metavar=None if is_word else row.metavar or kind.metavar,
+        metavar=None if isinstance(kind, Flag) else metavar,
         parser=None if is_word or is_text else _parser(row),
         show_default=row.unset or True,
         autocompletion=None if type(kind).complete is ValueKind.complete else kind.complete,

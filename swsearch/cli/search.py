@@ -30,14 +30,17 @@ SEARCH_ROWS = command_rows(QueryTable, SearchTable, OutputTable, MessageTable, E
 """The options of ``swsearch search``."""
 
 QueriesArgument = Annotated[
-    str, typer.Argument(metavar="QUERIES", help="FASTA, alignments or profiles, plain or compressed; - is stdin.")
+    str,
+    typer.Argument(
+        metavar="QUERIES", help="Query file: FASTA, alignments or profiles; may be compressed; - reads stdin."
+    ),
 ]
 SubjectsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="SUBJECTS...",
-        help="A database, the manifest of one in volumes, or a FASTA file (read into memory); several are searched "
-        "as one. search takes a database of a server, too: http://host:8080/sprot.",
+        help="Databases, volume manifests or FASTA files, searched as one; or, for search, one database on a server, "
+        "e.g. http://host:8080/sprot.",
     ),
 ]
 
@@ -45,7 +48,7 @@ SubjectsArgument = Annotated[
 @command
 @takes(SEARCH_ROWS)
 def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
-    """Search SUBJECTS for the best exact matches of each query."""
+    """Find the best hits of each query in a protein database, by exact Smith-Waterman alignment."""
     url, engine, run = url_among(subjects), EngineTable.of(given), RunTable.of(given)
     written, messages = OutputTable.of(given), MessageTable.of(given)
     if url is None and run.cluster is None and engine.engine in ("auto", "gpu"):

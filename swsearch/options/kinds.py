@@ -95,6 +95,8 @@ class Flag(ValueKind):
 class Choice(ValueKind):
     """One of several words."""
 
+    metavar: ClassVar[str] = ""
+    """By default the last word of the option's name."""
     widget: ClassVar[Widget] = "choice"
 
     def __init__(self, *words: str) -> None:

@@ -18,12 +18,14 @@ OptionValue = TypeVar("OptionValue")
 class Heading(Enum):
     """Headings of the help, in their order."""
 
+    QUERIES = "Queries"
     SCORING = "Scoring"
+    HITS = "Hits and E-values"
+    FILTERS = "Filters"
+    TRANSLATION = "Translated search"
+    ITERATIONS = "Iterated search (as PSI-BLAST)"
+    ALIGNMENTS = "Rows of an alignment"
     OUTPUT = "Output"
-    HITS = "Statistics and hits"
-    FILTERS = "Filters: the best hits that pass are reported, --max-hits of them"
-    ITERATIONS = "Iterations: what a search finds makes the profile that searches next"
-    ALIGNMENTS = "Sequences of an alignment: the query first, then the best"
     RUNNING = "Running"
 
 

@@ -23,12 +23,11 @@ NOT_ON_THE_PAGE = {
 """Options that the form has no field for, and why."""
 
 GROUP_TITLES = {
-    "translation": "DNA queries",
-    "scoring": "Alignment and masks",
-    "hits": "Statistics",
-    "filters": "Filters: the best hits that pass are reported",
-    "iterations": Heading.ITERATIONS.value,
-}
+    each.name.lower(): each.value
+    for each in (
+        Heading.QUERIES, Heading.SCORING, Heading.HITS, Heading.FILTERS, Heading.TRANSLATION, Heading.ITERATIONS
+    )
+}  # fmt: skip
 """Groups of fields in their order; "main" stands above them."""
 
 
@@ -85,13 +84,13 @@ class PageField:
 
 FORM_FIELDS: Mapping[str, PageField] = {
     row.name: PageField.of(row)
-    for row in (*rows_of(SearchTable).values(), *rows_of(QueryTable).values())
+    for row in (*rows_of(QueryTable).values(), *rows_of(SearchTable).values())
     if row.form is not None
 } | {
     "matrix_text": PageField(
         "matrix_text",
-        "A matrix of your own",
-        "In NCBI's format: letters above the columns and before the rows. It goes before all others.",
+        "Custom matrix",
+        "In NCBI's format: letters above the columns and before the rows. It overrides all other matrices.",
         "text",
         "",
         (),
@@ -110,7 +109,7 @@ def fields_of(group: str) -> list[PageField]:
 def choices_of(field: PageField) -> tuple[tuple[str, str], ...]:
     """Return the words of a menu with their labels."""
     if field.name == "matrix":
-        own = (("", "the purpose's"),)
+        own = (("", "from the preset"),)
         return own + tuple((name, f"{name} ({opened}/{extended})") for name, opened, extended in costs())
     return field.choices
 

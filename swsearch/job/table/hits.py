@@ -19,53 +19,55 @@ class SelectionTable(OptionTable):
 
     evalue: float | None = option(
         None,
-        "Largest E-value of a hit.",
+        "Maximum E-value of a hit.",
         Real(is_positive=True),
         unset="10",
         blast="evalue",
         others="e E domE expect max-evalue e-value",
         url="EXPECT",
-        form=FormField("E-value", group="main"),
+        form=FormField("Maximum E-value", group="main"),
     )
     max_hits: int = option(
         500,
-        "Most hits of a query: exactly the best (that pass the filters).",
+        "Maximum number of hits per query, after filtering.",
         Integer(1),
         blast="max-target-seqs",
         others="num-alignments num-descriptions max-seqs topscore-num num-hits hits limit k b n",
         url="HITLIST_SIZE",
-        form=FormField("Hits", "Most hits of a query: exactly the best.", group="main"),
+        form=FormField("Maximum hits", "Per query, the best ones.", group="main"),
     )
     sort: SortKey = option(
         "evalue",
-        "The order of hits: by E-value, then score; or by score alone. --max-hits keeps the best in it.",
+        "Order of hits: evalue (then score) or score.",
+        metavar="KEY",
         form=FormField(
             "Order of hits",
-            "By E-value, then score; or by score alone. The best in this order are kept.",
+            "By E-value, then score; or by score only.",
             choices={"evalue": "E-value", "score": "score"},
         ),
     )
     dbsize: int | None = option(
         None,
-        "Database size that E-values refer to, such as 5000000, 5M or 1e9.",
+        "Database size for E-values, e.g. 5M or 1e9.",
         Integer(1, expected=f"a number of residues from 1 to {MAX_INTEGER:.0e}"),
-        unset="the database's own",
+        unset="actual size",
         metavar="RESIDUES",
         blast="dbsize",
         others="db-size z",
-        form=FormField("Database size", "Residues that E-values refer to, such as 5M or 1e9."),
+        form=FormField("Database size", "Residues for E-values, e.g. 5M or 1e9."),
     )
     statistics: StatisticsMethod = option(
         "auto",
-        "What E-values come from: scores with shuffled copies of each hit's sequence (fitted; auto is the same), "
-        "which hold in every mode and for queries of unusual composition, or BLAST's constants (published).",
+        "Source of E-values: fitted (shuffled sequences, any mode; auto is the same), published (BLAST's constants) or "
+        "none.",
+        metavar="METHOD",
         url="COMPOSITION_BASED_STATISTICS",
         form=FormField(
             "E-values from",
-            "Shuffled copies of each hit's sequence hold in every mode and for unusual compositions.",
+            "Shuffled sequences are valid in every mode and for biased compositions.",
             choices={
-                "auto": "shuffled copies (usual)",
-                "fitted": "shuffled copies",
+                "auto": "shuffled sequences (default)",
+                "fitted": "shuffled sequences",
                 "published": "BLAST's constants",
                 "none": "no E-values",
             },
@@ -73,15 +75,14 @@ class SelectionTable(OptionTable):
     )
     max_alignments: int = option(
         1,
-        "Most alignments of a subject, local mode: each the best that shares no pair of residues with those "
-        "before, with its own E-value (no sum statistics); of these, those that pass the filters.",
+        "Maximum number of alignments (HSPs) per hit, in local mode. They share no residue pair; each has its own "
+        "E-value.",
         Integer(1),
         blast="max-hsps",
         others="hsps alt-ali",
         form=FormField(
-            "Alignments of a hit",
-            "At most; local mode. Each is the best that shares no pair of residues with those before and has an "
-            "E-value of its own.",
+            "Alignments per hit",
+            "Maximum, in local mode. They share no residue pair; each has its own E-value.",
         ),
     )
     distribution: bool = option(
@@ -115,80 +116,80 @@ class FilterTable(OptionTable):
 
     min_score: int | None = option(
         None,
-        "Least raw score of a hit.",
+        "Minimum raw score.",
         Integer(-MAX_SCORE, MAX_SCORE, f"an integer in matrix units, of magnitude up to {MAX_SCORE:,}"),
         unset="none",
-        form=FormField("Least score", "Raw score, in units of the matrix."),
+        form=FormField("Minimum score", "Raw score, in matrix units."),
     )
     min_identity: float | None = option(
         None,
-        "Least identity of the alignment. This and coverage align candidates, the best first, until enough pass; "
-        "memory: 16 bytes for each subject that reaches the E-value threshold.",
+        "Minimum percentage of identical alignment columns.",
         Percentage(),
         unset="none",
         others="id identity perc-identity pident approx-id",
-        form=FormField("Least identity, %", "Identical columns of the alignment."),
+        form=FormField("Minimum identity (%)", "Identical alignment columns."),
     )
     min_query_coverage: float | None = option(
         None,
-        "Least part of the query from first to last aligned residue.",
+        "Minimum percentage of the query between first and last aligned residue.",
         Percentage(),
         unset="none",
         spellings="--min-query-coverage --min-coverage",
         blast="qcov-hsp-perc",
         others="query-cover qcov query-coverage",
-        form=FormField("Least query coverage, %", "Part of the query from first to last aligned residue."),
+        form=FormField("Minimum query coverage (%)", "Query between first and last aligned residue."),
     )
     min_subject_coverage: float | None = option(
         None,
-        "The same of the subject.",
+        "Minimum percentage of the subject, likewise.",
         Percentage(),
         unset="none",
         others="subject-cover scov subject-coverage target-cover",
-        form=FormField("Least subject coverage, %"),
+        form=FormField("Minimum subject coverage (%)", "Subject between first and last aligned residue."),
     )
     include_ids: tuple[str, ...] | None = option(
         None,
-        "Report only subjects named there, an identifier or accession a line; E-values refer to the whole database.",
+        "Report only these subjects: one identifier or accession per line. E-values still refer to the whole "
+        "database.",
         IdentifierList(),
         unset="all",
         blast="seqidlist",
         others="seqid-list ids",
-        form=FormField("Only these subjects", "Identifiers, one a line; E-values refer to the whole database."),
+        form=FormField(
+            "Include only subjects", "Identifiers, one per line. E-values still refer to the whole database."
+        ),
     )
     exclude_ids: tuple[str, ...] | None = option(
         None,
-        "Leave out subjects named there.",
+        "Exclude these subjects.",
         IdentifierList(),
         unset="none",
         blast="negative-seqidlist",
-        form=FormField("Without these subjects", "Identifiers, one a line."),
+        form=FormField("Exclude subjects", "Identifiers, one per line."),
     )
     ignore_missing_ids: bool = option(
         False,
-        "Leave out identifiers and taxids that the database does not have; they are an error otherwise.",
-        form=FormField(
-            "Some of these may be missing", "Leave out identifiers and taxids that the database does not have."
-        ),
+        "Skip identifiers and taxids that the database does not have, instead of failing.",
+        form=FormField("Ignore unknown identifiers", "Skip identifiers and taxids that the database does not have."),
     )
     taxids: tuple[int, ...] | None = option(
         None,
-        "Report only subjects of these taxa and of all below: NCBI's numbers, such as 9606,10090, or a file with "
-        "one a line. The database must know taxa (db build --taxids).",
+        "Report only these NCBI taxids and their descendants, e.g. 9606,10090. Needs a database with taxids (db "
+        "build --taxids).",
         TaxidList(),
         unset="all",
         blast="taxids taxidlist",
         form=FormField(
-            "Only these taxa", "NCBI's taxids, such as 9606, with all below them; for databases that know taxa."
+            "Include only taxa", "NCBI taxids, e.g. 9606, with their descendants. Needs a database with taxids."
         ),
     )
     exclude_taxids: tuple[int, ...] | None = option(
         None,
-        "Leave out subjects of these taxa and of all below them.",
+        "Exclude these taxids and their descendants.",
         TaxidList(),
         unset="none",
         blast="negative-taxids negative-taxidlist",
-        form=FormField("Without these taxa", "Taxids, with all below them."),
+        form=FormField("Exclude taxa", "NCBI taxids, with their descendants."),
     )
 
 

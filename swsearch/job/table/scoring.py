@@ -19,24 +19,23 @@ if TYPE_CHECKING:
 class QueryTable(OptionTable):
     """Options of reading queries, which a `swsearch.Searcher` takes with each call."""
 
-    HEADING: ClassVar = Heading.SCORING
+    HEADING: ClassVar = Heading.QUERIES
 
     query_format: QueryFormat = option(
         "auto",
-        "What QUERIES holds: FASTA; an alignment, of which a profile is made (a3m, fasta-aligned, stockholm, "
-        "clustal); or profiles: PSI-BLAST's (pssm, asn), HMMER's (hmm), HH-suite's (hhm), saved ones (json). "
-        "auto is what the content says; FASTA with gaps must be named.",
+        "auto, fasta; a3m, fasta-aligned, stockholm, clustal (an alignment becomes a profile); pssm, asn, hmm, "
+        "hhm, json (profiles). Gapped FASTA must be named.",
         form=FormField(
-            "Queries are",
-            "FASTA, an alignment of which a profile is made, or profiles. FASTA with gaps must be named.",
+            "Query format",
+            "FASTA, an alignment (which becomes a profile), or profiles. Gapped FASTA must be chosen.",
             choices={
-                "auto": "what their content says",
+                "auto": "recognized by content",
                 "fasta": "FASTA",
                 "a3m": "an alignment: A3M",
-                "fasta-aligned": "an alignment: FASTA with gaps",
+                "fasta-aligned": "an alignment: gapped FASTA",
                 "stockholm": "an alignment: Stockholm",
                 "clustal": "an alignment: Clustal",
-                "pssm": "a profile: PSI-BLAST, text",
+                "pssm": "a profile: PSI-BLAST, ASCII",
                 "asn": "a profile: PSI-BLAST, ASN.1",
                 "hmm": "a profile: HMMER",
                 "hhm": "a profile: HH-suite",
@@ -54,57 +53,54 @@ class ScoringTable(OptionTable):
 
     mode: Mode = option(
         "local",
-        "Free ends: any part (local), none (global), all four (semiglobal).",
+        "local (Smith-Waterman), global (Needleman-Wunsch) or semiglobal (end gaps are free).",
         form=FormField(
             "Mode",
-            "Which ends are free: any part of both may align (local), none is left out (global), or only ends "
-            "are free (semi-global).",
+            "Local (Smith-Waterman), global (Needleman-Wunsch), or semi-global: end gaps are free.",
             choices={"local": "local", "global": "global", "semiglobal": "semi-global"},
         ),
     )
-    task: SearchTask = option(
-        "default",
-        "short is for peptides: --preset short and --evalue 20000, which go with it as with blastp-short; other "
-        "options go before it.",
-        interfaces=ONLY_COMMAND,
-        decides=False,
-        resets="preset matrix gap_open gap_extend",
-        blast="task",
-    )
     preset: Preset = option(
         "default",
-        "Matrix and gap costs for a purpose: default is BLOSUM62 11/1, sensitive PFASUM60 15/1 (finds more "
-        "distant relatives), short PAM30 9/1 (peptides). --matrix, which brings its own gap costs, --gap-open "
-        "and --gap-extend go before it.",
+        "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for peptides. "
+        "--matrix and the gap costs override it.",
         decides=False,
         resets="task matrix gap_open gap_extend",
         form=FormField(
-            "Purpose",
-            "Chooses matrix and gap costs.",
+            "Preset",
+            "Matrix and gap costs for a purpose.",
             choices={
                 "default": "proteins (BLOSUM62)",
-                "sensitive": "more distant relatives (PFASUM60)",
+                "sensitive": "distant homologs (PFASUM60)",
                 "short": "peptides (PAM30)",
             },
             group="main",
         ),
     )
+    task: SearchTask = option(
+        "default",
+        "short: --preset short --evalue 20000, as blastp-short, unless these options are given.",
+        interfaces=ONLY_COMMAND,
+        decides=False,
+        resets="preset matrix gap_open gap_extend",
+        blast="task",
+    )
     matrix: "Matrix | None" = option(
         None,
-        "Substitution matrix: a name or a file.",
+        "Substitution matrix, with its own default gap costs.",
         MatrixValue(),
-        unset="the preset's, BLOSUM62",
+        unset="BLOSUM62",
         resets="task preset gap_open gap_extend",
         blast="matrix",
         others="mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
         url="MATRIX",
-        form=FormField("Matrix", "Brings its own gap costs.", unset="the purpose's", group="main"),
+        form=FormField("Matrix", "With its own default gap costs.", unset="from the preset", group="main"),
     )
     gap_open: int | None = option(
         None,
-        "A gap of k costs open + k * extend.",
+        "Cost to open a gap. A gap of k residues costs open + k * extend.",
         Integer(),
-        unset="the matrix's own, 11 for BLOSUM62",
+        unset="the matrix's, 11 for BLOSUM62",
         blast="gapopen",
         others="gapo gop gap-open-cost gap-opening",
         url="GAPCOSTS",
@@ -112,9 +108,9 @@ class ScoringTable(OptionTable):
     )
     gap_extend: int | None = option(
         None,
-        "Cost of each residue of a gap.",
+        "Cost of each residue in a gap.",
         Integer(),
-        unset="the matrix's own, 1 for BLOSUM62",
+        unset="the matrix's, 1 for BLOSUM62",
         blast="gapextend",
         others="gape gex gapext gap-ext gap-extension gap-extend-cost",
         url="GAPCOSTS",
@@ -132,94 +128,90 @@ class ScoringKeywords(TypedDict, total=False):
     gap_extend: int | None
 
 
-_MASKS = {"none": "nothing", "lower": "lower-case letters", "tantan": "low complexity (tantan)"}
+_MASKS = {"none": "none", "lower": "lower case", "tantan": "low complexity (tantan)"}
 
 
 @dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
 class SequenceTable(OptionTable):
     """How sequences are read."""
 
-    HEADING: ClassVar = Heading.SCORING
+    HEADING: ClassVar = Heading.TRANSLATION
 
     query_loc: tuple[int, int] | None = option(
         None,
-        "Search with these residues of each query, counted from 1, such as 10-80; positions count on the whole "
-        "query, its length and coverage are those of the part.",
+        "Search only with these residues of each query, e.g. 10-80. Reported positions count on the whole query.",
         QueryRange(),
         unset="all",
         blast="query-loc",
+        heading=Heading.QUERIES,
         form=FormField(
-            "Part of each query", "First and last residue, such as 10-80; positions count on the whole query."
+            "Query range", "First and last residue, e.g. 10-80. Reported positions count on the whole query."
         ),
     )
     query_mask: Mask = option(
         "none",
-        "What of the queries is scored as X: none, its lower case, or low complexity (tantan).",
-        form=FormField("Mask in queries", "What is scored as X.", choices=_MASKS),
+        "Query residues scored as X: none, lower (lower case) or tantan (low complexity).",
+        heading=Heading.QUERIES,
+        form=FormField("Mask queries", "Masked residues score as X.", choices=_MASKS),
     )
     subject_mask: SubjectMask = option(
         "database",
-        "The same of the subjects; database is what db build --mask says. Alignments show masked residues in "
-        "lower case. Without masks scores and E-values are those of blastp -seg no.",
+        "Subject residues scored as X: database (as in db build --mask), none, lower or tantan.",
+        heading=Heading.SCORING,
         form=FormField(
-            "Mask in subjects",
-            "What is scored as X; the database's own is what it was built with. Shown in lower case.",
-            choices={"database": "the database's own", **_MASKS},
+            "Mask subjects",
+            "Masked residues score as X. Alignments show them in lower case.",
+            choices={"database": "as the database was built", **_MASKS},
         ),
     )
     translate: bool = option(
         False,
-        "QUERIES are DNA: search with the proteins of all six frames, one ranking a query, positions on the DNA. "
-        "Local mode.",
+        "Queries are DNA: search with their six reading frames, as blastx. Local mode only.",
         form=FormField(
             "Queries are DNA",
-            "The proteins of their reading frames are searched with; one list of hits for each query.",
-            group="translation",
+            "Searches with the six reading frames of each query. One list of hits per query.",
         ),
     )
     genetic_code: int | None = option(
         None,
-        "With --translate: the genetic code, by NCBI's number.",
+        "NCBI number of the genetic code.",
         Integer(),
-        unset="1, the standard code",
+        unset="1",
         requires="translate",
         blast="query-gencode",
         url="GENETIC_CODE",
-        form=FormField("Genetic code", "By NCBI's number.", unset="1", group="translation"),
+        form=FormField("Genetic code", "NCBI number."),
     )
     strand: Strand | None = option(
         None,
-        "With --translate: the frames of both strands, of the one that is given, or of the other one.",
+        "Query strand to translate: both, plus or minus.",
         unset="both",
         requires="translate",
         blast="strand",
         form=FormField(
             "Strands",
-            "Whose three frames each are searched with.",
-            choices={"both": "both", "plus": "the one that is given", "minus": "the other one"},
-            group="translation",
+            "Strands of the query to translate.",
+            choices={"both": "both", "plus": "plus (as given)", "minus": "minus (reverse complement)"},
         ),
     )
     frame_shift: int | None = option(
         None,
-        "With --translate: let the frame change along an alignment, by one nucleotide before a codon, for COST; "
-        "for noisy reads, such as 15. On the CPU, E-values fitted.",
+        "Allow frameshifts of one nucleotide at COST each, e.g. 15, for noisy reads. CPU only, fitted E-values.",
         Integer(),
-        unset="frames do not change",
+        unset="no frameshifts",
         metavar="COST",
         requires="translate",
         form=FormField(
-            "Frame shift",
-            "What it costs that the frame changes along an alignment, such as 15; for noisy reads.",
-            unset="none",
-            group="translation",
+            "Frameshift cost",
+            "Cost of a frameshift of one nucleotide, e.g. 15, for noisy reads.",
         ),
     )
     allow_dna: bool = option(
         False,
-        "Take sequences for protein that hold only letters of DNA.",
+        "Accept sequences that look like DNA as protein.",
         decides=False,  # a checkpoint knows the sequences
-        form=FormField("Letters of DNA are protein", "Take sequences that hold only letters of DNA."),
+        heading=Heading.QUERIES,
+        form=FormField("Accept DNA-like protein sequences", "They are an error otherwise."),
     )
 
 

@@ -24,40 +24,39 @@ class IterationTable(OptionTable):
 
     iterations: int = option(
         1,
-        "Searches of each query at most; it stops when the subjects that make its profile stay the same. Results "
-        "are those of the last. A profile that was saved goes on with the iteration after its own.",
+        "Maximum number of iterations; stops early when a query converges. Reports the last one.",
         Integer(1, MAX_ITERATIONS, f"a whole number from 1 to {MAX_ITERATIONS:,}"),
         blast="num-iterations",
         others="N num-iter",
         form=FormField(
-            "Searches at most",
-            "It stops when the subjects that make the profile stay the same. Results are those of the last.",
+            "Maximum iterations",
+            "Stops early when a query converges. Reports the last one.",
         ),
     )
     inclusion_evalue: float = option(
         0.002,
-        "Largest E-value of what makes the next profile.",
+        "Maximum E-value to enter the profile.",
         Real(is_positive=True),
         requires="iterations",
         blast="inclusion-ethresh",
         others="incE incdomE e-profile",
-        form=FormField("E-value for a profile"),
+        form=FormField("Inclusion E-value"),
     )
     """As psiblast. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all queries'
     hits (``benchmarks/results/iterated.txt``)."""
     inclusion_coverage: float = option(
         0.0,
-        "Least part of the query's positions that an alignment pairs, to be in a profile.",
+        "Minimum percentage of query positions aligned, to enter the profile.",
         Percentage(),
         requires="iterations",
-        form=FormField("Coverage for a profile, %", "Least part of the query's positions that an alignment pairs."),
+        form=FormField("Inclusion coverage (%)"),
     )
     max_included: int = option(
         5000,
-        "Most subjects in a profile, the best ones. --max-hits and filters are for reports alone.",
+        "Maximum number of subjects in the profile.",
         Integer(1, MAX_INCLUDED),
         requires="iterations",
-        form=FormField("Subjects in a profile", "At most, the best ones. Hits and filters are for reports alone."),
+        form=FormField("Maximum subjects in profile", "The best ones. Filters only affect reports."),
     )
     """It bounds the memory of a profile's alignment: one byte per subject and position."""
     keep_next: bool = option(
