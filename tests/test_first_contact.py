@@ -159,6 +159,60 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
 """Wrong calls, and the sentence that each gets."""
 
 
+KEYWORDS: list[tuple[dict[str, Any], str]] = [
+    ({"max_target_seqs": 5}, "search() got an unexpected keyword argument 'max_target_seqs'; did you mean max_hits?"),
+    ({"max_hit": 5}, "search() got an unexpected keyword argument 'max_hit'; did you mean max_hits?"),
+    ({"num_iterations": 3}, "search() got an unexpected keyword argument 'num_iterations'; did you mean iterations?"),
+    ({"gapopen": 11}, "search() got an unexpected keyword argument 'gapopen'; did you mean gap_open?"),
+    ({"E": 10}, "search() got an unexpected keyword argument 'E'; did you mean evalue?"),
+    ({"num_threads": 2}, "search() got an unexpected keyword argument 'num_threads'; did you mean threads?"),
+    ({"colour": "red"}, "search() got an unexpected keyword argument 'colour'"),
+    ({"qcov": 80}, "search() got an unexpected keyword argument 'qcov'; did you mean min_query_coverage?"),
+    ({"max_hits": 0}, "max_hits: got 0, expected an integer >= 1"),
+    ({"max_hits": "5"}, "max_hits: got '5', expected an integer from 1 to 1,000,000,000,000,000,000"),
+    ({"evalue": 0}, "evalue: got 0, expected a number > 0"),
+    ({"mode": "lokal"}, "mode: got 'lokal', expected one of local, global, semiglobal"),
+    ({"min_identity": 130}, "min_identity: got 130, expected a percentage, 0 to 100"),
+    ({"dbsize": 0}, "dbsize: got 0, expected a number of residues from 1 to 1e+18"),
+    ({"translate": "yes"}, "translate: got 'yes', expected True or False"),
+    ({"iterations": 0}, "iterations: got 0, expected a whole number from 1 to 1,000"),
+    (
+        {"query_loc": "80-10"},
+        "query_loc: got '80-10', expected first and last residue, counted from 1, such as 10-80; the first is above "
+        "the last",
+    ),
+    (
+        {"scoring": "BLOSUM62"},
+        "scoring: got 'BLOSUM62', expected a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)",
+    ),
+    (
+        {"scoring": swsearch.Scoring(), "matrix": "PAM30"},
+        "matrix: got 'PAM30', expected no matrix beside scoring, which holds matrix and gap costs",
+    ),
+    (
+        {"scoring": swsearch.Scoring(), "gap_open": 9},
+        "gap_open: got 9, expected no gap_open beside scoring, which holds matrix and gap costs",
+    ),
+    ({"engine": "tpu"}, "engine: got 'tpu', expected one of auto, gpu, cpu, reference"),
+]
+"""Wrong keywords of a search, and the sentence that each gets."""
+
+
+@pytest.mark.parametrize(("keywords", "sentence"), KEYWORDS)
+def test_a_wrong_keyword_gets_its_remedy(keywords: dict[str, Any], sentence: str) -> None:
+    with pytest.raises((SwsearchError, TypeError), match=f"^{re.escape(sentence)}$"):
+        swsearch.search(A, [A], **keywords)
+
+
+def test_matrix_and_gap_costs_are_keywords() -> None:
+    (result,) = swsearch.search(A, [A], matrix="BLOSUM80", gap_open=10, engine="cpu")
+    (same,) = swsearch.search(A, [A], scoring=swsearch.Scoring("BLOSUM80", 10), engine="cpu")
+    assert result.scoring == same.scoring
+    assert [hit.score for hit in result] == [hit.score for hit in same]
+    with swsearch.Searcher([A], matrix="BLOSUM80", gap_open=10, engine="cpu") as searcher:
+        assert [hit.score for hit in searcher.search(A)[0]] == [hit.score for hit in same]
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_gets_its_remedy(name: str) -> None:
     call, sentence = WRONG[name]

@@ -33,6 +33,10 @@ KEYWORD_ROWS: Mapping[str, Option] = {
 """Options that Python takes by name."""
 
 
+ENGINE_KEYWORDS = ("engine", "threads", "device", "gpu_memory", "progress", "checkpoint", "query_format", "client")
+"""Other keywords of `swsearch.search`."""
+
+
 class SearchKeywords(TableKeywords, total=False):
     """Keywords of a search: the options of the table, and two objects that only Python has."""
 
@@ -85,7 +89,9 @@ def check_keywords(function: str, given: Mapping[str, Any]) -> None:
     known = SearchKeywords.__annotations__
     for name in given:
         if name not in known:
-            meant = _same_option(name) or next(iter(difflib.get_close_matches(name, known, n=1)), "")
+            meant = _same_option(name) or next(
+                iter(difflib.get_close_matches(name, [*known, *ENGINE_KEYWORDS], n=1)), ""
+            )
             hint = f"; did you mean {meant}?" if meant else ""
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 

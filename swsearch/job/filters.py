@@ -7,7 +7,7 @@ aligned from the best on until N have passed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.errors import InputError, shown
 from swsearch.inputs import Query
 from swsearch.job.table.hits import FilterTable
-from swsearch.job.taxa import TAXON_OPTIONS, described_taxids, subjects_of_taxa
+from swsearch.job.taxa import TAXON_OPTIONS, subjects_of_taxa
 from swsearch.translation import CODON
 
 if TYPE_CHECKING:
@@ -97,17 +97,6 @@ class HitFilters(FilterTable):
             if value is not None and 0 < value <= 1:
                 meant = f"{100 * value:g}"
                 found.append(f"{name} {value:g} is {value:g} %; if {meant} % are meant, give {meant}")
-        return found
-
-    def described(self) -> dict[str, int | float | str]:
-        """Return what is asked for, by name, as reports show it."""
-        asked = {each.name: getattr(self, each.name) for each in fields(self)}
-        found: dict[str, int | float | str] = {}
-        for name, value in asked.items():
-            if name in TAXON_OPTIONS and value is not None:
-                found[name] = described_taxids(value)
-            elif value is not None and value is not False:
-                found[name] = f"{len(value):,} identifiers" if isinstance(value, tuple) else value
         return found
 
 

@@ -36,6 +36,8 @@ from swsearch.job.selection import Selection
 from swsearch.job.settings import settings_of
 from swsearch.job.skipping import scored_part
 from swsearch.job.subjects import SubjectReader
+from swsearch.job.table.search import SearchTable
+from swsearch.options.row import Header, rows_of
 from swsearch.processors import threads_that_help
 from swsearch.results import HitList, SearchResult
 from swsearch.run_info import Asked, Execution, Origin, Program, RunInfo
@@ -230,22 +232,16 @@ class SearchJob:
     @cached_property
     def asked(self) -> Asked:
         """What is asked for beyond every search's parameters, by name, as reports show it."""
-        options = self.options
-        masks = {"query_mask": options.query_mask, "subject_mask": self.reader.mask}
-        found: Asked = {name: mask for name, mask in masks.items() if mask != "none"}
-        if options.sort != "evalue":
-            found["sort"] = options.sort
-        if options.query_loc is not None:
-            found["query_loc"] = "{}-{}".format(*options.query_loc)
-        if options.max_alignments > 1:
-            found["max_alignments"] = options.max_alignments
-        if options.iterations > 1:
-            found |= {"iterations": options.iterations, "inclusion_evalue": options.inclusion.evalue}
-        if options.translation is not None and options.translation.strand != "both":
-            found["strand"] = options.translation.strand
-        if options.frame_shift is not None:
-            found["frame_shift"] = options.frame_shift
-        return {**found, **options.filters.described()}
+        options, mask = self.options, self.reader.mask
+        told: Asked = {} if mask == "none" else {"subject_mask": mask}
+        for name, row in rows_of(SearchTable).items():
+            is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
+            if name == "subject_mask" or row.header is Header.NEVER or not is_told:
+                continue
+            has_effect = row.requires != "iterations" or options.iterations > 1
+            if has_effect and (value := options.effective(name)) is not None:
+                told[name] = row.kind.describe(value)
+        return told
 
     @cached_property
     def plan(self) -> ChunkPlan:

@@ -24,6 +24,7 @@ from swsearch.scoring import Scoring
 from swsearch.statistics.choice import check_statistics, statistics_in_force
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
 from swsearch.translation import QueryTranslation, asked_translation
+from swsearch.translation.codes import STANDARD_CODE
 
 CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
@@ -70,6 +71,8 @@ class SearchOptions(SearchTable):
         self._check_iterations()
         self._check_translation()
         self._check_query_loc()
+        code, strand = self.effective("genetic_code"), self.effective("strand")
+        self._set(genetic_code=None if code == STANDARD_CODE else code, strand=None if strand == "both" else strand)
 
     def _set(self, **values: Any) -> None:
         """Set fields during construction."""

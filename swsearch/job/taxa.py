@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 from swsearch.blocks import IntArray
 from swsearch.db.taxonomy import Taxonomy
 from swsearch.errors import InputError, SwsearchWarning
+from swsearch.job.table.values import SHOWN_TAXIDS
 
 if TYPE_CHECKING:
     from swsearch.db import Database
 
 TAXON_OPTIONS = ("taxids", "exclude_taxids")
 """Filters that take taxids."""
-
-SHOWN_TAXIDS = 5
-"""Most taxids that a message or a report names."""
-
-
-def described_taxids(taxids: tuple[int, ...]) -> str:
-    """Return taxids as reports show them: all of a few, or how many there are."""
-    few = len(taxids) <= SHOWN_TAXIDS
-    return ", ".join(map(str, taxids)) if few else f"{len(taxids):,} taxids"
 
 
 def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, ignore_missing: bool) -> IntArray:

@@ -59,6 +59,11 @@ class ValueKind:
         """Return a TOML value that `parse_word` reads back; None if there is no such value."""
         return value
 
+    def describe(self, value: Any) -> int | float | str:
+        """Return what the header of a report says."""
+        described: int | float | str = self.format(value)
+        return described
+
     def fingerprint(self, value: Any) -> Any:
         """Return a short JSON value for a checkpoint, equal only for equal values."""
         return self.format(value)

@@ -37,6 +37,16 @@ class Interface(Flag):
     SERVER = auto()
 
 
+class Header(Enum):
+    """When headers of reports state an option."""
+
+    NEVER = auto()
+    """The header has another line for it, or the option does not affect hits."""
+    CHANGED = auto()
+    ALWAYS = auto()
+    """Unless the option has no effect."""
+
+
 EVERYWHERE = Interface.COMMAND | Interface.PYTHON | Interface.SERVER
 ONLY_COMMAND, NO_SERVER, NO_COMMAND = (
     Interface.COMMAND,
@@ -77,6 +87,7 @@ class Option:
     interfaces: Interface
     decides: bool
     """Whether results depend on it: then a checkpoint keeps it."""
+    header: Header
     requires: str
     """Option without which this one has no effect."""
     resets: str
@@ -127,6 +138,7 @@ def option(
     metavar: str = "",
     interfaces: Interface = EVERYWHERE,
     decides: bool = True,
+    header: Header = Header.CHANGED,
     requires: str = "",
     resets: str = "",
     spellings: str = "",
@@ -139,8 +151,8 @@ def option(
     """Declare the field of a table. The kind follows from the annotation unless it is given; see `Option`."""
     row = Option(
         help=help, python=python, unset=unset, metavar=metavar, interfaces=interfaces, decides=decides,
-        requires=requires, resets=resets, spellings=spellings, blast=blast, others=others, url=url, form=form,
-        heading=heading,
+        header=header, requires=requires, resets=resets, spellings=spellings, blast=blast, others=others, url=url,
+        form=form, heading=heading,
     )  # fmt: skip
     return field(default=default, metadata={"row": row, "kind": kind})
 

@@ -166,9 +166,9 @@ def test_bad_filters(options, message):
 
 
 def test_what_was_asked_for_is_described():
-    assert HitFilters().described() == {}
-    asked = HitFilters(min_score=50, min_identity=30.5, include_ids=("a", "b"))
-    assert asked.described() == {"min_score": 50, "min_identity": 30.5, "include_ids": "2 identifiers"}
+    assert only(swsearch.search("MKVLAAGIVG", SUBJECTS)).asked == {}
+    found = only(swsearch.search("MKVLAAGIVG", SUBJECTS, min_score=5, min_identity=30.5, include_ids=("a", "b")))
+    assert found.asked == {"min_score": 5, "min_identity": 30.5, "include_ids": "2 identifiers"}
     with pytest.raises(OptionError):
         HitFilters(min_identity=-0.5)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, TypedDict
 from swsearch.job.table.values import IdentifierList, Identifiers, TaxidList, Taxids
 from swsearch.options.kinds import Integer, Percentage, Real
 from swsearch.options.numbers import MAX_INTEGER
-from swsearch.options.row import NO_COMMAND, FormField, Heading, OptionTable, option
+from swsearch.options.row import NO_COMMAND, FormField, Header, Heading, OptionTable, option
 from swsearch.options.words import SortKey, StatisticsMethod
 
 
@@ -25,6 +25,7 @@ class SelectionTable(OptionTable):
         blast="evalue",
         others="e E domE expect max-evalue e-value",
         url="EXPECT",
+        header=Header.NEVER,
         form=FormField("Maximum E-value", group="main"),
     )
     max_hits: int = option(
@@ -34,6 +35,7 @@ class SelectionTable(OptionTable):
         blast="max-target-seqs",
         others="num-alignments num-descriptions max-seqs topscore-num num-hits hits limit k b n",
         url="HITLIST_SIZE",
+        header=Header.NEVER,
         form=FormField("Maximum hits", "Per query, the best ones.", group="main"),
     )
     sort: SortKey = option(
@@ -54,14 +56,16 @@ class SelectionTable(OptionTable):
         metavar="RESIDUES",
         blast="dbsize",
         others="db-size z",
+        header=Header.NEVER,
         form=FormField("Database size", "Residues for E-values, e.g. 5M or 1e9."),
     )
     statistics: StatisticsMethod = option(
         "auto",
-        "Source of E-values: fitted (shuffled sequences, any mode; auto is the same), published (BLAST's constants) or "
-        "none.",
+        "Source of E-values: fitted (shuffled sequences, any mode; auto is the same), published (BLAST's constants) "
+        "or none.",
         metavar="METHOD",
         url="COMPOSITION_BASED_STATISTICS",
+        header=Header.NEVER,
         form=FormField(
             "E-values from",
             "Shuffled sequences are valid in every mode and for biased compositions.",
@@ -89,6 +93,7 @@ class SelectionTable(OptionTable):
         False,
         "Keep the distribution of all scores of the database.",
         interfaces=NO_COMMAND,
+        header=Header.NEVER,
     )
 
 
@@ -152,6 +157,8 @@ class FilterTable(OptionTable):
         "Report only these subjects: one identifier or accession per line. E-values still refer to the whole "
         "database.",
         IdentifierList(),
+        python="Identifiers or accessions of the only subjects to report; a string is the name of a file with "
+        "one per line. E-values still refer to the whole database.",
         unset="all",
         blast="seqidlist",
         others="seqid-list ids",
@@ -163,6 +170,7 @@ class FilterTable(OptionTable):
         None,
         "Exclude these subjects.",
         IdentifierList(),
+        python="Identifiers or accessions of subjects to exclude, likewise.",
         unset="none",
         blast="negative-seqidlist",
         form=FormField("Exclude subjects", "Identifiers, one per line."),
@@ -177,6 +185,8 @@ class FilterTable(OptionTable):
         "Report only these NCBI taxids and their descendants, e.g. 9606,10090. Needs a database with taxids (db "
         "build --taxids).",
         TaxidList(),
+        python="NCBI taxids to report, with their descendants; a string is a list such as ``9606,10090``, or "
+        "the name of a file with one per line. Needs a database with taxids.",
         unset="all",
         blast="taxids taxidlist",
         form=FormField(
@@ -187,6 +197,7 @@ class FilterTable(OptionTable):
         None,
         "Exclude these taxids and their descendants.",
         TaxidList(),
+        python="NCBI taxids to exclude, with their descendants, likewise.",
         unset="none",
         blast="negative-taxids negative-taxidlist",
         form=FormField("Exclude taxa", "NCBI taxids, with their descendants."),

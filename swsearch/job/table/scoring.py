@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, TypedDict, Union
 
 from swsearch.job.table.values import MatrixValue
 from swsearch.options.kinds import Integer, QueryRange
-from swsearch.options.row import ONLY_COMMAND, FormField, Heading, OptionTable, option
+from swsearch.options.row import ONLY_COMMAND, FormField, Header, Heading, OptionTable, option
 from swsearch.options.words import Mask, Mode, Preset, QueryFormat, SearchTask, Strand, SubjectMask
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class ScoringTable(OptionTable):
     mode: Mode = option(
         "local",
         "local (Smith-Waterman), global (Needleman-Wunsch) or semiglobal (end gaps are free).",
+        python="Alignment mode: local (Smith-Waterman), global (Needleman-Wunsch) or semiglobal (end gaps are free).",
+        header=Header.NEVER,
         form=FormField(
             "Mode",
             "Local (Smith-Waterman), global (Needleman-Wunsch), or semi-global: end gaps are free.",
@@ -66,6 +68,7 @@ class ScoringTable(OptionTable):
         "--matrix and the gap costs override it.",
         decides=False,
         resets="task matrix gap_open gap_extend",
+        header=Header.NEVER,
         form=FormField(
             "Preset",
             "Matrix and gap costs for a purpose.",
@@ -84,6 +87,7 @@ class ScoringTable(OptionTable):
         decides=False,
         resets="preset matrix gap_open gap_extend",
         blast="task",
+        header=Header.NEVER,
     )
     matrix: "Matrix | None" = option(
         None,
@@ -94,6 +98,7 @@ class ScoringTable(OptionTable):
         blast="matrix",
         others="mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
         url="MATRIX",
+        header=Header.NEVER,
         form=FormField("Matrix", "With its own default gap costs.", unset="from the preset", group="main"),
     )
     gap_open: int | None = option(
@@ -104,6 +109,7 @@ class ScoringTable(OptionTable):
         blast="gapopen",
         others="gapo gop gap-open-cost gap-opening",
         url="GAPCOSTS",
+        header=Header.NEVER,
         form=FormField("Gap open", unset="the matrix's", group="main"),
     )
     gap_extend: int | None = option(
@@ -114,6 +120,7 @@ class ScoringTable(OptionTable):
         blast="gapextend",
         others="gape gex gapext gap-ext gap-extension gap-extend-cost",
         url="GAPCOSTS",
+        header=Header.NEVER,
         form=FormField("Gap extend", unset="the matrix's", group="main"),
     )
 
@@ -141,6 +148,8 @@ class SequenceTable(OptionTable):
         None,
         "Search only with these residues of each query, e.g. 10-80. Reported positions count on the whole query.",
         QueryRange(),
+        python='Search only with these residues of each query, e.g. ``(10, 80)`` or ``"10-80"``, counted '
+        "from 1. Reported positions count on the whole query.",
         unset="all",
         blast="query-loc",
         heading=Heading.QUERIES,
@@ -157,6 +166,7 @@ class SequenceTable(OptionTable):
     subject_mask: SubjectMask = option(
         "database",
         "Subject residues scored as X: database (as in db build --mask), none, lower or tantan.",
+        python="Subject residues scored as X: database (as the database was built), none, lower or tantan.",
         heading=Heading.SCORING,
         form=FormField(
             "Mask subjects",
@@ -167,6 +177,7 @@ class SequenceTable(OptionTable):
     translate: bool = option(
         False,
         "Queries are DNA: search with their six reading frames, as blastx. Local mode only.",
+        header=Header.NEVER,
         form=FormField(
             "Queries are DNA",
             "Searches with the six reading frames of each query. One list of hits per query.",
@@ -180,6 +191,7 @@ class SequenceTable(OptionTable):
         requires="translate",
         blast="query-gencode",
         url="GENETIC_CODE",
+        header=Header.NEVER,
         form=FormField("Genetic code", "NCBI number."),
     )
     strand: Strand | None = option(
@@ -211,6 +223,7 @@ class SequenceTable(OptionTable):
         "Accept sequences that look like DNA as protein.",
         decides=False,  # a checkpoint knows the sequences
         heading=Heading.QUERIES,
+        header=Header.NEVER,
         form=FormField("Accept DNA-like protein sequences", "They are an error otherwise."),
     )
 

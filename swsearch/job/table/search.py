@@ -7,7 +7,7 @@ from typing import ClassVar, TypedDict
 from swsearch.job.table.hits import FilterKeywords, FilterTable, SelectionKeywords, SelectionTable
 from swsearch.job.table.scoring import ScoringKeywords, ScoringTable, SequenceKeywords, SequenceTable
 from swsearch.options.kinds import Integer, Percentage, Real
-from swsearch.options.row import NO_COMMAND, FormField, Heading, OptionTable, option
+from swsearch.options.row import NO_COMMAND, FormField, Header, Heading, OptionTable, option
 
 MAX_ITERATIONS = 1000
 """Far more iterations than a query needs to converge."""
@@ -40,6 +40,7 @@ class IterationTable(OptionTable):
         requires="iterations",
         blast="inclusion-ethresh",
         others="incE incdomE e-profile",
+        header=Header.ALWAYS,
         form=FormField("Inclusion E-value"),
     )
     """As psiblast. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all queries'
@@ -64,6 +65,7 @@ class IterationTable(OptionTable):
         "Keep the profile that the next iteration would use, to continue in another search.",
         interfaces=NO_COMMAND,
         decides=False,
+        header=Header.NEVER,
     )
 
 

@@ -25,6 +25,10 @@ MAX_MATRIX_NAME = 4096
 """Characters in the name of a matrix that is given as text: as many as a path may have."""
 
 
+SHOWN_TAXIDS = 5
+"""Taxids that a message or report lists."""
+
+
 class CheckedList(tuple[Any, ...]):
     """A list that was validated. It may hold millions of values, so it is validated once."""
 
@@ -55,6 +59,9 @@ class IdentifierList(ValueKind):
     def format(self, value: Any) -> Any:
         return None
 
+    def describe(self, value: Any) -> str:
+        return f"{len(value):,} identifiers"
+
     def fingerprint(self, value: Any) -> str:
         names = sorted({str(each).encode("utf-8", "surrogatepass") for each in value})
         digest = hashlib.sha256(b"\n".join(names)).hexdigest()
@@ -80,6 +87,9 @@ class TaxidList(IdentifierList):
 
     def format(self, value: Any) -> str:
         return ",".join(map(str, value))
+
+    def describe(self, value: Any) -> str:
+        return ", ".join(map(str, value)) if len(value) <= SHOWN_TAXIDS else f"{len(value):,} taxids"
 
     def fingerprint(self, value: Any) -> str:
         return super().fingerprint(value).replace("identifiers", "taxids")
