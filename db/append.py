@@ -15,7 +15,7 @@ from swsearch.db.build import Inputs, checked_inputs, checked_memory, layout_of,
 from swsearch.db.contents import Contents, SegmentContents, read_contents
 from swsearch.db.database import Database
 from swsearch.db.disk import DiskWatch
-from swsearch.db.duplicates import OnDuplicate, check_rule, duplicates_among, headers_of_spool
+from swsearch.db.duplicates import check_rule, duplicates_among, headers_of_spool
 from swsearch.db.edits import Edited, check_stands, open_to_change, others, several
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.format import BYTES_PER_CHECKSUM
@@ -30,6 +30,7 @@ from swsearch.db.taxids import TaxonSources, check_taxa, take_taxa, without_taxa
 from swsearch.db.verify import verify_source
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import InputError, OutputError, SwsearchWarning, check_flag
+from swsearch.options.words import OnDuplicate
 from swsearch.output_files import TemporaryFile, lock_for_change
 
 COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from swsearch.db.names import NamedPool, Spans
 from swsearch.db.numbers import MIB
 from swsearch.db.spool import Spool
 from swsearch.errors import check_choice
-
-OnDuplicate = Literal["error", "skip", "replace", "keep"]
-"""What to do with records of one identifier: refuse them, keep the first, keep the last, or keep all."""
+from swsearch.options.words import OnDuplicate
 
 DUPLICATE_RULES: tuple[OnDuplicate, ...] = get_args(OnDuplicate)
 

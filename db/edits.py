@@ -14,7 +14,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.build import checked_memory
 from swsearch.db.cuts import ends_by_size
 from swsearch.db.database import Database
-from swsearch.db.duplicates import Duplicates, OnDuplicate, check_rule, duplicates_among
+from swsearch.db.duplicates import Duplicates, check_rule, duplicates_among
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.finding import checked_identifiers
 from swsearch.db.format import is_manifest
@@ -27,6 +27,7 @@ from swsearch.db.volume_files import VolumeFiles, checked_volume_size, remove_vo
 from swsearch.db.volumes import Member, OpenFile, Paths
 from swsearch.db.writing import PathLike, check_output, fill, output_errors, replacement
 from swsearch.errors import DatabaseError, InputError, OptionError, OutputError, check_flag, shown
+from swsearch.options.words import OnDuplicate
 from swsearch.output_files import lock_for_change
 
 NAMED_MISSING = 3

@@ -21,7 +21,6 @@ MOST_AT_THE_TOP = 20
 MOST_LINES, MOST_PARAMETERS, LONGEST_FILE = 60, 8, 600
 
 PUBLIC = "the public API, whose options are its parameters"
-COMMAND = "a command, whose options are its parameters"
 
 EXCEPTIONS = {
     "swsearch.api.search": PUBLIC,
@@ -29,12 +28,7 @@ EXCEPTIONS = {
     "swsearch.api.align": PUBLIC,
     "swsearch.db.build.build_database": PUBLIC,
     "swsearch.db.database.Database.build": PUBLIC,
-    "swsearch.cli.database.db_build": COMMAND,
-    "swsearch.cli.database_edits.db_append": COMMAND,
     "swsearch.options.row.option": "declares a row: a parameter for each attribute",
-    "swsearch.cli.serve.serve_command": COMMAND,
-    "swsearch.cli.align.align_command": COMMAND,
-    "swsearch.cli.bench_align.bench_align": COMMAND,
 }
 """Functions that may be longer or take more, and why."""
 

@@ -1,18 +1,20 @@
 """``swsearch bench`` and what is under it; without a subcommand it is ``bench search``."""
 
-from __future__ import annotations
-
-from typing import Annotated
+# no postponed annotations: the kinds of the options follow from them
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.bench_align import bench_align
+from swsearch.cli.bench_align import RunsTable, bench_align
 from swsearch.cli.bench_study import bench_study
 from swsearch.cli.console import checked_threads, command
-from swsearch.cli.numbers import whole
-from swsearch.cli.options import RUNS_OPTION, ThreadsOption
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import EngineTable
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError
+from swsearch.options.kinds import Integer
+from swsearch.options.row import option
 
 
 class BenchGroup(CommandGroup):
@@ -32,22 +34,28 @@ bench_app = typer.Typer(
 )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BenchTable(RunsTable):
+    """What searches are measured."""
+
+    peers: bool = option(True, "Run the peers that are installed beside it.")
+    top: int = option(10, "Hits with alignments per query.", Integer(1), others="max-hits max-target-seqs k")
+
+
 @bench_app.command("search", cls=OneCommand)
 @command
+@takes(
+    command_rows(
+        BenchTable,
+        EngineTable,
+        names="peers runs top threads",
+        runs={"help": "Runs of each, 1 to 1,000; the median counts."},
+    )
+)
 def bench_search(
     queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
     subjects: Annotated[str | None, typer.Argument(metavar="[SUBJECTS]", help="FASTA file.")] = None,
-    peers: Annotated[bool, typer.Option(help="Run the peers that are installed beside it.")] = True,
-    runs: Annotated[
-        int, typer.Option(parser=RUNS_OPTION, metavar="N", help="Runs of each, 1 to 1,000; the median counts.")
-    ] = 3,
-    top: Annotated[
-        int,
-        typer.Option(
-            parser=whole("a whole number >= 1", least=1), metavar="N", help="Hits with alignments per query."
-        ),
-    ] = 10,
-    threads: ThreadsOption = None,
+    **given: Any,
 ) -> None:
     """Measure the throughput of each engine here, and of installed peers, in one run.
 
@@ -59,8 +67,8 @@ def bench_search(
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    used = checked_threads(checked("threads", threads)) or available_processors()
-    print_table(measure(queries, subjects, peers=peers, runs=runs, top=top, threads=used))
+    threads = checked_threads(checked("threads", EngineTable.of(given).threads)) or available_processors()
+    print_table(measure(queries, subjects, threads=threads, **vars(BenchTable.of(given))))
 
 
 bench_app.command("align", cls=OneCommand)(bench_align)

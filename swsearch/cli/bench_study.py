@@ -1,48 +1,57 @@
 """``swsearch bench study``: parse, call, print."""
 
-from __future__ import annotations
-
+# no postponed annotations: the kinds of the options follow from them
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from swsearch.cli.console import command
-from swsearch.cli.numbers import Refused, whole
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import CommandTable, FileName
 from swsearch.errors import EngineError, OptionError
+from swsearch.options.kinds import Integer, Repeated
+from swsearch.options.numbers import parse_integer
+from swsearch.options.row import option
+
+
+class OneDevice(Integer):
+    """The number of a GPU."""
+
+    def parse(self, name: str, text: str) -> int:
+        """Parse a number; other text is refused in the same words as a wrong number."""
+        number = parse_integer(text)
+        return self.check(name, text if number is None else number)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class StudyTable(CommandTable):
+    """What of published kernels is measured."""
+
+    approach: tuple[str, ...] = option(
+        (),
+        "diagonal-blocks, element-diagonals, skewed, strips or inter-task; may be given several times.",
+        Repeated(),
+        unset="all",
+        metavar="NAME",
+    )
+    sizes: str = option("1024,4096,16384", "Lengths of the pairs that are timed.", metavar="N,...")
+    gaps: str = option("both", "linear, affine or both.", metavar="KIND")
+    json: str | None = option(None, "Write all numbers here too.", FileName())
+    plot: str | None = option(None, "Write plots here, as SVG; needs matplotlib.", metavar="FOLDER")
+    check_only: bool = option(False, "Check the matrices, time nothing.")
+    device: int | None = option(
+        None,
+        "Which GPU, one.",
+        OneDevice(0, expected="the number of one GPU, since kernels are studied on one"),
+        unset="the one with the most multiprocessors",
+    )
 
 
 @command
-def bench_study(
-    approach: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="diagonal-blocks, element-diagonals, skewed, strips or inter-task; may be given several times.",
-            show_default="all",
-        ),
-    ] = None,
-    sizes: Annotated[
-        str, typer.Option(metavar="N,...", help="Lengths of the pairs that are timed.")
-    ] = "1024,4096,16384",
-    gaps: Annotated[str, typer.Option(metavar="KIND", help="linear, affine or both.")] = "both",
-    json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write all numbers here too.")
-    ] = None,
-    plot: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Write plots here, as SVG; needs matplotlib.")
-    ] = None,
-    check_only: Annotated[bool, typer.Option("--check-only", help="Check the matrices, time nothing.")] = False,
-    device: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole("the number of one GPU, since kernels are studied on one", 0),
-            metavar="N",
-            help="Which GPU, one.",
-            show_default="the one with the most multiprocessors",
-        ),
-    ] = None,
-) -> None:
+@takes(command_rows(StudyTable))
+def bench_study(**given: Any) -> None:
     """Check published GPU kernels cell by cell, and time them beside the CPU and our own.
 
     Needs a GPU, and parasail for the times of the CPU. Every variant's whole matrix is compared with the reference
@@ -56,32 +65,33 @@ def bench_study(
     from swsearch.bench.study.runner import Settings, StudyResults, run_study
     from swsearch.bench.study.variants import APPROACHES
 
+    asked = StudyTable.of(given)
     settings = Settings(
-        approach or APPROACHES,
-        _numbers(sizes),
-        ("linear", "affine") if gaps == "both" else (gaps,),
-        check_only,
-        device,
+        asked.approach or APPROACHES,
+        _numbers(asked.sizes),
+        ("linear", "affine") if asked.gaps == "both" else (asked.gaps,),
+        asked.check_only,
+        asked.device,
     )
-    if plot is not None:
+    if asked.plot is not None:
         check_matplotlib()
-    if not check_only:
+    if not asked.check_only:
         check_parasail()
 
     def save(results: StudyResults) -> None:
-        if json_file is not None:
-            Path(json_file).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+        if asked.json is not None:
+            Path(asked.json).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
 
     results = run_study(settings, typer.echo, save)
     typer.echo("\n".join(["", *report(results), "", *summary(results)]))
-    if plot is not None:
-        save_plots(results.as_json(), Path(plot))
+    if asked.plot is not None:
+        save_plots(results.as_json(), Path(asked.plot))
     if results.failures:
         raise EngineError(f"{len(results.failures)} variants are wrong, the first: {results.failures[0]}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(whole()(part) for part in text.split(","))
-    except Refused:
-        raise OptionError("sizes", text, "whole numbers with commas between them") from None
+    numbers = [parse_integer(part) for part in text.split(",")]
+    if None in numbers:
+        raise OptionError("sizes", text, "whole numbers with commas between them")
+    return tuple(each for each in numbers if each is not None)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from swsearch.cli.console import command
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import RunTable
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import OptionError
 
@@ -84,24 +86,30 @@ def _options(
 
 
 @command
+@takes(
+    command_rows(
+        RunTable,
+        names="cluster",
+        cluster={
+            "help": "Look at the workers of a Dask cluster instead: its scheduler's address, such as tcp://host:8786.",
+            "unset": "this machine",
+            "metavar": "ADDRESS",
+            "heading": None,
+        },
+    )
+)
 def doctor_command(
     path: Annotated[
         Path | None,
         typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers are to read."),
     ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Look at the workers of a Dask cluster instead: its scheduler's address, such as tcp://host:8786.",
-            show_default="this machine",
-        ),
-    ] = None,
+    **given: Any,
 ) -> None:
     """Say which engine would run here, and why not a faster one, or what the workers of a cluster can do."""
     from swsearch.cli.doctor import examine
     from swsearch.cli.doctor_cluster import examine_cluster
 
+    cluster = RunTable.of(given).cluster
     if cluster is None and path is not None:
         raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
     healthy = True

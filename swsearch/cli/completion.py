@@ -7,21 +7,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from swsearch.cli.commands import VARIABLE
 from swsearch.cli.console import command
-
-
-class ShellName(StrEnum):
-    """Shells whose script there is."""
-
-    bash = "bash"
-    zsh = "zsh"
-    fish = "fish"
 
 
 def words_to_complete() -> list[str]:
@@ -42,7 +33,10 @@ def prepare() -> None:
 
 @command
 def completion_command(
-    shell: Annotated[ShellName, typer.Argument(metavar="bash|zsh|fish", help="The shell that is to complete.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"],
+        typer.Argument(metavar="bash|zsh|fish", help="The shell that is to complete."),
+    ],
 ) -> None:
     """Print the script by which a shell completes commands, options and their values.
 
@@ -51,4 +45,4 @@ def completion_command(
     """
     from typer._completion_shared import get_completion_script
 
-    typer.echo(get_completion_script(prog_name="swsearch", complete_var=VARIABLE, shell=shell.value))
+    typer.echo(get_completion_script(prog_name="swsearch", complete_var=VARIABLE, shell=shell))

@@ -14,11 +14,9 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from swsearch.cli import memory_watch, signals, streams
-from swsearch.cli.numbers import GREATEST, exact
 from swsearch.errors import (
     DatabaseError,
     MemoryLimitError,
-    OptionError,
     OutputError,
     SwsearchError,
     SwsearchWarning,
@@ -27,8 +25,6 @@ from swsearch.errors import (
 from swsearch.processors import threads_that_help
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 PROGRESS_AFTER = 2.0
 """Seconds of work before a progress bar appears."""
@@ -159,22 +155,6 @@ def checked_threads(threads: int | None, quiet: bool = False) -> int | None:
     if helping < threads and not quiet:
         say(f"swsearch: --threads {threads}: {helping} used, one for each processor that this process may run on")
     return helping
-
-
-def parse_size(text: str, option: str) -> int:
-    """Read a size such as ``512M`` or ``2G``, in bytes.
-
-    Raises
-    ------
-    OptionError
-        If it is no size.
-    """
-    trimmed = text.strip().upper().removesuffix("B").removesuffix("I")
-    unit = trimmed[-1:] if trimmed[-1:] in SIZE_UNITS else ""
-    number = exact(trimmed.removesuffix(unit))
-    if number is None or not 1 <= number * SIZE_UNITS[unit] <= GREATEST:
-        raise OptionError(option, text, "a size such as 512M or 2G")
-    return int(number * SIZE_UNITS[unit])
 
 
 class ProgressBar:

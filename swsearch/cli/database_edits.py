@@ -1,136 +1,120 @@
 """``swsearch db append``, ``remove`` and ``merge``: databases that are changed, or made of others."""
 
-from __future__ import annotations
-
+# no postponed annotations: the kinds of the options follow from them
 import time
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.console import command, parse_size, say
-from swsearch.cli.database_notes import say_built, warn_of_empty
-from swsearch.cli.options import (
-    AllowDnaOption,
-    DuplicateName,
-    IdsOption,
-    MemoryOption,
-    ProgressName,
-    ProgressOption,
-    QuietOption,
-    TaxidsOfOption,
-    TaxonomyOption,
-    VolumeSizeOption,
+from swsearch.cli.console import command, say
+from swsearch.cli.database_notes import reading, say_built, warn_of_empty
+from swsearch.cli.database_tables import (
+    FileArgument,
+    IdentifiersArgument,
+    ListTable,
+    MemoryTable,
+    TaxonTable,
+    VolumeTable,
 )
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import MessageTable
 from swsearch.errors import InputError
+from swsearch.job.table.scoring import SequenceTable
+from swsearch.options.row import option
+from swsearch.options.words import OnDuplicate
 
-FileArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made, in one file.")]
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AppendTable(TaxonTable):
+    """How sequences are appended."""
+
+    on_duplicate: OnDuplicate = option(
+        "error",
+        "A record whose identifier is there: error appends nothing, skip leaves it out, replace has it in place of "
+        "the other, keep has both.",
+    )
 
 
 @command
+@takes(
+    command_rows(
+        AppendTable,
+        SequenceTable,
+        MessageTable,
+        names="on_duplicate memory taxids taxonomy allow_dna progress quiet",
+    )
+)
 def db_append(
     database: FileArgument,
     inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
-    on_duplicate: Annotated[
-        DuplicateName,
-        typer.Option(
-            help="A record whose identifier is there: error appends nothing, skip leaves it out, replace has it in "
-            "place of the other, keep has both."
-        ),
-    ] = DuplicateName.error,
-    memory: MemoryOption = "512M",
-    taxids: TaxidsOfOption = None,
-    taxonomy: TaxonomyOption = None,
-    allow_dna: AllowDnaOption = False,
-    progress: ProgressOption = ProgressName.auto,
-    quiet: QuietOption = False,
+    **given: Any,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
-    from swsearch.cli.displays import display_of
-    from swsearch.cli.progress import ReadingProgress
     from swsearch.db import append_database
 
-    with ReadingProgress(display_of(progress.value, quiet), "appending") as done:
-        budget = parse_size(memory, "memory")
-        edited = append_database(
-            database, inputs, on_duplicate=on_duplicate.value, memory=budget, progress=done.move_to,
-            allow_dna=allow_dna, taxids=taxids, taxonomy=taxonomy,
-        )  # fmt: skip
+    messages, options = MessageTable.of(given), vars(AppendTable.of(given))
+    with reading("appending", messages) as done:
+        edited = append_database(database, inputs, progress=done.move_to, allow_dna=given["allow_dna"], **options)
     more = "".join(
         f", {n:,} {what}" for n, what in ((edited.left_out, "left out"), (edited.removed, "replaced")) if n
     )
-    _say_now(database, f"{edited.added:,} added{more}" if more else "", quiet)
+    _say_now(database, f"{edited.added:,} added{more}" if more else "", messages.quiet)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RemoveTable(ListTable, MemoryTable):
+    """What is removed from a database."""
+
+    ignore_missing_ids: bool = option(False, "Leave identifiers alone that are not there.")
 
 
 @command
-def db_remove(
-    database: FileArgument,
-    identifiers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ID...]", help="Identifiers, or other names such as accessions; all entries of each."
-        ),
-    ] = None,
-    ids: IdsOption = None,
-    ignore_missing_ids: Annotated[
-        bool, typer.Option("--ignore-missing-ids", help="Leave identifiers alone that are not there.")
-    ] = False,
-    memory: MemoryOption = "512M",
-    progress: ProgressOption = ProgressName.auto,
-    quiet: QuietOption = False,
-) -> None:
+@takes(command_rows(RemoveTable, MessageTable, names="ids ignore_missing_ids memory progress quiet"))
+def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
     """Take entries out of a database; nothing is removed if one is not there."""
-    from swsearch.cli.displays import display_of
-    from swsearch.cli.progress import ReadingProgress
     from swsearch.db import remove_records
     from swsearch.db.lists import read_list
 
-    if not identifiers and ids is None:
+    asked, messages = RemoveTable.of(given), MessageTable.of(given)
+    if not identifiers and asked.ids is None:
         raise InputError("ID..., --ids: got neither, expected identifiers, or a list of them")
-    named = [*(identifiers or []), *(read_list(ids, "ids") if ids is not None else [])]
-    with ReadingProgress(display_of(progress.value, quiet), "removing") as done:
-        budget = parse_size(memory, "memory")
+    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
+    with reading("removing", messages) as done:
         edited = remove_records(
-            database, named, ignore_missing=ignore_missing_ids, memory=budget, progress=done.move_to
+            database, named, ignore_missing=asked.ignore_missing_ids, memory=asked.memory, progress=done.move_to
         )
-    _say_now(database, f"{edited.removed:,} removed", quiet)
+    _say_now(database, f"{edited.removed:,} removed", messages.quiet)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MergeTable(VolumeTable):
+    """How databases become one."""
+
+    on_duplicate: OnDuplicate = option(
+        "error",
+        "Records with the same identifier: error writes nothing, skip keeps the first, replace the last, keep all of "
+        "them.",
+    )
 
 
 @command
+@takes(command_rows(MergeTable, MessageTable, names="output on_duplicate volume_size memory progress quiet"))
 def db_merge(
     databases: Annotated[
         list[str], typer.Argument(metavar="DB.h5...", help="Databases that db build made, manifests of volumes too.")
     ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="DB.h5", help="The database file to write, or the manifest.")
-    ],
-    on_duplicate: Annotated[
-        DuplicateName,
-        typer.Option(
-            help="Records with the same identifier: error writes nothing, skip keeps the first, replace the last, "
-            "keep all of them."
-        ),
-    ] = DuplicateName.error,
-    volume_size: VolumeSizeOption = None,
-    memory: MemoryOption = "512M",
-    progress: ProgressOption = ProgressName.auto,
-    quiet: QuietOption = False,
+    **given: Any,
 ) -> None:
     """Make one database of several, whose entries follow each other; of one, a new copy sorted as a whole."""
-    from swsearch.cli.displays import display_of
-    from swsearch.cli.progress import ReadingProgress
     from swsearch.db import merge_databases
 
-    begun = time.monotonic()
-    size = None if volume_size is None else parse_size(volume_size, "volume_size")
-    with ReadingProgress(display_of(progress.value, quiet), "merging") as done:
-        budget = parse_size(memory, "memory")
-        edited = merge_databases(
-            databases, output, on_duplicate=on_duplicate.value, volume_size=size, memory=budget,
-            progress=done.move_to,
-        )  # fmt: skip
-    if edited.left_out and not quiet:
-        say(f"swsearch: {output}: {edited.left_out:,} records left out, whose identifiers others have")
-    say_built(output, begun, quiet)
+    begun, merged, messages = time.monotonic(), MergeTable.of(given), MessageTable.of(given)
+    with reading("merging", messages) as done:
+        edited = merge_databases(databases, progress=done.move_to, **vars(merged))
+    if edited.left_out and not messages.quiet:
+        say(f"swsearch: {merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
+    say_built(merged.output, begun, messages.quiet)
 
 
 def _say_now(database: str, done: str, quiet: bool) -> None:

@@ -1,17 +1,18 @@
 """``swsearch db fetch``: entries of a database as FASTA."""
 
-from __future__ import annotations
-
+# no postponed annotations: the kinds of the options follow from them
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from swsearch.cli.console import command
-from swsearch.cli.options import DatabaseArgument, IdsOption, OutputOption
+from swsearch.cli.database_tables import DatabaseArgument, IdentifiersArgument, ListTable
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import OneOutputTable
 from swsearch.errors import InputError, printable, shown
+from swsearch.options.row import option
 from swsearch.output_files import check_spared, open_outputs
 
 if TYPE_CHECKING:
@@ -24,42 +25,37 @@ MOST_NAMED = 20
 """Most missing identifiers that a message names."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FetchTable(ListTable):
+    """What is fetched from a database."""
+
+    all: bool = option(False, "All entries, in the order of the input.")
+    range: str | None = option(
+        None,
+        "Only these residues of each, counted from 1: 10-80, or 10- for all from there on.",
+        unset="all of it",
+        metavar="FROM-TO",
+    )
+
+
 @command
-def db_fetch(
-    database: DatabaseArgument,
-    identifiers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ID...]", help="Identifiers, or other names such as accessions; all entries of each."
-        ),
-    ] = None,
-    ids: IdsOption = None,
-    whole: Annotated[bool, typer.Option("--all", help="All entries, in the order of the input.")] = False,
-    part: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            metavar="FROM-TO",
-            help="Only these residues of each, counted from 1: 10-80, or 10- for all from there on.",
-            show_default="all of it",
-        ),
-    ] = None,
-    output: OutputOption = None,
-) -> None:
+@takes(command_rows(FetchTable, OneOutputTable, names="ids all range output"))
+def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
     """Write entries of a database as FASTA, as they came in; exit code 1 after the others if one is not there."""
     from swsearch.db import Database
     from swsearch.db.entries import ResidueRange, fasta_of
     from swsearch.db.lists import read_list
 
-    if whole == bool(identifiers or ids):
-        given = "both" if whole else "neither"
-        raise InputError(f"ID..., --ids, --all: got {given}, expected identifiers, a list of them, or --all")
-    residues = None if part is None else ResidueRange.parse(part)
-    named = [*(identifiers or []), *(read_list(ids, "ids") if ids is not None else [])]
+    asked, output = FetchTable.of(given), OneOutputTable.of(given).output
+    if asked.all == bool(identifiers or asked.ids):
+        both = "both" if asked.all else "neither"
+        raise InputError(f"ID..., --ids, --all: got {both}, expected identifiers, a list of them, or --all")
+    residues = None if asked.range is None else ResidueRange.parse(asked.range)
+    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
     with ExitStack() as stack:
         opened = stack.enter_context(Database.open(database))
-        check_spared([output], [database, ids, *(each.path for each in opened.volumes)])
-        subjects, missing = _chosen(opened, None if whole else named)
+        check_spared([output], [database, asked.ids, *(each.path for each in opened.volumes)])
+        subjects, missing = _chosen(opened, None if asked.all else named)
         short = [] if residues is None else _too_short(opened, subjects, residues)
         (stream,) = stack.enter_context(open_outputs([(output, True)]))
         texts = fasta_of(opened, subjects, residues)
@@ -69,7 +65,7 @@ def db_fetch(
     if missing:
         problems.append(f"no entry named {_some(missing)}; expected an identifier")
     if short:
-        problems.append(f"no residues in --range {part}: {_some(short)}")
+        problems.append(f"no residues in --range {asked.range}: {_some(short)}")
     if problems:
         raise InputError(f"{database}: {'; '.join(problems)}")
 
@@ -81,7 +77,7 @@ def _for_terminal(texts: Iterable[bytes]) -> Iterator[bytes]:
         yield printable(decoder.decode(text), " ", keep="\n").encode("utf-8")
 
 
-def _chosen(database: Database, names: list[str] | None) -> tuple[IntArray, list[str]]:
+def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, list[str]]":
     """Return the ordinals of the entries that names lead to, each once, and the names that lead to none."""
     import numpy as np
 
@@ -94,7 +90,7 @@ def _chosen(database: Database, names: list[str] | None) -> tuple[IntArray, list
     return subjects[np.sort(first)], [names[place] for place in np.flatnonzero(~known).tolist()]
 
 
-def _too_short(database: Database, subjects: np.ndarray, residues: tuple[int, int | None]) -> list[str]:
+def _too_short(database: "Database", subjects: "np.ndarray", residues: tuple[int, int | None]) -> list[str]:
     """Return the identifiers of entries that end before a range begins."""
     lengths = database.lengths_of(subjects)
     return [database.identifier(each) for each in subjects[lengths <= residues[0]].tolist()]

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from swsearch.cli.console import say
+
+if TYPE_CHECKING:
+    from swsearch.cli.progress import ReadingProgress
+    from swsearch.cli.tables import MessageTable
+
+
+def reading(label: str, messages: MessageTable) -> ReadingProgress:
+    """Return what shows how much of the input is read."""
+    from swsearch.cli.displays import display_of
+    from swsearch.cli.progress import ReadingProgress
+
+    return ReadingProgress(display_of(messages.progress, messages.quiet), label)
 
 
 def say_built(path: str, begun: float, quiet: bool) -> None:

@@ -4,7 +4,7 @@
 import shlex
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 from swsearch.cli.console import checked_threads, command, say
 from swsearch.cli.parameters import command_rows, takes
 from swsearch.cli.search import (
-    SEARCH_ROWS,
     QueriesArgument,
     SubjectsArgument,
     paths_of,
@@ -20,16 +19,18 @@ from swsearch.cli.search import (
     say_beforehand,
 )
 from swsearch.cli.search_notes import fit_notes, summary
-from swsearch.cli.tables import EngineTable, MessageTable, RunTable
+from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTable
 from swsearch.cli.urls import refuse_urls
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import OptionError
+from swsearch.job.table.scoring import QueryTable
+from swsearch.job.table.search import SearchTable
 from swsearch.options.kinds import Integer, Percentage
-from swsearch.options.row import ONLY_COMMAND, REQUIRED, Heading, Option, OptionTable, option, rows_of
+from swsearch.options.row import REQUIRED, Heading, option, rows_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class MsaTable(OptionTable):
+class MsaTable(CommandTable):
     """What ``swsearch msa`` writes of each query."""
 
     HEADING: ClassVar = Heading.ALIGNMENTS
@@ -38,7 +39,6 @@ class MsaTable(OptionTable):
         REQUIRED,
         "Output folder, created if missing. Each query gets a file with its name; existing files are replaced.",
         metavar="FOLDER",
-        interfaces=ONLY_COMMAND,
         spellings="--output -o",
         blast="out",
         others="outfile oa3m out-prefix A chkali",
@@ -48,33 +48,26 @@ class MsaTable(OptionTable):
         "a3m",
         "Format of the alignments: a3m (.a3m), stockholm (.sto) or fasta-aligned (.afa).",
         metavar="FORMAT",
-        interfaces=ONLY_COMMAND,
         heading=Heading.OUTPUT,
     )
     max_seqs: int = option(
         5000,
         "Maximum number of rows, including the query; the most diverse rows are kept.",
         Integer(),
-        interfaces=ONLY_COMMAND,
     )
     min_coverage: float = option(
         0.0,
         "Minimum percentage of query positions that a row covers.",
         Percentage(),
-        interfaces=ONLY_COMMAND,
     )
     min_identity: float = option(
-        0.0,
-        "Minimum percentage of covered positions that are identical to the query.",
-        Percentage(),
-        interfaces=ONLY_COMMAND,
+        0.0, "Minimum percentage of covered positions that are identical to the query.", Percentage()
     )
     max_identity: float = option(
         100.0,
         "Maximum percentage of residues shared with a better row. 100 removes only rows that are identical at all "
         "query positions.",
         Percentage(),
-        interfaces=ONLY_COMMAND,
     )
 
 
@@ -103,21 +96,14 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 }
 """How options of a search differ here."""
 
-MSA_OPTIONS = (
-    "output query_format outfmt iterations inclusion_evalue inclusion_coverage max_included evalue max_seqs "
+MSA_ROWS = command_rows(
+    QueryTable, SearchTable, MessageTable, EngineTable, RunTable, MsaTable,
+    names="output query_format outfmt iterations inclusion_evalue inclusion_coverage max_included evalue max_seqs "
     "min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open gap_extend query_mask "
     "subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster task_timeout progress quiet "
-    "verbose"
-)
-"""Options of ``swsearch msa``, in the order of its help."""
-
-
-def _rows() -> dict[str, Option]:
-    rows = SEARCH_ROWS | command_rows(MsaTable)
-    return {name: replace(rows[name], **OWN_WORDS.get(name, {})) for name in MSA_OPTIONS.split()}
-
-
-MSA_ROWS = _rows()
+    "verbose",
+    **OWN_WORDS,
+)  # fmt: skip
 """The options of ``swsearch msa``."""
 
 

@@ -6,8 +6,8 @@ from functools import cache
 from typing import NamedTuple
 
 from swsearch.cli import foreign
-from swsearch.cli.numbers import exact
 from swsearch.errors import SHOWN, InputError, OptionError
+from swsearch.options.numbers import parse_decimal
 
 FLAG, NUMBER, ANY_VALUE = "", "a number", "a value"
 
@@ -129,5 +129,5 @@ def take(path: str, word: str, rest: list[str]) -> str:
 
 def _asks_for_nothing(values: str, value: str) -> bool:
     if values == NUMBER:
-        return exact(value) is not None
+        return parse_decimal(value) is not None
     return values == ANY_VALUE or value.lower() in values.split()

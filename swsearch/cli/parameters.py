@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import typer
 
+from swsearch.cli.console import Command
 from swsearch.errors import OptionError
 from swsearch.options.kinds import Choice, Flag, Repeated, ValueKind
 from swsearch.options.row import REQUIRED, Heading, Interface, Option, OptionTable, rows_of
-
-CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 class Refused(typer.BadParameter):
@@ -24,18 +23,19 @@ class Refused(typer.BadParameter):
         self.expected, self.remedy = expected, remedy
 
 
-def command_rows(*tables: type[OptionTable], **changes: Mapping[str, Any]) -> dict[str, Option]:
-    """Return the rows of tables that the command line has, by name, some with other attributes."""
-    rows = [row for table in tables for row in rows_of(table).values() if Interface.COMMAND in row.interfaces]
-    return {row.name: replace(row, **changes.get(row.name, {})) for row in rows}
+def command_rows(*tables: type[OptionTable], names: str = "", **changes: Mapping[str, Any]) -> dict[str, Option]:
+    """Return rows of tables, some with other attributes: those that are named, else all; sorted by their headings."""
+    every = [row for table in tables for row in rows_of(table).values() if Interface.COMMAND in row.interfaces]
+    rows, headings = {row.name: row for row in every}, [None, *Heading]
+    order = sorted(names.split() or rows, key=lambda name: headings.index(rows[name].heading))
+    return {name: replace(rows[name], **changes.get(name, {})) for name in order}
 
 
-def takes(rows: Mapping[str, Option]) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command with ``**given`` its options, sorted by their headings."""
-    order = [None, *Heading]
-    parameters = [_parameter(row) for row in sorted(rows.values(), key=lambda row: order.index(row.heading))]
+def takes(rows: Mapping[str, Option]) -> Callable[[Command], Command]:
+    """Give a command with ``**given`` its options."""
+    parameters = [_parameter(row) for row in rows.values()]
 
-    def decorate(function: CommandFunction) -> CommandFunction:
+    def decorate(function: Command) -> Command:
         function.rows = rows  # type: ignore[attr-defined]
         own = inspect.signature(function, eval_str=True)
         arguments = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -60,7 +60,7 @@ def _parameter(row: Option) -> inspect.Parameter:
     kind, is_word = row.kind, isinstance(row.kind, (Choice, Flag))
     metavar = row.metavar or kind.metavar or row.name.rpartition("_")[2].upper()
     is_text = type(kind).parse is ValueKind.parse
-    names = row.spellings or (row.flag if isinstance(kind, Flag) else "")
+    names = row.spellings or (row.flag if isinstance(kind, Flag) and not row.default else "")
     declared = typer.Option(
         *names.split(),
         help=row.help,
@@ -70,7 +70,9 @@ def _parameter(row: Option) -> inspect.Parameter:
         autocompletion=None if type(kind).complete is ValueKind.complete else kind.complete,
         rich_help_panel=row.heading.value if row.heading else None,
     )
-    default = {REQUIRED: inspect.Parameter.empty, (): None}.get(row.default, row.default)
+    default: Any = inspect.Parameter.empty
+    if row.default is not REQUIRED:
+        default = None if row.default in (None, ()) else kind.format(row.default)
     annotation: Any = Annotated[_type_of(kind), declared]
     return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -1,35 +1,27 @@
 """``swsearch serve``: parse, check, open the databases, serve until a signal comes."""
 
-from __future__ import annotations
-
+# no postponed annotations: the kinds of the options follow from them
 import os
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from swsearch.cli import memory_watch, signals
-from swsearch.cli.console import checked_threads, command, parse_size, say
-from swsearch.cli.numbers import real, whole
-from swsearch.cli.options import (
-    OUTPUT,
-    RUN,
-    DeviceOption,
-    EngineName,
-    EngineOption,
-    GpuMemoryOption,
-    ThreadsOption,
-    VerboseOption,
-)
+from swsearch.cli.console import checked_threads, command, say
+from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.tables import CommandTable, EngineTable, FileName, MessageTable
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
+from swsearch.options.kinds import Integer, Repeated
+from swsearch.options.row import Heading, option
+from swsearch.server.settings import ServerLimits, ServerSettings
 
 if TYPE_CHECKING:
     from swsearch.server.house import House
     from swsearch.server.serving import LabServer
-
-LISTENING, LIMITS = "Where it listens, and who may ask", "Limits: what is more is refused, with the reason"
 
 ARENAS, MAPPED_ALONE, KEPT_FREE = 2, 4 << 20, 64 << 20
 """Of glibc's memory: arenas for all threads, from how many bytes on a block has pages of its own, and bytes that are
@@ -45,13 +37,66 @@ OWN_PATHS = ("api", "blast", "jobs", "search", "static", "examples")
 """Beginnings of the server's own paths: a proxy's that begins so could not be told from them."""
 
 
-def _limit(least: int, most: int, metavar: str, text: str) -> Any:
-    """Make an option for a limit."""
-    parser = whole(f"a whole number from {least:,} to {most:,}", least, most)
-    return typer.Option(parser=parser, metavar=metavar, help=text, rich_help_panel=LIMITS)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ServeTable(CommandTable):
+    """Where a server listens, and where its jobs are."""
+
+    HEADING: ClassVar = Heading.LISTENING
+
+    host: str = option(
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0 is all of this machine's, for which --token-file is advised.",
+        metavar="ADDRESS",
+    )
+    port: int = option(8080, "Port; 0 takes one that is free.", Integer(0, 65535))
+    token_file: str | None = option(
+        None,
+        "Let in only who brings a token of this file, one a line, read at the start.",
+        FileName(),
+        unset="all are let in",
+    )
+    allow_host: tuple[str, ...] = option(
+        (),
+        "Name that the server may be asked for under, beside addresses and localhost, such as blast.lab.org or "
+        "*.lab.org; again for more.",
+        Repeated(),
+        unset="none",
+        metavar="NAME",
+    )
+    root_path: str = option(
+        "", "What stands before all paths where a proxy serves them, such as /swsearch.", unset="none", metavar="PATH"
+    )
+    forwarded_allow_ips: str | None = option(
+        None,
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses or networks.",
+        unset="none",
+        metavar="ADDRESS,...",
+    )
+    folder: str | None = option(
+        None,
+        "A folder where jobs and their results are kept, for one server at a time.",
+        unset="$XDG_STATE_HOME/swsearch/server",
+        metavar="PATH",
+        heading=Heading.RUNNING,
+    )
+    workers: int = option(
+        8,
+        "Jobs that run at a time; those that run together are scored together.",
+        Integer(1, 1000),
+        heading=Heading.RUNNING,
+    )
 
 
 @command
+@takes(
+    command_rows(
+        ServeTable, EngineTable, ServerLimits, MessageTable,
+        names="host port token_file allow_host root_path forwarded_allow_ips folder engine device gpu_memory threads "
+        "workers max_queued max_client_jobs max_residues max_hits max_body time_limit keep_days max_connections "
+        "quiet verbose",
+        quiet={"help": "Print warnings and errors alone."},
+    )
+)  # fmt: skip
 def serve_command(
     databases: Annotated[
         list[Path],
@@ -60,153 +105,46 @@ def serve_command(
             help="Databases, or manifests of such in volumes; each goes by its file's name without the extension.",
         ),
     ],
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address to listen on; 0.0.0.0 is all of this machine's, for which --token-file is advised.",
-            rich_help_panel=LISTENING,
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            parser=whole("a whole number from 0 to 65,535", 0, 65535),
-            metavar="N",
-            help="Port; 0 takes one that is free.",
-            rich_help_panel=LISTENING,
-        ),
-    ] = 8080,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Let in only who brings a token of this file, one a line, read at the start.",
-            show_default="all are let in",
-            rich_help_panel=LISTENING,
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name that the server may be asked for under, beside addresses and localhost, such as blast.lab.org "
-            "or *.lab.org; again for more.",
-            show_default="none",
-            rich_help_panel=LISTENING,
-        ),
-    ] = None,
-    root_path: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            help="What stands before all paths where a proxy serves them, such as /swsearch.",
-            show_default="none",
-            rich_help_panel=LISTENING,
-        ),
-    ] = "",
-    forwarded_allow_ips: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS,...",
-            help="Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses or networks.",
-            show_default="none",
-            rich_help_panel=LISTENING,
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="A folder where jobs and their results are kept, for one server at a time.",
-            show_default="$XDG_STATE_HOME/swsearch/server",
-            rich_help_panel=RUN,
-        ),
-    ] = None,
-    engine: EngineOption = EngineName.auto,
-    device: DeviceOption = None,
-    gpu_memory: GpuMemoryOption = None,
-    threads: ThreadsOption = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            parser=whole("a whole number from 1 to 1,000", 1, 1000),
-            metavar="N",
-            help="Jobs that run at a time; those that run together are scored together.",
-            rich_help_panel=RUN,
-        ),
-    ] = 8,
-    max_queued: Annotated[int, _limit(1, 10**9, "N", "Most jobs that wait or run.")] = 1000,
-    max_client_jobs: Annotated[int, _limit(1, 10**9, "N", "Most of them of one token or address.")] = 100,
-    max_residues: Annotated[int, _limit(1, 10**15, "RESIDUES", "Most query residues of a job.")] = 10_000_000,
-    max_hits: Annotated[int, _limit(1, 10**9, "N", "Most hits of a query that a job may ask for.")] = 5000,
-    max_body: Annotated[
-        str, typer.Option(metavar="SIZE", help="Most bytes of a request.", rich_help_panel=LIMITS)
-    ] = "64M",
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            parser=real("a number of seconds > 0, such as 3600"),
-            metavar="SECONDS",
-            help="That a job may run.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = 3600.0,
-    keep_days: Annotated[
-        float,
-        typer.Option(
-            parser=real("a number of days > 0, such as 7"),
-            metavar="DAYS",
-            help="That a job is kept after its end.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = 7.0,
-    max_connections: Annotated[int, _limit(1, 10**6, "N", "Most connections at a time.")] = 1000,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print warnings and errors alone.", rich_help_panel=OUTPUT)
-    ] = False,
-    verbose: VerboseOption = False,
+    **given: Any,
 ) -> None:
     """Serve DATABASEs: a page to search from, an HTTP API, and BLAST's URL API; until Ctrl-C or SIGTERM."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
+    asked, engine, messages = ServeTable.of(given), EngineTable.of(given), MessageTable.of(given)
     memory_watch.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
-    if engine in (EngineName.auto, EngineName.gpu):
-        warm_up_gpu(device)
+    if engine.engine in ("auto", "gpu"):
+        warm_up_gpu(engine.device)
     from swsearch.server.auth import check_host_name, check_networks, read_tokens
     from swsearch.server.serving import bound
-    from swsearch.server.settings import ServerLimits, ServerSettings
 
-    _check_positive(time_limit=time_limit, keep_days=keep_days)
-    limits = ServerLimits(
-        max_queued, max_client_jobs, max_residues, max_hits, parse_size(max_body, "--max-body"), time_limit,
-        keep_days, max_connections,
-    )  # fmt: skip
-    tokens, doubt = read_tokens(token_file) if token_file is not None else (frozenset[str](), "")
-    proxies = check_networks(forwarded_allow_ips) if forwarded_allow_ips is not None else []
-    hosts = [check_host_name(name) for name in allow_host or ()]
+    limits = ServerLimits.of(given)
+    tokens, doubt = frozenset[str](), ""
+    if asked.token_file is not None:
+        tokens, doubt = read_tokens(Path(asked.token_file))
+    proxies = check_networks(asked.forwarded_allow_ips) if asked.forwarded_allow_ips is not None else []
+    hosts = [check_host_name(name) for name in asked.allow_host]
     settings = ServerSettings(
-        tuple(databases), folder or _usual_folder(), limits, engine.value, checked_threads(threads, quiet), device,
-        None if gpu_memory is None else parse_size(gpu_memory, "--gpu-memory"), workers, tokens,
-        _checked_root(root_path), (host, *hosts),
+        tuple(databases), Path(asked.folder) if asked.folder else _usual_folder(), limits, engine.engine,
+        checked_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, asked.workers, tokens,
+        _checked_root(asked.root_path), (asked.host, *hosts),
     )  # fmt: skip
     if doubt:
         say(f"swsearch: warning: {doubt}")
-    with bound(host, port) as made:
+    with bound(asked.host, asked.port) as made:
         from swsearch.server.house import House
 
         with House(settings, log=_log) as house:
-            server = _server(house, made, proxies, verbose)
+            server = _server(house, made, proxies, messages.verbose)
             signals.pass_on(server.end)
             server.listen()
-            if not quiet:
+            if not messages.quiet:
                 _say_what_is_served(house, server.url)
             server.serve_until_ended()
-            if not quiet:
+            if not messages.quiet:
                 say("swsearch: ending; jobs that run go on at the next start")
 
 
-def _server(house: House, made: object, proxies: list[str], verbose: bool) -> LabServer:
+def _server(house: "House", made: object, proxies: list[str], verbose: bool) -> "LabServer":
     import socket
 
     from swsearch.server.app import create_app
@@ -231,7 +169,7 @@ def _log(text: str) -> None:
     say(f"swsearch: {text}")
 
 
-def _say_what_is_served(house: House, url: str) -> None:
+def _say_what_is_served(house: "House", url: str) -> None:
     for name, place in house.places.items():
         database = place.database
         say(
@@ -239,12 +177,6 @@ def _say_what_is_served(house: House, url: str) -> None:
             f"engine {place.engine.description}"
         )
     say(f"swsearch: listening on {url}")
-
-
-def _check_positive(**given: float) -> None:
-    for name, value in given.items():
-        if not value > 0:
-            raise OptionError(f"--{name.replace('_', '-')}", value, "a number > 0")
 
 
 def _checked_root(given: str) -> str:

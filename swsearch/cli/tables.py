@@ -48,8 +48,14 @@ class ReportFormats(Repeated):
         return [name for name in FORMATS if name.startswith(prefix)]
 
 
+class CommandTable(OptionTable):
+    """Options of the command line alone."""
+
+    INTERFACES: ClassVar = ONLY_COMMAND
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class OutputTable(OptionTable):
+class OutputTable(CommandTable):
     """What a search writes."""
 
     HEADING: ClassVar = Heading.OUTPUT
@@ -60,7 +66,6 @@ class OutputTable(OptionTable):
         Repeated(),
         unset="stdout",
         metavar="FILE",
-        interfaces=ONLY_COMMAND,
         spellings="--output -o",
         blast="out",
         others="outfile of result-file",
@@ -73,13 +78,10 @@ class OutputTable(OptionTable):
         "same order.",
         ReportFormats(),
         unset="by the file's extension, else 6",
-        interfaces=ONLY_COMMAND,
         blast="outfmt",
         others="format f m format-mode format-output aformat output-format",
     )
-    header: bool = option(
-        False, "Begin tables of --outfmt 6 and 10 with the columns' names.", interfaces=ONLY_COMMAND
-    )
+    header: bool = option(False, "Begin tables of --outfmt 6 and 10 with the columns' names.")
     save_profile: str | None = option(
         None,
         "Save the profile that the last iteration makes of each query, in the format of FILE's ending: .json or "
@@ -87,7 +89,6 @@ class OutputTable(OptionTable):
         ".smp or .chk (psiblast -in_pssm), .pssm (psiblast's ASCII), .hhm (HH-suite).",
         FileName(),
         unset="none",
-        interfaces=ONLY_COMMAND,
         heading=Heading.ITERATIONS,
     )
     save_msa: str | None = option(
@@ -96,7 +97,6 @@ class OutputTable(OptionTable):
         "ends in .sto for all as Stockholm.",
         unset="none",
         metavar="PATH",
-        interfaces=ONLY_COMMAND,
         heading=Heading.ITERATIONS,
     )
     save_config: str | None = option(
@@ -104,13 +104,28 @@ class OutputTable(OptionTable):
         "Write there what decides the hits of this search, defaults included, for --config.",
         unset="none",
         metavar="PATH",
-        interfaces=ONLY_COMMAND,
         others="export-search-strategy",
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class MessageTable(OptionTable):
+class OneOutputTable(CommandTable):
+    """Where a command writes that writes one file."""
+
+    HEADING: ClassVar = Heading.OUTPUT
+
+    output: str | None = option(
+        None,
+        "Where to write.",
+        FileName(),
+        unset="stdout",
+        spellings="--output -o",
+        others="out outfile of result-file",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class MessageTable(CommandTable):
     """What stderr says."""
 
     HEADING: ClassVar = Heading.OUTPUT
@@ -119,12 +134,9 @@ class MessageTable(OptionTable):
         "auto",
         "How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per line; "
         "auto is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
-        interfaces=ONLY_COMMAND,
     )
-    quiet: bool = option(
-        False, "No progress, no summary.", interfaces=ONLY_COMMAND, spellings="--quiet -q", others="silent"
-    )
-    verbose: bool = option(False, "Say more about the run.", interfaces=ONLY_COMMAND, spellings="--verbose -v")
+    quiet: bool = option(False, "No progress, no summary.", spellings="--quiet -q", others="silent")
+    verbose: bool = option(False, "Say more about the run.", spellings="--verbose -v")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -132,38 +144,34 @@ class EngineTable(OptionTable):
     """Engine and processors."""
 
     HEADING: ClassVar = Heading.RUNNING
+    INTERFACES: ClassVar = NO_SERVER
 
-    engine: EngineChoice = option(
-        "auto", "What scores; auto is the GPU where it can be used, else the CPU.", interfaces=NO_SERVER
-    )
+    engine: EngineChoice = option("auto", "What scores; auto is the GPU where it can be used, else the CPU.")
     device: Any = option(
         None,
         "Which GPU, as swsearch doctor numbers them; several, which share the work, with commas between them (0,1), "
         "or all that can be used.",
         DeviceNumbers(),
         unset="the one with the most multiprocessors",
-        interfaces=NO_SERVER,
     )
     gpu_memory: int | None = option(
         None,
         "Most GPU memory to use, on each GPU, such as 512M or 2G; a larger database streams.",
         ByteSize(),
         unset="nearly all that is free",
-        interfaces=NO_SERVER,
     )
     threads: int | None = option(
         None,
         "Worker threads, at most one a processor.",
         Integer(),
         unset="one a processor",
-        interfaces=NO_SERVER,
         blast="num-threads",
         others="nthreads thread cpu cpus jobs T p t j",
     )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RunTable(OptionTable):
+class RunTable(CommandTable):
     """Files and processes of a search."""
 
     HEADING: ClassVar = Heading.RUNNING
@@ -174,7 +182,6 @@ class RunTable(OptionTable):
         "holds those of its search. The command line goes before them.",
         unset="none",
         metavar="PATH",
-        interfaces=ONLY_COMMAND,
         others="import-search-strategy config-file",
     )
     checkpoint: str | None = option(
@@ -192,7 +199,6 @@ class RunTable(OptionTable):
         "read; --engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
         unset="none",
         metavar="ADDRESS|local:N",
-        interfaces=ONLY_COMMAND,
     )
     task_timeout: float | None = option(
         None,
@@ -200,6 +206,5 @@ class RunTable(OptionTable):
         Real(is_positive=True, expected="a number of seconds > 0, such as 600"),
         unset="20 times what such tasks took before",
         metavar="SECONDS",
-        interfaces=ONLY_COMMAND,
         requires="cluster",
     )

@@ -233,13 +233,15 @@ class SearchJob:
     def asked(self) -> Asked:
         """What is asked for beyond every search's parameters, by name, as reports show it."""
         options, mask = self.options, self.reader.mask
-        told: Asked = {} if mask == "none" else {"subject_mask": mask}
+        told: Asked = {}
         for name, row in rows_of(SearchTable).items():
             is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
-            if name == "subject_mask" or row.header is Header.NEVER or not is_told:
+            value = options.effective(name) if is_told else None
+            if row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1):
                 continue
-            has_effect = row.requires != "iterations" or options.iterations > 1
-            if has_effect and (value := options.effective(name)) is not None:
+            if name == "subject_mask":
+                value = None if mask == "none" else mask  # the database's own mask too
+            if value is not None:
                 told[name] = row.kind.describe(value)
         return told
 

@@ -27,6 +27,8 @@ class Heading(Enum):
     ALIGNMENTS = "Rows of an alignment"
     OUTPUT = "Output"
     RUNNING = "Running"
+    LISTENING = "Where it listens, and who may ask"
+    LIMITS = "Limits: what is more is refused, with the reason"
 
 
 class Interface(Flag):
@@ -75,6 +77,7 @@ class Option:
     """A row: all that is known of an option."""
 
     name: str = ""
+    """Name in ``snake_case``: the first of `spellings`, or else that of the field."""
     kind: ValueKind = ValueKind()
     default: Any = None
     help: str
@@ -93,7 +96,7 @@ class Option:
     resets: str
     """Options of a file that this one replaces on the command line."""
     spellings: str
-    """Names on the command line, where they are not just ``--name``."""
+    """Names on the command line, the longest first, where they are not just ``--name``."""
     blast: str
     """Names of the same option of BLAST, accepted as aliases."""
     others: str
@@ -120,7 +123,8 @@ class Option:
 
     def check(self, value: Any) -> Any:
         """Validate a Python value; None stands for a default of None."""
-        return None if value is None and self.default is None else self.kind.check(self.name, value)
+        name = self.flag if self.interfaces is Interface.COMMAND else self.name
+        return None if value is None and self.default is None else self.kind.check(name, value)
 
     def schema(self) -> JsonSchema:
         """Return the JSON Schema with description and default."""
@@ -136,7 +140,7 @@ def option(
     python: str = "",
     unset: str = "",
     metavar: str = "",
-    interfaces: Interface = EVERYWHERE,
+    interfaces: Interface | None = None,
     decides: bool = True,
     header: Header = Header.CHANGED,
     requires: str = "",
@@ -150,8 +154,9 @@ def option(
 ) -> OptionValue:
     """Declare the field of a table. The kind follows from the annotation unless it is given; see `Option`."""
     row = Option(
-        help=help, python=python, unset=unset, metavar=metavar, interfaces=interfaces, decides=decides,
-        header=header, requires=requires, resets=resets, spellings=spellings, blast=blast, others=others, url=url,
+        help=help, python=python, unset=unset, metavar=metavar, interfaces=interfaces or Interface(0),
+        decides=decides, header=header, requires=requires, resets=resets, spellings=spellings, blast=blast,
+        others=others, url=url,
         form=form, heading=heading,
     )  # fmt: skip
     return field(default=default, metadata={"row": row, "kind": kind})
@@ -167,8 +172,10 @@ class OptionTable:
     Annotations of fields must not be strings, unless the field names its kind.
     """
 
-    HEADING: ClassVar[Heading]
+    HEADING: ClassVar[Heading | None] = None
     """Heading of options that name none."""
+    INTERFACES: ClassVar[Interface] = EVERYWHERE
+    """Interfaces of options that name none."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -179,14 +186,14 @@ class OptionTable:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Return a table with those of the values that it has options for."""
-        return cls(**{name: values[name] for name in rows_of(cls) if name in values})
+        return cls(**{name: values[row.name] for name, row in rows_of(cls).items() if row.name in values})
 
 
 _ROWS: dict[type[OptionTable], Mapping[str, Option]] = {}
 
 
 def rows_of(table: type[OptionTable]) -> Mapping[str, Option]:
-    """Return the rows of a table by name, in its order."""
+    """Return the rows of a table by field, in its order."""
     if table not in _ROWS:
         _ROWS[table] = MappingProxyType(
             {each.name: _complete(table, each) for each in fields(table) if "row" in each.metadata}
@@ -201,7 +208,11 @@ def _complete(table: type[OptionTable], declared: DataclassField[Any]) -> Option
     owner: Any = next(
         base for base in reversed(table.__mro__) if declared.name in vars(base).get("__annotations__", ())
     )
-    return replace(row, name=declared.name, kind=kind, default=declared.default, heading=row.heading or owner.HEADING)
+    name = row.spellings.partition(" ")[0].removeprefix("--").replace("-", "_") or declared.name
+    return replace(
+        row, name=name, kind=kind, default=declared.default, heading=row.heading or owner.HEADING,
+        interfaces=row.interfaces or owner.INTERFACES,
+    )  # fmt: skip
 
 
 def _kind_of(annotation: Any) -> ValueKind:

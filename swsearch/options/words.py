@@ -18,6 +18,9 @@ PRESETS: tuple[Preset, ...] = get_args(Preset)
 SearchTask = Literal["default", "short"]
 """``short`` combines the preset and the E-value threshold of blastp-short."""
 
+AlphabetName = Literal["protein", "dna"]
+"""Alphabet of sequences."""
+
 Mask = Literal["none", "lower", "tantan"]
 """Residues that are masked: none, those in lower case, or low complexity."""
 
@@ -45,6 +48,9 @@ QueryFormat = Literal[
 """Format of a query file; ``auto`` recognizes it by its content."""
 
 QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
+
+OnDuplicate = Literal["error", "skip", "replace", "keep"]
+"""What happens to records with the same identifier: refuse them, keep the first, keep the last, or keep all."""
 
 EngineChoice = Literal["auto", "gpu", "cpu", "reference"]
 """Engine; ``reference`` is the slow oracle for tests."""

@@ -1,47 +1,53 @@
 """What a server is told when it is started."""
 
-from __future__ import annotations
-
+# no postponed annotations: the kinds of the options follow from them
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from swsearch.options.kinds import ByteSize, Integer, Real
+from swsearch.options.row import ONLY_COMMAND, Heading, OptionTable, option
 
 
-@dataclass(frozen=True)
-class ServerLimits:
-    """What a server takes, and how long it keeps it.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ServerLimits(OptionTable):
+    """What a server takes, and how long it keeps it."""
 
-    Parameters
-    ----------
-    queued : int
-        Jobs that wait or run.
-    client_jobs : int
-        Those of one token or, without, of one address.
-    residues : int
-        Query residues of a job.
-    hits : int
-        Hits of a query that a job may ask for.
-    body : int
-        Bytes of a request.
-    seconds : float
-        That a job may run.
-    days : float
-        That a job is kept after its end.
-    connections : int
-        At a time.
-    queries : int
-        Queries of a job: many short ones take more memory than their residues say.
-    """
+    HEADING: ClassVar = Heading.LIMITS
+    INTERFACES: ClassVar = ONLY_COMMAND
 
-    queued: int = 1000
-    client_jobs: int = 100
-    residues: int = 10_000_000
-    hits: int = 5000
-    body: int = 64 << 20
-    seconds: float = 3600.0
-    days: float = 7.0
-    connections: int = 1000
+    queued: int = option(1000, "Most jobs that wait or run.", Integer(1, 10**9), spellings="--max-queued")
+    client_jobs: int = option(
+        100, "Most of them of one token or address.", Integer(1, 10**9), spellings="--max-client-jobs"
+    )
+    residues: int = option(
+        10_000_000,
+        "Most query residues of a job.",
+        Integer(1, 10**15),
+        metavar="RESIDUES",
+        spellings="--max-residues",
+    )
+    hits: int = option(
+        5000, "Most hits of a query that a job may ask for.", Integer(1, 10**9), spellings="--max-hits"
+    )
+    body: int = option(64 << 20, "Most bytes of a request.", ByteSize(), spellings="--max-body")
+    seconds: float = option(
+        3600.0,
+        "That a job may run.",
+        Real(is_positive=True, expected="a number of seconds > 0, such as 3600"),
+        metavar="SECONDS",
+        spellings="--time-limit",
+    )
+    days: float = option(
+        7.0,
+        "That a job is kept after its end.",
+        Real(is_positive=True, expected="a number of days > 0, such as 7"),
+        metavar="DAYS",
+        spellings="--keep-days",
+    )
+    connections: int = option(1000, "Most connections at a time.", Integer(1, 10**6), spellings="--max-connections")
     queries: int = 100_000
+    """Queries of a job: many short ones take more memory than their residues say."""
 
 
 @dataclass(frozen=True)

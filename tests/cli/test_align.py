@@ -139,7 +139,7 @@ def test_output_to_a_file(a, b, tmp_path):
         (["align", "{a}", "{b}", "--outfmt", "sam", "--score-only"], 1, ["outfmt: got 'sam', expected score with"]),
         (["align", "{a}", "{b}", "--threads", "0"], 1, ["threads: got 0"]),
         (["align", "{a}", "{b}", "--memory", "some"], 1, ["memory: got 'some'"]),
-        (["align", "{a}", "{b}", "--gpu-memory", "some"], 1, ["gpu_memory: got 'some'"]),
+        (["align", "{a}", "{b}", "--gpu-memory", "some"], 1, ["--gpu-memory: got 'some'"]),
         (["align", "M", "M", "--engine", "cpu", "--device", "0"], 1, ["device: got 0, expected none with"]),
         (["align", "{a}", "{b}", "--gap-open", "-3"], 1, ["gap_open: got -3.0, expected a number >= 0"]),
         (["align", "-", "-"], 1, ["cannot both come from stdin"]),

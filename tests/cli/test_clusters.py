@@ -28,7 +28,9 @@ def test_what_does_not_go_with_a_cluster(files, words, tmp_path):
         "threads: got 1, expected none with --cluster tcp://127.0.0.1:1; workers use the threads",
     )  # fmt: skip
     fails(refused("--task-timeout", 5), 1, "task_timeout: got 5.0, expected none without --cluster")
-    fails(refused("--cluster", "local:2", "--task-timeout", 0), 1, "task_timeout: got 0.0, expected a number of sec")
+    fails(
+        refused("--cluster", "local:2", "--task-timeout", 0), 1, "--task-timeout: got 0.0, expected a number of sec"
+    )
     fails(
         refused("--cluster", "somewhere"), 1, "--cluster: got 'somewhere', expected the address of a Dask scheduler"
     )

@@ -5,22 +5,8 @@ import sys
 import pytest
 
 from swsearch.cli import console
-from swsearch.cli.console import Interrupted, PipeClosed, ProgressBar, command, finish, parse_size
-from swsearch.errors import MemoryLimitError, OptionError, OutputError
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1", 1), ("512M", 512 << 20), ("2g", 2 << 30), ("1.5K", 1536), ("64MiB", 64 << 20), ("64MB", 64 << 20)],
-)
-def test_sizes(text, size):
-    assert parse_size(text, "memory") == size
-
-
-@pytest.mark.parametrize("text", ["", "M", "-1G", "0", "lots", "5X"])
-def test_bad_sizes(text):
-    with pytest.raises(OptionError, match=r"memory: got .* expected a size such as 512M"):
-        parse_size(text, "memory")
+from swsearch.cli.console import Interrupted, PipeClosed, ProgressBar, command, finish
+from swsearch.errors import MemoryLimitError, OutputError
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import pytest
 
-from swsearch.cli.numbers import Refused, percentage, real, whole
+from swsearch.errors import OptionError
+from swsearch.options.kinds import ByteSize, Integer, Percentage, Real
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ from swsearch.cli.numbers import Refused, percentage, real, whole
     ],
 )
 def test_whole_numbers_as_people_write_them(text, number):
-    found = whole()(text)
+    found = Integer().parse("top", text)
     assert (found, type(found)) == (number, int)
 
 
@@ -41,34 +42,47 @@ def test_whole_numbers_as_people_write_them(text, number):
     ],
 )
 def test_what_is_no_whole_number(text):
-    with pytest.raises(Refused, match="expected a whole number of at most 18 digits"):
-        whole()(text)
+    with pytest.raises(OptionError, match="expected a whole number of at most 18 digits"):
+        Integer().parse("top", text)
 
 
-def test_a_range_and_a_default():
-    parse = whole("a whole number from 1 to 9", 1, 9)
-    assert parse("9") == 9
+def test_a_range():
+    kind = Integer(1, 9, "a whole number from 1 to 9")
+    assert kind.check("top", kind.parse("top", "9")) == 9
     for text in ("0", "10", "1k"):
-        with pytest.raises(Refused, match="expected a whole number from 1 to 9"):
-            parse(text)
-    assert parse(500) == 500  # what is declared as the default is not read
+        with pytest.raises(OptionError, match="expected a whole number from 1 to 9"):
+            kind.check("top", kind.parse("top", text))
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("10", 10.0), ("1e-5", 1e-5), (".5", 0.5), ("1,000.5", 1000.5), ("-2", -2.0), ("0", 0.0)]
 )
 def test_numbers(text, number):
-    assert real()(text) == number
+    assert Real().parse("evalue", text) == number
 
 
 @pytest.mark.parametrize("text", ["", "inf", "-inf", "nan", "1e400", "1e-400", "1e99999", "low", "0.1.2", "1M"])
 def test_what_is_no_number(text):
-    with pytest.raises(Refused, match="expected a number, such as 10"):
-        real()(text)
+    with pytest.raises(OptionError, match="expected a number, such as 10"):
+        Real().parse("evalue", text)
 
 
 def test_percentages_with_and_without_their_sign():
-    assert [percentage(text) for text in ("50", "50%", "0.5 %", 50.0)] == [50, 50, 0.5, 50]
+    assert [Percentage().parse("min_identity", text) for text in ("50", "50%", "0.5 %")] == [50, 50, 0.5]
     for text in ("", "%", "half", "inf"):
-        with pytest.raises(Refused, match="expected a percentage, 0 to 100"):
-            percentage(text)
+        with pytest.raises(OptionError, match="expected a percentage, 0 to 100"):
+            Percentage().parse("min_identity", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("512M", 512 << 20), ("2g", 2 << 30), ("1.5K", 1536), ("64MiB", 64 << 20), ("64MB", 64 << 20)],
+)
+def test_sizes(text, size):
+    assert ByteSize().parse("memory", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1G", "0", "lots", "5X"])
+def test_bad_sizes(text):
+    with pytest.raises(OptionError, match=r"memory: got .* expected a size such as 512M"):
+        ByteSize().parse("memory", text)

@@ -182,7 +182,7 @@ def test_a_manifest_whose_volume_is_not_there(folders: dict[str, Path], tmp_path
         [
             ([], ["--volume-size, --volumes: got neither, expected one of them"]),
             (["--volume-size", "1G", "--volumes", "2"], ["--volume-size, --volumes: got both"]),
-            (["--volume-size", "big"], ["volume_size: got 'big', expected a size such as 512M or 2G"]),
+            (["--volume-size", "big"], ["--volume-size: got 'big', expected a size such as 512M or 2G"]),
             (["--volumes", "0"], ["volumes: got 0, expected an integer >= 1"]),
             (["--volumes", "1000"], ["volumes: got 1000, expected an integer from 1 to 500"]),
             (["--volumes", "191"], ["volumes: got 191, expected 1 to 190, the number of subjects"]),

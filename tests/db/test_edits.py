@@ -20,9 +20,10 @@ from swsearch.db import (
     remove_records,
     verify_database,
 )
-from swsearch.db.duplicates import DUPLICATE_RULES, OnDuplicate
+from swsearch.db.duplicates import DUPLICATE_RULES
 from swsearch.db.names import NamedPool
 from swsearch.errors import DatabaseError, InputError, OutputError, SwsearchWarning
+from swsearch.options.words import OnDuplicate
 
 Record = tuple[str, str]
 

@@ -17,11 +17,11 @@ from support.db_helpers import put, wrong
 from support.samples import sample
 from support.taxa import SEQUENCE, SUBJECTS, dump, write_subjects, write_taxonomy
 from swsearch.db import Database, append_database, build_database, split_database, verify_database
-from swsearch.db.duplicates import OnDuplicate
 from swsearch.db.format import read_user_block
 from swsearch.db.taxids import header_taxids
 from swsearch.db.taxonomy import Taxonomy, TaxonomyDamageError, packed_taxids, unpacked_taxids
 from swsearch.errors import DatabaseDamageError, InputError, SwsearchError, SwsearchWarning
+from swsearch.options.words import OnDuplicate
 
 TAXIDS = [[taxid] if taxid else [] for _, taxid in SUBJECTS]
 

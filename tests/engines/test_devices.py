@@ -10,7 +10,7 @@ import pytest
 import swsearch
 from support import fake_pycuda
 from support.fake_pycuda import Card
-from swsearch.cli.numbers import Refused, devices
+from swsearch.cli.tables import DeviceNumbers
 from swsearch.engines import choice
 from swsearch.engines.choice import create_engine, create_pair_aligner
 from swsearch.engines.devices import MOST_DEVICES, checked_devices, chosen_devices, devices_there
@@ -71,7 +71,7 @@ def test_what_names_no_device_is_told_with_the_devices_there_are(monkeypatch, gi
     [("0", 0), (" 1 ", 1), ("0,1", (0, 1)), ("0, 0", (0, 0)), ("all", "all"), ("ALL", "all"), ("2,1,0", (2, 1, 0))],
 )
 def test_devices_of_the_command_line(text, expected):
-    assert devices(text) == expected
+    assert DeviceNumbers().parse("device", text) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_devices_of_the_command_line(text, expected):
 )  # fmt: skip
 def test_what_the_command_line_takes_for_no_devices(monkeypatch, text):
     fake_pycuda.install(monkeypatch, [SMALL, Card()])
-    with pytest.raises(Refused) as caught:
-        devices(text)
+    with pytest.raises(OptionError) as caught:
+        DeviceNumbers().parse("device", text)
     assert (caught.value.expected, caught.value.remedy) == (
         "the number of a GPU, several with commas between them, such as 0,1, or all",
         BOTH,

@@ -274,8 +274,8 @@ def test_details_offer_every_format_that_fits(house: FakeHouse, visitor: Visitor
     assert page.one("input", id="share").attributes["value"] == f"http://lab:8080{address}"
     facts = {each.inside[0].text: each.inside[1].text for each in page.all("div") if each.inside[:1] and
              each.inside[0].name == "dt"}  # fmt: skip
-    assert facts["E-value"] == "0.5" and facts["Only these subjects"] == "a, b, c, d, e, ... (6)"
-    assert facts["Matrix"] == "PAM70 (10/1)" and facts["Letters of DNA are protein"] == "yes"
+    assert facts["Maximum E-value"] == "0.5" and facts["Include only subjects"] == "a, b, c, d, e, ... (6)"
+    assert facts["Matrix"] == "PAM70 (10/1)" and facts["Accept DNA-like protein sequences"] == "yes"
     assert "distribution" not in facts
     house.put(address[-20:], n_queries=2)
     page = visitor.page(f"{address}/details")
