@@ -40,43 +40,47 @@ class PairTable(CommandTable):
 
     HEADING: ClassVar = Heading.SCORING
 
-    pairs: bool = option(False, "Align the first of A with the first of B, and so on, not all with all.")
+    pairs: bool = option(
+        False, "Align the first sequence of A with the first of B, the second with the second, and so on."
+    )
     free_ends: str | None = option(
         None,
-        "With --mode semiglobal, the ends that cost nothing: any of query-start, query-end, subject-start, "
-        "subject-end, query (both of its ends), subject, all; separated by commas.",
+        "With --mode semiglobal: the free ends, separated by commas: query-start, query-end, subject-start, "
+        "subject-end, query (both ends), subject or all.",
         unset="all",
         metavar="LIST",
     )
-    alphabet: AlphabetName = option("protein", "What the letters are; dna takes the IUPAC codes.")
-    match: int | None = option(None, "DNA: equal bases.", unset="5")
-    mismatch: int | None = option(None, "DNA: unequal bases.", unset="-4")
+    alphabet: AlphabetName = option("protein", "Alphabet of the sequences; dna accepts IUPAC codes.")
+    match: int | None = option(None, "DNA: score of equal bases.", unset="5")
+    mismatch: int | None = option(None, "DNA: score of different bases.", unset="-4")
     gap_open: float | None = option(
         None,
-        "A gap of k costs open + k * extend; 0 makes gap costs linear. Both may be fractions: 9.5 and 0.5 are what "
-        "EMBOSS calls 10 and 0.5.",
-        unset="the matrix's own, 11 for BLOSUM62; for DNA 10",
+        "Cost to open a gap. A gap of k residues costs open + k * extend; 0 makes gap costs linear. Fractions are "
+        "allowed: 9.5 and 0.5 equal 10 and 0.5 of EMBOSS.",
+        unset="the matrix's, 11 for BLOSUM62; for DNA 10",
         metavar="N",
         others="gapopen gapo gop gap-open-cost gap-opening",
     )
     gap_extend: float | None = option(
         None,
-        "Cost of each residue of a gap.",
-        unset="the matrix's own, 1 for BLOSUM62",
+        "Cost of each residue in a gap.",
+        unset="the matrix's, 1 for BLOSUM62",
         metavar="N",
         others="gapextend gape gex gapext gap-ext gap-extension gap-extend-cost",
     )
     outfmt: str | None = option(
         None,
-        "pairwise (blocks as EMBOSS prints them), cigar (ids, score, from-to of both, CIGAR), sam, paf, jsonl (a "
-        "line of JSON per pair), score (ids and score; finds no alignment).",
-        unset="by the file's extension, else pairwise",
+        "pairwise (blocks as in EMBOSS), cigar (identifiers, score, positions, CIGAR), sam, paf, jsonl (one JSON "
+        "line per pair) or score (identifiers and score, without an alignment).",
+        unset="from the file extension, else pairwise",
         metavar="FMT",
         others="format f m format-mode format-output aformat output-format",
         heading=Heading.OUTPUT,
     )
-    score_only: bool = option(False, "Find no alignment, print scores: --outfmt score.", heading=Heading.OUTPUT)
-    memory: int = option(256 << 20, "Memory for tables on the CPU.", ByteSize(), heading=Heading.RUNNING)
+    score_only: bool = option(False, "Print only scores, as --outfmt score.", heading=Heading.OUTPUT)
+    memory: int = option(
+        256 << 20, "Maximum memory for alignment tables on the CPU.", ByteSize(), heading=Heading.RUNNING
+    )
 
 
 @command
@@ -87,7 +91,7 @@ class PairTable(CommandTable):
         "score_only output engine device gpu_memory threads memory quiet verbose",
         pairs={"heading": None},
         mode={"default": "global"},
-        matrix={"unset": "the preset's, BLOSUM62; for DNA match/mismatch"},
+        matrix={"unset": "BLOSUM62; for DNA match/mismatch"},
     )
 )  # fmt: skip
 def align_command(

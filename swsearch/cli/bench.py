@@ -38,8 +38,10 @@ bench_app = typer.Typer(
 class BenchTable(RunsTable):
     """What searches are measured."""
 
-    peers: bool = option(True, "Run the peers that are installed beside it.")
-    top: int = option(10, "Hits with alignments per query.", Integer(1), others="max-hits max-target-seqs k")
+    peers: bool = option(True, "Run the installed peers too.")
+    top: int = option(
+        10, "Number of hits with alignments per query.", Integer(1), others="max-hits max-target-seqs k"
+    )
 
 
 @bench_app.command("search", cls=OneCommand)
@@ -49,7 +51,7 @@ class BenchTable(RunsTable):
         BenchTable,
         EngineTable,
         names="peers runs top threads",
-        runs={"help": "Runs of each, 1 to 1,000; the median counts."},
+        runs={"help": "Number of runs of each, 1 to 1,000; reports the median."},
     )
 )
 def bench_search(

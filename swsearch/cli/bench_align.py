@@ -19,7 +19,9 @@ from swsearch.options.row import option
 class RunsTable(CommandTable):
     """How often something is measured."""
 
-    runs: int = option(3, "Runs, 1 to 1,000; the median counts.", Integer(1, 1000, "a whole number from 1 to 1,000"))
+    runs: int = option(
+        3, "Number of runs, 1 to 1,000; reports the median.", Integer(1, 1000, "a whole number from 1 to 1,000")
+    )
     """More would run for days."""
 
 
@@ -27,15 +29,15 @@ class RunsTable(CommandTable):
 class RandomPairTable(RunsTable):
     """A pair that is made up."""
 
-    random: int = option(10_000, "Residues of the first sequence, which is made up.", Integer(1, 10**9))
+    random: int = option(10_000, "Residues of the first random sequence.", Integer(1, 10**9))
     identity: str = option(
         "0.9",
-        "Share of the first sequence that is found again in the second, which is made from it by substitutions, "
-        "insertions and deletions; or unrelated.",
+        "Fraction of the first sequence that the second one keeps after substitutions, insertions and deletions; "
+        "or unrelated.",
         metavar="SHARE|unrelated",
     )
-    seed: int = option(1, "The same seed makes the same pair.", Integer(0))
-    write: str | None = option(None, "Write the pair too, as a.fasta and b.fasta.", metavar="FOLDER")
+    seed: int = option(1, "Seed of the random pair.", Integer(0))
+    write: str | None = option(None, "Also write the pair, as a.fasta and b.fasta.", metavar="FOLDER")
 
 
 @command
@@ -44,7 +46,7 @@ class RandomPairTable(RunsTable):
         RandomPairTable, PairTable, ScoringTable, EngineTable,
         names="random alphabet identity mode score_only runs seed engine device gpu_memory threads memory write",
         mode={"default": "global"},
-        score_only={"help": "Find no alignment.", "heading": None},
+        score_only={"help": "Compute only the score.", "heading": None},
     )
 )  # fmt: skip
 def bench_align(**given: Any) -> None:

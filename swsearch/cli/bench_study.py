@@ -36,14 +36,14 @@ class StudyTable(CommandTable):
         unset="all",
         metavar="NAME",
     )
-    sizes: str = option("1024,4096,16384", "Lengths of the pairs that are timed.", metavar="N,...")
+    sizes: str = option("1024,4096,16384", "Lengths of the pairs to time.", metavar="N,...")
     gaps: str = option("both", "linear, affine or both.", metavar="KIND")
-    json: str | None = option(None, "Write all numbers here too.", FileName())
-    plot: str | None = option(None, "Write plots here, as SVG; needs matplotlib.", metavar="FOLDER")
-    check_only: bool = option(False, "Check the matrices, time nothing.")
+    json: str | None = option(None, "Also write all numbers here.", FileName())
+    plot: str | None = option(None, "Also write plots here, as SVG; needs matplotlib.", metavar="FOLDER")
+    check_only: bool = option(False, "Check the matrices without timing.")
     device: int | None = option(
         None,
-        "Which GPU, one.",
+        "GPU to use, only one.",
         OneDevice(0, expected="the number of one GPU, since kernels are studied on one"),
         unset="the one with the most multiprocessors",
     )

@@ -91,7 +91,7 @@ def _options(
         RunTable,
         names="cluster",
         cluster={
-            "help": "Look at the workers of a Dask cluster instead: its scheduler's address, such as tcp://host:8786.",
+            "help": "Examine the workers of a Dask cluster (scheduler address), e.g. tcp://host:8786.",
             "unset": "this machine",
             "metavar": "ADDRESS",
             "heading": None,
@@ -101,11 +101,11 @@ def _options(
 def doctor_command(
     path: Annotated[
         Path | None,
-        typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers are to read."),
+        typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers must be able to read."),
     ] = None,
     **given: Any,
 ) -> None:
-    """Say which engine would run here, and why not a faster one, or what the workers of a cluster can do."""
+    """Report which engine runs here and why not a faster one, or what the workers of a cluster can do."""
     from swsearch.cli.doctor import examine
     from swsearch.cli.doctor_cluster import examine_cluster
 

@@ -30,13 +30,13 @@ class BuildTable(VolumeTable, TaxonTable):
 
     mask: Mask = option(
         "none",
-        "What searches are to score as X: none (lower case is only remembered), lower case, or low complexity "
-        "(tantan). No letter is lost.",
+        "Residues that searches score as X: none, lower (lower case) or tantan (low complexity). The database "
+        "keeps every residue.",
     )
     translate: bool = option(
-        False, "The inputs are DNA: searches compare proteins with their six reading frames (tblastn)."
+        False, "The inputs are DNA: searches compare proteins with their six reading frames, as tblastn."
     )
-    genetic_code: int = option(1, "Genetic code of --translate, by NCBI's number: 11 for bacteria.")
+    genetic_code: int = option(1, "With --translate: NCBI number of the genetic code, e.g. 11 for bacteria.")
 
 
 @db_app.command("build", cls=OneCommand)
@@ -51,7 +51,7 @@ class BuildTable(VolumeTable, TaxonTable):
 )
 def db_build(
     inputs: Annotated[
-        list[str], typer.Argument(metavar="INPUT...", help="FASTA files, plain or compressed; - is stdin.")
+        list[str], typer.Argument(metavar="INPUT...", help="FASTA files; may be compressed; - reads stdin.")
     ],
     **given: Any,
 ) -> None:
@@ -70,7 +70,7 @@ class SplitTable(VolumeTable):
 
     volumes: int | None = option(
         None,
-        "How many volumes, with about as many residues each, instead of --volume-size.",
+        "Number of volumes of similar size, instead of --volume-size.",
         unset="by size",
     )
 
@@ -86,7 +86,7 @@ class SplitTable(VolumeTable):
     )
 )
 def db_split(database: DatabaseArgument, **given: Any) -> None:
-    """Cut a database into volumes, without the FASTA files; searches of them find what searches of it find."""
+    """Split a database into volumes, without its FASTA files. Searches of the volumes find the same hits."""
     from swsearch.db import split_database
 
     begun, split, messages = time.monotonic(), SplitTable.of(given), MessageTable.of(given)

@@ -31,8 +31,8 @@ class AppendTable(TaxonTable):
 
     on_duplicate: OnDuplicate = option(
         "error",
-        "A record whose identifier is there: error appends nothing, skip leaves it out, replace has it in place of "
-        "the other, keep has both.",
+        "A record with an existing identifier: error appends nothing, skip drops the record, replace replaces the "
+        "old one, keep keeps both.",
     )
 
 
@@ -47,7 +47,7 @@ class AppendTable(TaxonTable):
 )
 def db_append(
     database: FileArgument,
-    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - is stdin.")],
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - reads stdin.")],
     **given: Any,
 ) -> None:
     """Add the sequences of more FASTA files to a database."""
@@ -66,13 +66,13 @@ def db_append(
 class RemoveTable(ListTable, MemoryTable):
     """What is removed from a database."""
 
-    ignore_missing_ids: bool = option(False, "Leave identifiers alone that are not there.")
+    ignore_missing_ids: bool = option(False, "Skip identifiers that the database does not have.")
 
 
 @command
 @takes(command_rows(RemoveTable, MessageTable, names="ids ignore_missing_ids memory progress quiet"))
 def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
-    """Take entries out of a database; nothing is removed if one is not there."""
+    """Remove entries from a database; removes nothing if one is not found."""
     from swsearch.db import remove_records
     from swsearch.db.lists import read_list
 
@@ -93,8 +93,8 @@ class MergeTable(VolumeTable):
 
     on_duplicate: OnDuplicate = option(
         "error",
-        "Records with the same identifier: error writes nothing, skip keeps the first, replace the last, keep all of "
-        "them.",
+        "Records with the same identifier: error writes nothing, skip keeps the first, replace keeps the last, "
+        "keep keeps all.",
     )
 
 
@@ -102,11 +102,11 @@ class MergeTable(VolumeTable):
 @takes(command_rows(MergeTable, MessageTable, names="output on_duplicate volume_size memory progress quiet"))
 def db_merge(
     databases: Annotated[
-        list[str], typer.Argument(metavar="DB.h5...", help="Databases that db build made, manifests of volumes too.")
+        list[str], typer.Argument(metavar="DB.h5...", help="Databases of db build, or volume manifests.")
     ],
     **given: Any,
 ) -> None:
-    """Make one database of several, whose entries follow each other; of one, a new copy sorted as a whole."""
+    """Merge databases into one, in the given order; one database is copied and sorted as a whole."""
     from swsearch.db import merge_databases
 
     begun, merged, messages = time.monotonic(), MergeTable.of(given), MessageTable.of(given)

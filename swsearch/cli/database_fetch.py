@@ -29,11 +29,11 @@ MOST_NAMED = 20
 class FetchTable(ListTable):
     """What is fetched from a database."""
 
-    all: bool = option(False, "All entries, in the order of the input.")
+    all: bool = option(False, "All entries, in input order.")
     range: str | None = option(
         None,
-        "Only these residues of each, counted from 1: 10-80, or 10- for all from there on.",
-        unset="all of it",
+        "Only these residues of each entry, counted from 1: 10-80, or 10- up to the end.",
+        unset="all",
         metavar="FROM-TO",
     )
 
@@ -41,7 +41,7 @@ class FetchTable(ListTable):
 @command
 @takes(command_rows(FetchTable, OneOutputTable, names="ids all range output"))
 def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
-    """Write entries of a database as FASTA, as they came in; exit code 1 after the others if one is not there."""
+    """Write entries of a database as FASTA, unchanged. Exits with code 1 if one is not found."""
     from swsearch.db import Database
     from swsearch.db.entries import ResidueRange, fasta_of
     from swsearch.db.lists import read_list

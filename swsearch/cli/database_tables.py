@@ -11,12 +11,12 @@ from swsearch.options.kinds import ByteSize
 from swsearch.options.row import REQUIRED, option
 
 DatabaseArgument = Annotated[
-    str, typer.Argument(metavar="DB.h5", help="A database that db build made, or the manifest of one in volumes.")
+    str, typer.Argument(metavar="DB.h5", help="A database of db build, or a volume manifest.")
 ]
-FileArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database that db build made, in one file.")]
+FileArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database of db build, in one file.")]
 IdentifiersArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Identifiers, or other names such as accessions; all entries of each."),
+    typer.Argument(metavar="[ID...]", help="Identifiers or accessions; selects every entry with that name."),
 ]
 
 
@@ -24,7 +24,7 @@ IdentifiersArgument = Annotated[
 class MemoryTable(CommandTable):
     """Memory of what writes a database."""
 
-    memory: int = option(512 << 20, "Memory to use, such as 512M or 2G.", ByteSize())
+    memory: int = option(512 << 20, "Maximum memory, e.g. 512M or 2G.", ByteSize())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -33,15 +33,15 @@ class VolumeTable(MemoryTable):
 
     output: str = option(
         REQUIRED,
-        "The database file to write, or the manifest.",
+        "Database file to write, or manifest.",
         metavar="DB.h5",
         spellings="--output -o",
         others="out db d outfile database",
     )
     volume_size: int | None = option(
         None,
-        "Most bytes of a file, such as 8G: volumes DB.000.h5, DB.001.h5 and so on are written beside --output, which "
-        "becomes a small manifest, DB.json, that stands for all of them.",
+        "Maximum size of a file, e.g. 8G. Volumes DB.000.h5, DB.001.h5, ... are written beside --output, which "
+        "becomes their manifest, DB.json.",
         ByteSize(),
         unset="no volumes",
         others="max-file-sz",
@@ -54,16 +54,16 @@ class TaxonTable(MemoryTable):
 
     taxids: str | None = option(
         None,
-        "Which taxa the sequences are of: a file of accessions and taxids, in two columns or in the four of NCBI's "
-        "prot.accession2taxid.gz; or header, where headers say it (OX=9606, TaxID=9606).",
-        unset="not known",
+        "Taxids of the sequences: a file of accessions and taxids (two columns, or the four of NCBI's "
+        "prot.accession2taxid.gz), or header to read them from headers (OX=9606, TaxID=9606).",
+        unset="no taxids",
         metavar="FILE|header",
     )
     taxonomy: str | None = option(
         None,
-        "NCBI's taxonomy, of which the database keeps what it needs: a folder with nodes.dmp and names.dmp, or "
-        "taxdump.tar.gz.",
-        unset="none: taxa have no names, and nothing stands below them",
+        "NCBI taxonomy: a folder with nodes.dmp and names.dmp, or taxdump.tar.gz. The database keeps the part that "
+        "it needs.",
+        unset="none: taxa have no names and no descendants",
         metavar="FOLDER",
     )
 
@@ -74,7 +74,7 @@ class ListTable(CommandTable):
 
     ids: str | None = option(
         None,
-        "A list, an identifier a line, plain or compressed; lines that begin with # are comments; - is stdin.",
+        "File with one identifier per line; may be compressed; # starts a comment line; - reads stdin.",
         FileName(),
         unset="none",
         others="entry-batch id-file list-file f",

@@ -36,7 +36,7 @@ class State(Protocol):
 
     @property
     def seconds_left(self) -> float | None:
-        """Till its end at this speed; None while that is not known."""
+        """Till its end at this speed; None while that is no taxids."""
 
     @property
     def completed(self) -> int:
@@ -44,7 +44,7 @@ class State(Protocol):
 
     @property
     def total(self) -> int | None:
-        """What is to be done, in the same unit; None if that is not known."""
+        """What is to be done, in the same unit; None if that is no taxids."""
 
     @property
     def counted(self) -> str:

@@ -58,13 +58,12 @@ def files_of(rows: Iterable[Option], given: Mapping[str, Any]) -> dict[str, str]
 def _parameter(row: Option) -> inspect.Parameter:
     """Return an option as typer reads it from a signature."""
     kind, is_word = row.kind, isinstance(row.kind, (Choice, Flag))
-    metavar = row.metavar or kind.metavar or row.name.rpartition("_")[2].upper()
     is_text = type(kind).parse is ValueKind.parse
     names = row.spellings or (row.flag if isinstance(kind, Flag) and not row.default else "")
     declared = typer.Option(
         *names.split(),
         help=row.help,
-        metavar=None if isinstance(kind, Flag) else metavar,
+        metavar=None if isinstance(kind, Flag) else row.metavar or kind.metavar or None,
         parser=None if is_word or is_text else _parser(row),
         show_default=row.unset or True,
         autocompletion=None if type(kind).complete is ValueKind.complete else kind.complete,

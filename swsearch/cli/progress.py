@@ -70,7 +70,7 @@ class ReadState:
     completed : int
         Bytes that were read.
     total : int or None
-        Bytes in all; None if that is not known.
+        Bytes in all; None if that is no taxids.
     seconds, seconds_left
         As in `State`.
     """

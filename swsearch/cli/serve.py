@@ -45,43 +45,41 @@ class ServeTable(CommandTable):
 
     host: str = option(
         "127.0.0.1",
-        "Address to listen on; 0.0.0.0 is all of this machine's, for which --token-file is advised.",
+        "Address to listen on. Use --token-file with 0.0.0.0, which is every address of this machine.",
         metavar="ADDRESS",
     )
-    port: int = option(8080, "Port; 0 takes one that is free.", Integer(0, 65535))
+    port: int = option(8080, "Port; 0 chooses a free one.", Integer(0, 65535))
     token_file: str | None = option(
         None,
-        "Let in only who brings a token of this file, one a line, read at the start.",
+        "Require one of the tokens in this file, one per line. The file is read at the start.",
         FileName(),
-        unset="all are let in",
+        unset="no token required",
     )
     allow_host: tuple[str, ...] = option(
         (),
-        "Name that the server may be asked for under, beside addresses and localhost, such as blast.lab.org or "
-        "*.lab.org; again for more.",
+        "Host name that requests may use besides addresses and localhost, e.g. blast.lab.org or *.lab.org; repeat "
+        "for several.",
         Repeated(),
         unset="none",
         metavar="NAME",
     )
-    root_path: str = option(
-        "", "What stands before all paths where a proxy serves them, such as /swsearch.", unset="none", metavar="PATH"
-    )
+    root_path: str = option("", "Path prefix behind a proxy, e.g. /swsearch.", unset="none", metavar="PATH")
     forwarded_allow_ips: str | None = option(
         None,
-        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses or networks.",
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto headers are trusted: addresses or networks.",
         unset="none",
         metavar="ADDRESS,...",
     )
     folder: str | None = option(
         None,
-        "A folder where jobs and their results are kept, for one server at a time.",
+        "Folder for jobs and their results, for one server at a time.",
         unset="$XDG_STATE_HOME/swsearch/server",
         metavar="PATH",
         heading=Heading.RUNNING,
     )
     workers: int = option(
         8,
-        "Jobs that run at a time; those that run together are scored together.",
+        "Maximum number of jobs at a time. Concurrent jobs are scored together.",
         Integer(1, 1000),
         heading=Heading.RUNNING,
     )
@@ -94,7 +92,7 @@ class ServeTable(CommandTable):
         names="host port token_file allow_host root_path forwarded_allow_ips folder engine device gpu_memory threads "
         "workers max_queued max_client_jobs max_residues max_hits max_body time_limit keep_days max_connections "
         "quiet verbose",
-        quiet={"help": "Print warnings and errors alone."},
+        quiet={"help": "Print only warnings and errors."},
     )
 )  # fmt: skip
 def serve_command(
@@ -102,12 +100,12 @@ def serve_command(
         list[Path],
         typer.Argument(
             metavar="DATABASE...",
-            help="Databases, or manifests of such in volumes; each goes by its file's name without the extension.",
+            help="Databases or volume manifests; each is named after its file, without the extension.",
         ),
     ],
     **given: Any,
 ) -> None:
-    """Serve DATABASEs: a page to search from, an HTTP API, and BLAST's URL API; until Ctrl-C or SIGTERM."""
+    """Serve DATABASEs until Ctrl-C or SIGTERM: a search page, an HTTP API and BLAST's URL API."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
     asked, engine, messages = ServeTable.of(given), EngineTable.of(given), MessageTable.of(given)

@@ -62,7 +62,7 @@ class OutputTable(CommandTable):
 
     output: tuple[str, ...] = option(
         (),
-        "Where to write; again for a further file, of another format.",
+        "Output file; repeat for several formats.",
         Repeated(),
         unset="stdout",
         metavar="FILE",
@@ -72,36 +72,36 @@ class OutputTable(CommandTable):
     )
     outfmt: tuple[str, ...] = option(
         (),
-        "0 pairwise, 5 BLAST XML, 6 tabular, 7 tabular with comments, 10 comma separated, 15 or json BLAST's JSON, "
-        "jsonl (a line of JSON per query), html, sam, paf, parquet, arrow, a3m, fasta-aligned, stockholm (the hits "
-        "below the query); '6 qseqid sseqid score ...' chooses columns. With several outputs one for each, in the "
-        "same order.",
+        "0 pairwise, 5 XML, 6 tabular, 7 tabular with comments, 10 CSV, 15 or json, jsonl, html, sam, paf, "
+        "parquet, arrow, a3m, fasta-aligned, stockholm. Choose columns as in '6 qseqid sseqid evalue'.",
         ReportFormats(),
-        unset="by the file's extension, else 6",
+        metavar="FORMAT",
+        unset="from the file extension, else 6",
         blast="outfmt",
         others="format f m format-mode format-output aformat output-format",
     )
-    header: bool = option(False, "Begin tables of --outfmt 6 and 10 with the columns' names.")
+    header: bool = option(
+        False,
+        "Start --outfmt 6 and 10 with a line of column names.",
+    )
     save_profile: str | None = option(
         None,
-        "Save the profile that the last iteration makes of each query, in the format of FILE's ending: .json or "
-        ".jsonl (JSON lines, as - on stdout; another search goes on from it), .hmm (HMMER), or for one query .asn, "
-        ".smp or .chk (psiblast -in_pssm), .pssm (psiblast's ASCII), .hhm (HH-suite).",
+        "Save each query's final profile, to continue in another search: .json or .jsonl (JSON lines), .hmm "
+        "(HMMER), or for one query .asn, .smp, .chk (PSI-BLAST), .pssm (PSI-BLAST, ASCII) or .hhm (HH-suite).",
         FileName(),
         unset="none",
         heading=Heading.ITERATIONS,
     )
     save_msa: str | None = option(
         None,
-        "Save the alignments that these profiles are made of: a folder for a file of A3M per query, or a name that "
-        "ends in .sto for all as Stockholm.",
+        "Save the alignments behind these profiles: a folder (A3M files) or one .sto file (Stockholm).",
         unset="none",
         metavar="PATH",
         heading=Heading.ITERATIONS,
     )
     save_config: str | None = option(
         None,
-        "Write there what decides the hits of this search, defaults included, for --config.",
+        "Save all options that affect the hits as TOML, for --config.",
         unset="none",
         metavar="PATH",
         others="export-search-strategy",
@@ -116,7 +116,7 @@ class OneOutputTable(CommandTable):
 
     output: str | None = option(
         None,
-        "Where to write.",
+        "Output file.",
         FileName(),
         unset="stdout",
         spellings="--output -o",
@@ -132,11 +132,11 @@ class MessageTable(CommandTable):
 
     progress: ProgressKind = option(
         "auto",
-        "How stderr tells how far the work is: a bar, lines from time to time, or objects of JSON, one per line; "
-        "auto is a bar in a terminal, lines elsewhere, and nothing with --quiet.",
+        "Style of progress reports on stderr: auto, bar, lines, json or none.",
+        metavar="STYLE",
     )
-    quiet: bool = option(False, "No progress, no summary.", spellings="--quiet -q", others="silent")
-    verbose: bool = option(False, "Say more about the run.", spellings="--verbose -v")
+    quiet: bool = option(False, "Print no progress and no summary.", spellings="--quiet -q", others="silent")
+    verbose: bool = option(False, "Print details about the run.", spellings="--verbose -v")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -146,25 +146,27 @@ class EngineTable(OptionTable):
     HEADING: ClassVar = Heading.RUNNING
     INTERFACES: ClassVar = NO_SERVER
 
-    engine: EngineChoice = option("auto", "What scores; auto is the GPU where it can be used, else the CPU.")
+    engine: EngineChoice = option(
+        "auto",
+        "auto (GPU if usable, else CPU), gpu, cpu or reference (slow, for tests).",
+    )
     device: Any = option(
         None,
-        "Which GPU, as swsearch doctor numbers them; several, which share the work, with commas between them (0,1), "
-        "or all that can be used.",
+        "GPUs to use, as numbered by swsearch doctor.",
         DeviceNumbers(),
         unset="the one with the most multiprocessors",
     )
     gpu_memory: int | None = option(
         None,
-        "Most GPU memory to use, on each GPU, such as 512M or 2G; a larger database streams.",
+        "Maximum memory per GPU, e.g. 8G; larger databases are streamed.",
         ByteSize(),
-        unset="nearly all that is free",
+        unset="nearly all free memory",
     )
     threads: int | None = option(
         None,
-        "Worker threads, at most one a processor.",
+        "Number of CPU threads.",
         Integer(),
-        unset="one a processor",
+        unset="one per processor",
         blast="num-threads",
         others="nthreads thread cpu cpus jobs T p t j",
     )
@@ -178,33 +180,29 @@ class RunTable(CommandTable):
 
     config: str | None = option(
         None,
-        "Options from a file of TOML, by long names (max-hits = 10), or of a report of --outfmt jsonl or html, which "
-        "holds those of its search. The command line goes before them.",
+        "Read options from TOML, or from a jsonl or html report. The command line overrides them.",
         unset="none",
         metavar="PATH",
         others="import-search-strategy config-file",
     )
     checkpoint: str | None = option(
         None,
-        "Keep what is done there; the same command goes on from it when it was ended or killed, and writes the same. "
-        "What is kept of other inputs, options or another version is refused.",
+        "Save finished queries; the same command resumes an interrupted search.",
         unset="none",
         metavar="FOLDER",
         interfaces=NO_SERVER,
     )
     cluster: str | None = option(
         None,
-        "Search by the workers of a Dask cluster: the address of its scheduler, such as tcp://host:8786, or N "
-        "workers on this machine, among which --threads are divided. SUBJECTS are then database files that they can "
-        "read; --engine and --gpu-memory are for each of them, and each takes a GPU of its own.",
+        "Search on a Dask cluster (scheduler address) or on N local worker processes.",
         unset="none",
         metavar="ADDRESS|local:N",
     )
     task_timeout: float | None = option(
         None,
-        "With --cluster: a worker that gives nothing for so long counts as lost, and others do its work.",
+        "With --cluster: reassign tasks of a worker that returns no result for this long.",
         Real(is_positive=True, expected="a number of seconds > 0, such as 600"),
-        unset="20 times what such tasks took before",
+        unset="20 x similar tasks",
         metavar="SECONDS",
         requires="cluster",
     )

@@ -101,7 +101,7 @@ class Choice(ValueKind):
     """One of several words."""
 
     metavar: ClassVar[str] = ""
-    """By default the last word of the option's name."""
+    """The parser shows the words."""
     widget: ClassVar[Widget] = "choice"
 
     def __init__(self, *words: str) -> None:

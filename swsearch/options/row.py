@@ -27,8 +27,8 @@ class Heading(Enum):
     ALIGNMENTS = "Rows of an alignment"
     OUTPUT = "Output"
     RUNNING = "Running"
-    LISTENING = "Where it listens, and who may ask"
-    LIMITS = "Limits: what is more is refused, with the reason"
+    LISTENING = "Network and access"
+    LIMITS = "Limits"
 
 
 class Interface(Flag):

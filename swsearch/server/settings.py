@@ -16,36 +16,40 @@ class ServerLimits(OptionTable):
     HEADING: ClassVar = Heading.LIMITS
     INTERFACES: ClassVar = ONLY_COMMAND
 
-    queued: int = option(1000, "Most jobs that wait or run.", Integer(1, 10**9), spellings="--max-queued")
+    queued: int = option(
+        1000, "Maximum number of jobs that wait or run.", Integer(1, 10**9), spellings="--max-queued"
+    )
     client_jobs: int = option(
-        100, "Most of them of one token or address.", Integer(1, 10**9), spellings="--max-client-jobs"
+        100, "Maximum number of jobs per token or address.", Integer(1, 10**9), spellings="--max-client-jobs"
     )
     residues: int = option(
         10_000_000,
-        "Most query residues of a job.",
+        "Maximum number of query residues of a job.",
         Integer(1, 10**15),
         metavar="RESIDUES",
         spellings="--max-residues",
     )
     hits: int = option(
-        5000, "Most hits of a query that a job may ask for.", Integer(1, 10**9), spellings="--max-hits"
+        5000, "Maximum number of hits per query that a job may request.", Integer(1, 10**9), spellings="--max-hits"
     )
-    body: int = option(64 << 20, "Most bytes of a request.", ByteSize(), spellings="--max-body")
+    body: int = option(64 << 20, "Maximum size of a request.", ByteSize(), spellings="--max-body")
     seconds: float = option(
         3600.0,
-        "That a job may run.",
+        "Maximum run time of a job, in seconds.",
         Real(is_positive=True, expected="a number of seconds > 0, such as 3600"),
         metavar="SECONDS",
         spellings="--time-limit",
     )
     days: float = option(
         7.0,
-        "That a job is kept after its end.",
+        "Days to keep a finished job.",
         Real(is_positive=True, expected="a number of days > 0, such as 7"),
         metavar="DAYS",
         spellings="--keep-days",
     )
-    connections: int = option(1000, "Most connections at a time.", Integer(1, 10**6), spellings="--max-connections")
+    connections: int = option(
+        1000, "Maximum number of connections at a time.", Integer(1, 10**6), spellings="--max-connections"
+    )
     queries: int = 100_000
     """Queries of a job: many short ones take more memory than their residues say."""
 
@@ -71,7 +75,7 @@ class ServerSettings:
     gpu_memory : int or None
         Bytes.
     workers : int
-        Jobs that run at a time; those that run together are scored together.
+        Maximum number of jobs at a time. Concurrent jobs are scored together.
     tokens : frozenset of str
         Of which a request must bring one; empty lets everybody in.
     root_path : str

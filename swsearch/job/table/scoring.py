@@ -25,6 +25,7 @@ class QueryTable(OptionTable):
         "auto",
         "auto, fasta; a3m, fasta-aligned, stockholm, clustal (an alignment becomes a profile); pssm, asn, hmm, "
         "hhm, json (profiles). Gapped FASTA must be named.",
+        metavar="FORMAT",
         form=FormField(
             "Query format",
             "FASTA, an alignment (which becomes a profile), or profiles. Gapped FASTA must be chosen.",
@@ -160,12 +161,14 @@ class SequenceTable(OptionTable):
     query_mask: Mask = option(
         "none",
         "Query residues scored as X: none, lower (lower case) or tantan (low complexity).",
+        metavar="MASK",
         heading=Heading.QUERIES,
         form=FormField("Mask queries", "Masked residues score as X.", choices=_MASKS),
     )
     subject_mask: SubjectMask = option(
         "database",
         "Subject residues scored as X: database (as in db build --mask), none, lower or tantan.",
+        metavar="MASK",
         python="Subject residues scored as X: database (as the database was built), none, lower or tantan.",
         heading=Heading.SCORING,
         form=FormField(
