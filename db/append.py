@@ -37,8 +37,8 @@ COUNTED = ("n_subjects", "n_residues", "n_empty", "longest", "software")
 """Attributes of the root that the segments decide."""
 
 NO_APPEND = (
-    "to which nothing is appended; build a database of the new sequences and search both, or make one file of it "
-    "with: swsearch db merge"
+    "expected a database file; build a database of the new sequences and search both, or merge the volumes with: "
+    "swsearch db merge"
 )
 
 
@@ -141,7 +141,7 @@ def append_database(
         database, source = open_to_change(resolved, NO_APPEND)
         held.callback(source.close)
         if (database.genetic_code, database.has_taxa) != earlier:
-            raise OutputError(f"{resolved}: changed while records were read; append them again")
+            raise OutputError(f"{resolved}: changed while records were read; append the records again")
         verify_source(source, content=code is not None)  # a copy would hide the damage
         contents = read_contents(source)
         if code is None:
@@ -176,8 +176,8 @@ def _kind_of(path: PathLike, taxa: TaxonSources | None) -> tuple[int | None, boo
     with open_to_change(path, NO_APPEND)[0] as database:
         if taxa is not None and not database.has_taxa:
             raise InputError(
-                f"taxids: {database.name} was built without them; build a database of the new records with --taxids, "
-                "and make one of both with: swsearch db merge"
+                f"taxids: {database.name} has no taxids, so none can be appended; build the new records with "
+                "--taxids and combine both with swsearch db merge"
             )
         return database.genetic_code, database.has_taxa
 
@@ -189,8 +189,8 @@ def _take_taxa(spool: Spool, taxa: TaxonSources | None, database: Database) -> N
         return
     without_taxa(spool)
     warnings.warn(
-        f"taxids: {database.name} has them, and there are none for what is appended (records: {spool.n_subjects:,}), "
-        "which --taxids of a search leaves out; db append takes --taxids header, or a file of accessions and taxids",
+        f"taxids: {database.name} has taxids, but none were given for {spool.n_subjects:,} new records; use db "
+        "append --taxids header, or a file of accessions and taxids",
         SwsearchWarning,
         stacklevel=3,
     )
@@ -207,8 +207,8 @@ def _dropped(database: Database, spool: Spool, rule: OnDuplicate, memory: int) -
     )  # fmt: skip
     if rule == "error" and found.n_identifiers:
         raise InputError(
-            f"{database.name}: {several(found)}; nothing was appended; --on-duplicate skip leaves out what is there, "
-            "replace takes the new record for the old one, keep has both"
+            f"{database.name}: {several(found)}; nothing was appended; --on-duplicate skip keeps the old record, "
+            "replace the new record, keep both records"
         )
     return found.dropped
 

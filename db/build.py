@@ -225,10 +225,10 @@ def checked_translation(translate: bool, genetic_code: int, mask: Mask, volume_s
             raise OptionError("genetic_code", genetic_code, "none without translate", "proteins are not translated")
         return None
     if mask != "none":
-        why = "frames are searched as they are; give DNA whose repeats are N, or mask the queries"
+        why = "replace repeats by N before the build, or mask the queries"
         raise OptionError("mask", mask, "none with translate", why)
     if volume_size is not None:
-        why = "a database of DNA is one file; build several of parts of the records, and search them together"
+        why = "build several smaller DNA databases and search them together"
         raise OptionError("volume_size", volume_size, "none with translate", why)
     return code
 

@@ -107,8 +107,8 @@ class Collection:
         paths = tuple(volume.path for volume in self._database.volumes)
         if not all(paths):
             raise TypeError(
-                f"{self.name}: a Database that was made in memory cannot be pickled or copied, as no file holds it; "
-                "build one with Database.build, and open it"
+                f"{self.name}: a Database in memory cannot be pickled or copied; build a file with Database.build, "
+                "and open it"
             )
         return _reopened, (self._database.open, paths, self.name, self._database.identity(), self._shares)
 
@@ -124,7 +124,9 @@ def _reopened(
     found = opened(paths)
     if found.identity() != identity:
         found.close()
-        raise DatabaseError(f"{', '.join(paths)}: another database than the one that was pickled; pickle this one")
+        raise DatabaseError(
+            f"{', '.join(paths)}: got another database than the pickled one; pickle the database again"
+        )
     for place, of in shares:
         whole, found = found, found.share(place, of)
         whole.close()

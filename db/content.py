@@ -88,7 +88,7 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
     # up to the end of a block's shortest subject there are letters only, and hardly anything stands after it
     shortest = table[:, -1].astype(np.int64)
     if (most := _greatest(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
-        return "residues or padding do not fit the lengths" if most == PAD else "residues are no letters"
+        return "residues or padding do not fit the lengths" if most == PAD else "residues are not letters"
     counts = np.diff(offsets) - shortest
     ends = np.cumsum(counts)
     for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_AT_ONCE):
@@ -99,7 +99,7 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
         found = residues[offsets[blocks] + columns]
         padding = found == PAD
         if ((found >= N_LETTERS) & ~padding).any():
-            return "residues are no letters"
+            return "residues are not letters"
         if (padding == inside).any():
             return "residues or padding do not fit the lengths"
     return ""

@@ -112,7 +112,7 @@ def read_contents(source: FileSource) -> Contents:
         problem = str(error) if isinstance(error, StructureError) else f"HDF5 structure ({error})"
         raise source.damage([problem]) from error
     if not segments:
-        raise DatabaseDamageError(source.name, ["there are no segments"])
+        raise DatabaseDamageError(source.name, ["no segments found"])
     return Contents(root.attributes, mask, segments, parts, code)
 
 
@@ -132,7 +132,7 @@ def stored_attributes(path: str | os.PathLike[str]) -> Attributes:
 
 
 def _foreign(source: FileSource) -> DatabaseError:
-    return DatabaseError(f"{source.name}: is HDF5 but no swsearch database; make one with: swsearch db build")
+    return DatabaseError(f"{source.name}: is HDF5 but not a swsearch database; build one with: swsearch db build")
 
 
 def _checked_root(source: FileSource, root: StoredGroup) -> tuple[Mask, Parts]:
@@ -205,7 +205,7 @@ def _segment(structure: Structure, group: StoredGroup, names: list[str]) -> Segm
         fits = dataset.dtype == DATASET_TYPES[name] and dataset.shape[1:] == ROW.get(name, ())
         sums_fit = checksums[name].dtype == "<u4" and checksums[name].shape == (n_checksums(dataset.n_bytes),)
         if not fits or not sums_fit:
-            raise StructureError(f"{dataset.name} has not the type or shape that was written")
+            raise StructureError(f"{dataset.name} has an unexpected type or shape")
     return SegmentContents(group.name, group.attributes, datasets, checksums)
 
 

@@ -303,7 +303,7 @@ class Database(Collection, TaxaOfSubjects):
     @property
     def _held(self) -> _Opened:
         if self._opened is None:
-            raise DatabaseError(f"{self.name}: this Database was closed; use it before that, or open it again")
+            raise DatabaseError(f"{self.name}: this Database was closed; open it again")
         return self._opened
 
     @property

@@ -69,9 +69,7 @@ class DnaWatch:
         What else to do about DNA, for messages.
     """
 
-    def __init__(
-        self, source: str, remedy: str = "make a database of its reading frames with: swsearch db build --translate"
-    ) -> None:
+    def __init__(self, source: str, remedy: str = "build a DNA database with: swsearch db build --translate") -> None:
         self._source, self._remedy = source, remedy
         self.n_records = 0
         self.n_dna = 0
@@ -133,14 +131,16 @@ class DnaWatch:
         present, bases, codes = self._all.tolist()
         name = header_text(self._first or self._header)[0]
         if present & ~_CODE == _EACH_BASE and bases >= max(BASES_PER_CODE * codes, A_HINT):
-            records = f"{self.n_records:,} records, such as {name!r}," if self.n_records > 1 else f"record {name!r}"
+            records = f"{self.n_records:,} records, e.g. {name!r}," if self.n_records > 1 else f"record {name!r}"
             problem = f"holds only letters of DNA ({records} with {bases:,} bases), expected protein; {self._remedy}"
             if bases >= ENOUGH_BASES:
-                raise SequenceError(self._source, f"{problem}, or pass {_OVERRIDE} to take it for protein")
-            self._warn(f"{problem} if it is DNA; {_OVERRIDE} ends this warning")
+                raise SequenceError(self._source, f"{problem}, or pass {_OVERRIDE} to accept it as protein")
+            self._warn(f"{problem} if it is DNA; {_OVERRIDE} turns this warning off")
         elif self.n_dna:
-            problem = f"{self.n_dna:,} of {self.n_records:,} records hold only letters of DNA, such as {name!r}"
-            self._warn(f"{problem}, expected protein; {self._remedy} if it is DNA; {_OVERRIDE} ends this warning")
+            problem = f"{self.n_dna:,} of {self.n_records:,} records hold only letters of DNA, e.g. {name!r}"
+            self._warn(
+                f"{problem}, expected protein; {self._remedy} if it is DNA; {_OVERRIDE} turns this warning off"
+            )
 
     def _warn(self, problem: str) -> None:
         warnings.warn(f"{self._source}: {problem}", SwsearchWarning, stacklevel=3)
@@ -192,7 +192,7 @@ def _may_be_dna(codes: ByteArray, begins: IntArray, lengths: IntArray) -> IntArr
 def check_no_dna(
     source: str,
     records: Iterable[tuple[str, ByteArray]],
-    remedy: str = "make a database of its reading frames with: swsearch db build --translate",
+    remedy: str = "build a DNA database with: swsearch db build --translate",
 ) -> None:
     """Raise if sequences are DNA, warn if some of them are.
 

@@ -51,7 +51,7 @@ class DnaSegment(Segment):
         """Read how long the records are, and check that the nucleotides fit this."""
         lengths: npt.NDArray[np.int32] = self.stored["record_lengths"].all()
         if not len(lengths) or lengths.min() < 0:
-            raise self._wrong("record lengths are none, or negative")
+            raise self._wrong("record lengths are missing or negative")
         self.lengths = RunLengths.of(lengths)
         """Of the records, in input order."""
         self.offsets = offsets_of(lengths.astype(np.int64))
@@ -62,9 +62,13 @@ class DnaSegment(Segment):
 
     def check_blocks(self) -> None:
         """Raise `DatabaseError`: what would be scored are no subjects, and there would be none."""
-        raise DatabaseError(
-            f"{self.source.name}: holds DNA, which has no residues to score before its reading frames are cut for "
-            "some queries; swsearch search, or swsearch.search in Python, finds the alignments in them"
+        raise self._not_scored()
+
+    def _not_scored(self) -> DatabaseError:
+        """Return the error for a caller that would score the records themselves."""
+        return DatabaseError(
+            f"{self.source.name}: a DNA database has no protein residues to score; search it with swsearch search, "
+            "or swsearch.search in Python"
         )
 
     def _misfit(self) -> str:
@@ -99,7 +103,7 @@ class DnaSegment(Segment):
 
     def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
         """Raise: records are not scored, their frames are; see `swsearch.db.frames`."""
-        raise DatabaseError(f"{self.source.name}: holds DNA, which is searched in its reading frames")
+        raise self._not_scored()
 
     def nucleotides(self, begin: int, end: int) -> ByteArray:
         """Return letters, counted over all records, as codes of `swsearch.alphabet.DNA`, shape (n,), uint8."""
@@ -204,7 +208,7 @@ class DnaSegment(Segment):
         """Check that what stands after the last letter is 0, as it is written; every half of a byte is a letter."""
         total = int(self.offsets[-1])
         if total % 2 and int(self.stored["nucleotides"].read(total // 2, total // 2 + 1)[0]) & 15:
-            raise self._wrong("something stands after the last nucleotide")
+            raise self._wrong("bytes found after the last nucleotide")
 
 
 def _codons(letters: ByteArray) -> npt.NDArray[np.int16]:

@@ -119,9 +119,7 @@ def remove_records(
     with ExitStack() as held:
         with output_errors(resolved):
             held.enter_context(lock_for_change(resolved))
-        opened, source = open_to_change(
-            path, "from which nothing is removed; make one file of it with: swsearch db merge"
-        )
+        opened, source = open_to_change(path, "expected a database file; merge the volumes with: swsearch db merge")
         held.enter_context(opened)
         asked, found = opened.places_of(names)
         missing = np.setdiff1d(np.arange(len(names)), asked)
@@ -129,8 +127,8 @@ def remove_records(
             some = ", ".join(shown(names[place]) for place in missing[:NAMED_MISSING].tolist())
             more = ", ..." if len(missing) > NAMED_MISSING else ""
             raise InputError(
-                f"{os.fsdecode(path)}: {len(missing):,} of {len(names):,} identifiers are not there: {some}{more}; "
-                "nothing was removed; --ignore-missing-ids removes the others"
+                f"{os.fsdecode(path)}: {len(missing):,} of {len(names):,} identifiers not found: {some}{more}; "
+                "nothing was removed; use --ignore-missing-ids to remove the others"
             )
         gone = np.unique(found)
         if len(gone):
@@ -145,7 +143,7 @@ def others(database: Database, gone: IntArray) -> IntArray:
     stays[gone] = False
     kept: IntArray = np.flatnonzero(stays)
     if not len(kept) or not database.lengths_of(kept).any():
-        raise InputError(f"{database.name}: no residues would be left; remove the file instead")
+        raise InputError(f"{database.name}: no residues would be left; delete the file instead")
     return kept
 
 
@@ -220,8 +218,8 @@ def merge_databases(
             again = duplicates_in(opened, on_duplicate, memory)
             if on_duplicate == "error" and again.n_identifiers:
                 raise InputError(
-                    f"{os.fsdecode(output)}: {several(again)}; --on-duplicate skip has the first "
-                    f"of each, replace the last, keep all of them"
+                    f"{os.fsdecode(output)}: {several(again)}; --on-duplicate skip keeps the first of each, replace "
+                    "the last, keep all"
                 )
             kept = others(opened, again.dropped) if len(again.dropped) else None
         n = opened.n_subjects if kept is None else len(kept)

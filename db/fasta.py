@@ -277,9 +277,9 @@ class FastaReader:
     def _text_before(data: ByteArray, at: int) -> Fault:
         """Make the fault of text that no header line precedes."""
         if what := foreign_text(data[at : at + 64].tobytes()):
-            return Fault(at, f"no FASTA: this looks like {what}", None)
+            return Fault(at, f"not FASTA: this looks like {what}", None)
         shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
-        return Fault(at, f"{shown} stands before the first record, expected '>'; is this a FASTA file?", None)
+        return Fault(at, f"got {shown} before the first record, expected '>'; is this a FASTA file?", None)
 
     def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> Fault:
         """Make the fault of the first byte that is no residue letter."""
@@ -305,7 +305,7 @@ class FastaReader:
         doubtful = (offsets[1:] == offsets[:-1]) | (beginning <= _SPACE)
         for record in np.flatnonzero(doubtful).tolist():
             if not split_header(headers[offsets[record] : offsets[record + 1]])[0]:
-                problem = "header without an identifier, expected a word behind '>'; name the record"
+                problem = "header without an identifier, expected a word after '>'; name the record"
                 faults.append(Fault(int(first[record]), problem, None))
                 break
         return faults

@@ -214,8 +214,8 @@ def gathered(
     """
     if database.genetic_code is not None:
         raise DatabaseError(
-            f"{database.name}: holds DNA, of which records are not removed, replaced or merged; build it anew, from "
-            "what swsearch db fetch --all gives"
+            f"{database.name}: records of a DNA database cannot be removed, replaced or merged; build it again from "
+            "the output of swsearch db fetch --all"
         )
     with Spool(output.parent) as spool:
         take_all_but_residues(spool, database, subjects)

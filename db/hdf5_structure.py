@@ -163,7 +163,7 @@ class Structure:
         found = dict(messages)
         shape, dtype = dataspace(found[DATASPACE], path), datatype(found[DATATYPE], path)
         if shape is None or not 1 <= len(shape) <= 2 or dtype[:1] in ("", "S"):
-            raise StructureError(f"{path} has not the type or shape that was written")
+            raise StructureError(f"{path} has an unexpected type or shape")
         layout = found[LAYOUT]
         if layout[:1] not in (b"\x03", b"\x04") or len(layout) < 18 or layout[1] != 1:
             raise StructureError(f"{path} is not contiguous")

@@ -171,7 +171,7 @@ class Input:
             if sys.stdin is None or sys.stdin.closed:
                 raise SequenceError(self.name, "standard input is closed; give a file or pipe FASTA into it")
             if not hasattr(sys.stdin, "buffer"):  # such as that of a notebook
-                raise SequenceError(self.name, "standard input gives text and no bytes here; give a file")
+                raise SequenceError(self.name, "standard input gives text, expected bytes; give a file")
             return sys.stdin.buffer
         if not self.path:
             raise SequenceError("''", "a file name is empty, expected the name of a FASTA file, or - for stdin")
@@ -207,8 +207,8 @@ class Input:
         if not whole or (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise SequenceError(
                 self.name,
-                f"changed while it was read: {expected:,} bytes when it was opened, {self.n_bytes:,} were read, "
-                f"{after.st_size - self._begin:,} are there now; wait until it is complete and start again",
+                f"changed while it was read: {expected:,} bytes at first, {self.n_bytes:,} bytes read, "
+                f"{after.st_size - self._begin:,} bytes now; wait until the file is complete and start again",
             )
 
     def _foreign(self, head: bytes) -> str:
@@ -301,7 +301,7 @@ class Input:
         if not rest:
             return False
         if _kind(rest) != self.kind:
-            problem = f"behind the {self.kind} data stand other bytes; fetch or compress the file again"
+            problem = f"other bytes follow the {self.kind} data; fetch or compress the file again"
             raise SequenceError(self.name, problem)
         self._window = memoryview(rest + bytes(self._window))
         self._decode = _decoder(self.kind)
@@ -315,7 +315,7 @@ class Input:
             while len(text) < FILE_HEAD_BYTES and (more := self._decompress()):
                 text += more
             if inner := _kind(text):
-                problem = f"holds {inner} data inside its {self.kind} data; unpack it once, and give what comes out"
+                problem = f"is compressed twice, {inner} inside {self.kind}; decompress it once"
                 raise SequenceError(self.name, problem)
             if trouble := foreign_bytes(text[:FILE_HEAD_BYTES], is_file=True, compression=self.kind):
                 raise SequenceError(self.name, trouble)

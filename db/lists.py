@@ -34,7 +34,7 @@ def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[
     source = f"{option}: {'<stdin>' if name == '-' else name}"
     raw = _read(name, source, what)
     if b"\0" in raw:
-        raise InputError(f"{source}: holds NUL bytes and is no text, expected {what}, one a line")
+        raise InputError(f"{source}: got NUL bytes, expected {what} as text, one per line")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -45,7 +45,7 @@ def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[
     found.pop("", None)
     names = [each for each in found if each[0] != "#"] if "#" in text else list(found)
     if not names:
-        raise InputError(f"{source}: holds no {what}, expected one a line")
+        raise InputError(f"{source}: no {what} found, expected one per line")
     return names
 
 
@@ -53,7 +53,7 @@ class _List(Input):
     """A list as an input: what is no FASTA may be one."""
 
     def _foreign(self, head: bytes) -> str:
-        return "is no text" if foreign_bytes(head, is_file=False) else ""
+        return "is not text" if foreign_bytes(head, is_file=False) else ""
 
 
 def _read(name: str, source: str, what: str) -> bytes:
@@ -67,11 +67,11 @@ def _read(name: str, source: str, what: str) -> bytes:
                 parts.append(bytes(buffer[:n]))
                 total += n
                 if total > LIST_BYTES:
-                    raise InputError(f"{source}: holds more than {LIST_BYTES:,} bytes; cut the list into several")
+                    raise InputError(f"{source}: got more than {LIST_BYTES:,} bytes; split the list into several")
     except SequenceError as error:
         system = error.__cause__
         reason = system.strerror if isinstance(system, OSError) else ""
         raise InputError(
-            f"{source}: cannot be read: {reason or error.problem}; expected {what}, one a line"
+            f"{source}: cannot be read: {reason or error.problem}; expected {what}, one per line"
         ) from error
     return b"".join(parts)

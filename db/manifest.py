@@ -109,7 +109,7 @@ class Manifest:
         behind = Path(self.name).resolve().parent / volume.path
         if _is_there(behind):
             return str(behind)
-        raise DatabaseError(f"{self.name}: its volume {beside} is missing; put it there, or make the volumes again")
+        raise DatabaseError(f"{self.name}: volume {beside} not found; restore it, or build the volumes again")
 
 
 def _is_there(path: Path) -> bool:
@@ -143,9 +143,9 @@ def read_manifest(path: PathLike) -> Manifest:
     except _ManifestError as error:
         raise DatabaseDamageError(name, [str(error)]) from None
     except json.JSONDecodeError as error:
-        raise DatabaseDamageError(name, [f"line {error.lineno} is no JSON ({error.msg})"]) from None
+        raise DatabaseDamageError(name, [f"line {error.lineno} is not JSON ({error.msg})"]) from None
     except (ValueError, RecursionError) as error:  # no UTF-8, or a number of thousands of digits
-        raise DatabaseDamageError(name, ["it is no JSON"]) from error
+        raise DatabaseDamageError(name, ["it is not JSON"]) from error
 
 
 class _ManifestError(Exception):
@@ -164,7 +164,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _checked(name: str, said: Any) -> Manifest:
     """Make a manifest of what JSON says."""
     if not isinstance(said, dict) or said.get("format") != MANIFEST_FORMAT:
-        raise DatabaseError(f"{name}: is no manifest of volumes; make one with: swsearch db build --volume-size")
+        raise DatabaseError(f"{name}: is not a manifest of volumes; build one with: swsearch db build --volume-size")
     version = said.get("format_version")
     if type(version) is not int or version < 1:
         raise _ManifestError(f"format_version is {shown(version)}, expected {MANIFEST_VERSION}")
@@ -177,13 +177,13 @@ def _checked(name: str, said: Any) -> Manifest:
         raise _ManifestError(f"mask is {shown(said.get('mask'))}, expected one of {', '.join(MASKS)}")
     volumes = said.get("volumes")
     if not isinstance(volumes, list) or not 1 <= len(volumes) <= MOST_VOLUMES:
-        raise _ManifestError(f"volumes is no list of 1 to {MOST_VOLUMES:,} volumes")
+        raise _ManifestError(f"volumes is not a list of 1 to {MOST_VOLUMES:,} volumes")
     sources = said.get("sources")
     if not isinstance(sources, list) or not all(is_source(each) for each in sources):
-        raise _ManifestError("sources is no list of files")
+        raise _ManifestError("sources is not a list of files")
     texts = [said.get(each, "") for each in ("created", "software")]
     if not all(isinstance(text, str) for text in texts):
-        raise _ManifestError("created or software is no text")
+        raise _ManifestError("created or software is not text")
     entries = tuple(_entry_of(number, each) for number, each in enumerate(volumes))
     _check_once(entries)
     manifest = Manifest(name, mask, entries, sources, *texts)

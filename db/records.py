@@ -141,7 +141,7 @@ def _text(value: Any, place: str, what: str, source: str) -> bytes:
         problem = f"got {shown(value)}"
     except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
         problem = str(error)
-    raise SequenceError(source, f"{what} is no text ({problem}), expected letters", place)
+    raise SequenceError(source, f"{what} is not text ({problem}), expected letters", place)
 
 
 def _of_record(record: Any) -> tuple[str, str, str]:
@@ -158,7 +158,7 @@ def _refuse(item: Any, number: int, what: str) -> NoReturn:
     """Raise for an item that is no sequence."""
     remedy = ""
     if hasattr(item, "__fspath__"):
-        remedy = "; search one file after the other, or make one file of them"
+        remedy = "; search one file at a time, or combine the files"
     elif isinstance(item, tuple):
         remedy = f"; it has {len(item)} parts"
     raise InputError(f"{what} {number}: got {shown(item)}, expected {EXPECTED}{remedy}")

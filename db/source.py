@@ -142,7 +142,7 @@ class FileSource:
         return self._descriptor
 
     def _closed(self) -> DatabaseError:
-        return DatabaseError(f"{self.name}: the database was closed; open it again to read from it")
+        return DatabaseError(f"{self.name}: the database was closed; open it again")
 
     @property
     def n_bytes(self) -> int:
@@ -175,8 +175,8 @@ class FileSource:
             head = self.read(0, 32)  # a FASTA file may stand beside databases that were made of it
             what = "" if head[:1] == b">" else foreign_database(self.path, head)
             if is_manifest(self.path):
-                what = "is a manifest of volumes, where a database file is expected; give one of its volumes"
-            what = what or "is no swsearch database; make one from FASTA with: swsearch db build"
+                what = "is a manifest of volumes, expected a database file; give one of its volumes"
+            what = what or "is not a swsearch database; build one from FASTA with: swsearch db build"
             raise DatabaseError(f"{self.name}: {what}")
         if size >= HOLES_FROM and (written := self._written()) < size * FEWEST_WRITTEN:
             raise DatabaseDamageError(self.name, [f"only {written} of its {size} bytes were ever written"])
@@ -231,8 +231,8 @@ class FileSource:
         names = ("st_size", "st_mtime_ns", "st_ctime_ns")
         if known or any(getattr(now, name) != getattr(self._status, name) for name in names):
             return DatabaseError(
-                f"{self.name}: was changed while it was in use ({problems[0]}); run this again when nothing writes to"
-                " the file, and put a new database in its place by renaming"
+                f"{self.name}: was changed while it was in use ({problems[0]}); run this again when nothing writes "
+                "to the file, and replace a database only by renaming a new one"
             )
         return DatabaseDamageError(self.name, problems)
 
@@ -373,7 +373,7 @@ class MemorySource:
     def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
         """Fill an array, shape (n,), with the bytes from a place on."""
         if not len(self.bytes):
-            raise DatabaseError(f"{self.name}: the database was closed; make it again to read from it")
+            raise DatabaseError(f"{self.name}: the database was closed; create it again")
         target[:] = self.bytes[at : at + len(target)]
 
     def damage(self, problems: list[str], *, known: bool = False) -> DatabaseError:

@@ -68,7 +68,9 @@ def split_database(
         If the 64 longest records need more than ``memory``.
     """
     if (volume_size is None) == (volumes is None):
-        raise InputError("volume_size, volumes: expected one of both; give the size of a volume, or how many to make")
+        raise InputError(
+            "volume_size, volumes: expected one of them; give the size of a volume, or the number of volumes"
+        )
     if volume_size is not None:
         volume_size = checked_volume_size(volume_size)
     memory = checked_memory(memory)
@@ -76,8 +78,8 @@ def split_database(
     with Database.open(database) as opened:
         if opened.genetic_code is not None:
             raise DatabaseError(
-                f"{opened.name}: holds DNA, which is not cut into volumes; build several databases of parts of the "
-                "records, and search them together"
+                f"{opened.name}: a DNA database cannot be split into volumes; build several smaller databases and "
+                "search them together"
             )
         names = [str(opened.name), *(volume.path for volume in opened.volumes if volume.path)]
         with (

@@ -162,7 +162,7 @@ class Segment:
         problem, before = "", -1
         for start, order in self.stored["order"].parts():
             if order.min() < 0 or order.max() >= n:
-                raise self._wrong("order is no permutation")
+                raise self._wrong("order is not a permutation")
             ranks[order] = np.arange(start, start + len(order), dtype=ranks.dtype)
             falls = np.flatnonzero(order[1:] <= order[:-1]) + (start + 1)
             falls = np.append(falls, start) if order[0] <= before else falls
@@ -171,7 +171,7 @@ class Segment:
                 problem = "equal lengths are not in input order"
             before = int(order[-1])
         if ranks.max() == nowhere:  # as many places as subjects: if one stands twice, another is missing
-            problem = "order is no permutation"
+            problem = "order is not a permutation"
         if problem:
             raise self._wrong(problem)
         return ranks
@@ -232,7 +232,7 @@ class Segment:
         slab = self.stored["residues"].read(start, start + int(self.lengths.at(rank)))
         codes: ByteArray = slab[:, rank % LANES].copy()
         if not self._seen[rank // LANES] and len(codes) and codes.max() >= N_LETTERS:
-            raise self._wrong(f"subject {self.first + index}: residues are no letters")
+            raise self._wrong(f"subject {self.first + index}: residues are not letters")
         return codes
 
     def header(self, index: int) -> bytes:
@@ -310,7 +310,7 @@ class Segment:
             return
         for place, start, length in zip(places.tolist(), to.tolist(), lengths.tolist(), strict=True):
             if length and pool[start : start + length].max() >= N_LETTERS:
-                raise self._wrong(f"subject {self.first + place}: residues are no letters")
+                raise self._wrong(f"subject {self.first + place}: residues are not letters")
 
     def copy_headers(
         self, places: IntArray, begins: IntArray, counts: IntArray, to: IntArray, pool: ByteArray
@@ -420,9 +420,9 @@ class Segment:
         try:
             sources = json.loads(self.stored["sources"].all().tobytes())
         except (ValueError, RecursionError) as error:
-            raise self._wrong("sources are no JSON") from error
+            raise self._wrong("sources are not JSON") from error
         if not isinstance(sources, list) or not all(is_source(each) for each in sources):
-            raise self._wrong("sources are no list of files")
+            raise self._wrong("sources are not a list of files")
         return sources
 
 

@@ -120,7 +120,7 @@ class SegmentCheck:
         for first, lengths, order in self._numbers():
             steps = np.diff(lengths, prepend=length)
             self._require(lengths[-1] >= 0 and (steps <= 0).all(), "lengths do not descend")
-            self._require(order.min() >= 0 and order.max() < self._n, "order is no permutation")
+            self._require(order.min() >= 0 and order.max() < self._n, "order is not a permutation")
             equal = steps == 0
             self._require((np.diff(order, prepend=place)[equal] > 0).all(), "equal lengths are not in input order")
             offsets = self._stored["block_offsets"].load(first // LANES, -(-(first + len(order)) // LANES) + 1)
@@ -136,7 +136,7 @@ class SegmentCheck:
             int(_BITS[met[at : at + NUMBERS_AT_ONCE]].sum(dtype=np.int64))
             for at in range(0, len(met), NUMBERS_AT_ONCE)
         )
-        self._require(n_met == self._n, "order is no permutation")
+        self._require(n_met == self._n, "order is not a permutation")
         self._require(self._rows("residues") == n_columns, "residues do not fit the block offsets")
         return {
             "n_subjects": self._n,
@@ -167,8 +167,8 @@ class SegmentCheck:
             sources = json.loads(self._stored["sources"].all().tobytes())
         except (ValueError, RecursionError):
             sources = None
-            self._require(False, "sources are no JSON")
-        self._require(isinstance(sources, list) and all(map(is_source, sources)), "sources are no list of files")
+            self._require(False, "sources are not JSON")
+        self._require(isinstance(sources, list) and all(map(is_source, sources)), "sources are not a list of files")
 
     def _offsets(self, name: str, end: int, least: int) -> Iterator[tuple[int, IntArray]]:
         """Yield the number of a record, its offset and `NUMBERS_AT_ONCE` more; they must ascend to ``end``."""

@@ -54,7 +54,7 @@ class DumpFiles:
             self._members = {Path(each.name).name: each for each in self._tar if each.isfile()}
         except (OSError, ValueError, EOFError, tarfile.TarError) as error:
             self.close()
-            reason = getattr(error, "strerror", None) or "is no tar file"
+            reason = getattr(error, "strerror", None) or "is not a tar file"
             expected = "expected a folder with NCBI's nodes.dmp and names.dmp, or taxdump.tar.gz"
             raise InputError(f"taxonomy: {self.path}: {reason}; {expected}") from error
 
@@ -64,7 +64,9 @@ class DumpFiles:
             for name in ("nodes.dmp", "names.dmp"):
                 file = self._opened(name)
                 if file is None:
-                    raise InputError(f"taxonomy: {self.path}: has no {name}, expected NCBI's nodes.dmp and names.dmp")
+                    raise InputError(
+                        f"taxonomy: {self.path}: {name} not found, expected NCBI's nodes.dmp and names.dmp"
+                    )
                 file.close()
 
     def lines(self, name: str, is_optional: bool = False) -> Iterator[tuple[int, list[bytes]]]:
@@ -75,7 +77,7 @@ class DumpFiles:
             if file is None:
                 if is_optional:
                     return
-                raise InputError(f"taxonomy: {self.path}: has no {name}, expected NCBI's nodes.dmp and names.dmp")
+                raise InputError(f"taxonomy: {self.path}: {name} not found, expected NCBI's nodes.dmp and names.dmp")
             with file:
                 number = 0
                 while line := file.readline(MOST_LINE):
@@ -200,13 +202,13 @@ def _read_nodes(files: DumpFiles) -> _Tree:
     above = np.minimum(np.searchsorted(ids, up), len(ids) - 1)
     if len(lost := np.flatnonzero(ids[above] != up)):
         raise InputError(
-            f"taxonomy: {files.path}: {name}: taxid {ids[lost[0]]} stands below {up[lost[0]]}, which has no line"
+            f"taxonomy: {files.path}: {name}: taxid {ids[lost[0]]} has the parent {up[lost[0]]}, which has no line"
         )
     root = above
     for _ in range(len(ids).bit_length()):
         root = root[root]
     if len(lost := np.flatnonzero(above[root] != root)):
-        raise InputError(f"taxonomy: {files.path}: {name}: taxid {ids[lost[0]]} stands in a circle, below itself")
+        raise InputError(f"taxonomy: {files.path}: {name}: taxid {ids[lost[0]]} has itself as an ancestor")
     texts = [_clean(each) for each in ranks]
     return _Tree(ids, above, np.array(rank, dtype=np.int64)[order], texts)
 

@@ -169,7 +169,7 @@ def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
             raise OptionError(name, value, "the name of a file or a folder")
     if taxids is None:
         if taxonomy is not None:
-            raise InputError(f"taxonomy: says nothing without taxids; give a file for these, or {FROM_HEADERS!r}")
+            raise InputError(f"taxonomy: got no taxids, expected both; give taxids a file, or {FROM_HEADERS!r}")
         return None
     source = os.fsdecode(taxids)
     if source != FROM_HEADERS:
@@ -225,7 +225,7 @@ def _notes(filled: int, n_subjects: int, kinds: TaxidArray, tree: Taxonomy, name
     """Say how many records have no taxid, and which taxids are not in the taxonomy of this name."""
     if filled < n_subjects:
         where = "their header" if source == FROM_HEADERS else source
-        yield f"taxids: {n_subjects - filled:,} of {n_subjects:,} records have none in {where}"
+        yield f"taxids: {n_subjects - filled:,} of {n_subjects:,} records have no taxid in {where}"
     if not len(tree):
         return
     states = [(taxid, tree.state(taxid)) for taxid in kinds.tolist()]
@@ -397,7 +397,7 @@ def _lines_of(file: Input) -> Iterator[tuple[int, list[bytes]]]:
     while n_bytes := file.read_into(memoryview(buffer)):
         *lines, rest = (rest + buffer[:n_bytes]).split(b"\n")
         if len(rest) > FILE_BYTES:
-            raise InputError(f"taxids: {file.name}, line {number + len(lines):,}: has no end; {EXPECTED_FILE}")
+            raise InputError(f"taxids: {file.name}, line {number + len(lines):,}: is too long; {EXPECTED_FILE}")
         yield number, lines
         number += len(lines)
     yield number, [rest]
@@ -408,5 +408,5 @@ def _width_of(line: bytes, name: str) -> int:
     width = len(line.split())
     if width not in ACCESSION_COLUMNS:
         got = shown(line[:60].decode("utf-8", "replace"))
-        raise InputError(f"taxids: {name}: its first line is {got}; {EXPECTED_FILE}")
+        raise InputError(f"taxids: {name}: got the first line {got}, {EXPECTED_FILE}")
     return width

@@ -85,7 +85,7 @@ class VolumeFiles:
             if re.fullmatch(_pattern(self.path), each.name):
                 if each not in self._earlier:
                     raise OutputError(
-                        f"{each}: has the name of a volume of {self.path.name}, which does not name it; remove it or "
+                        f"{each}: is named as a volume of {self.path.name} but does not belong to it; delete it or "
                         "choose another name"
                     )
                 check_output(each, inputs, overwrite)

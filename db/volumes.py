@@ -280,8 +280,8 @@ def _open_volumes(manifest: Manifest, held: ExitStack) -> Iterator[OpenFile]:
 def replaced(manifest: Manifest, entry: VolumeEntry, problem: str) -> DatabaseError:
     """Make the error for a file that is not the volume that a manifest names."""
     return DatabaseError(
-        f"{manifest.path_of(entry)}: is not the volume that {manifest.name} names ({problem}); put that file back, "
-        "or make the volumes again"
+        f"{manifest.path_of(entry)}: is not the volume that {manifest.name} names ({problem}); restore that file, or "
+        "build the volumes again"
     )
 
 
@@ -301,13 +301,13 @@ def check_together(members: Sequence[Member]) -> None:
         if file.contents.mask != first.contents.mask:
             raise DatabaseError(
                 f"{source.name}: was built with the mask {file.contents.mask}, {first.source.name} with "
-                f"{first.contents.mask}; build them with the same --mask to search them together"
+                f"{first.contents.mask}; build both with the same --mask to search them together"
             )
         codes = [each.contents.genetic_code for each in (file, first)]
         if codes[0] != codes[1]:
             what = [_kind(code) for code in codes]
             raise DatabaseError(
-                f"{source.name}: holds {what[0]}, {first.source.name} {what[1]}; search them one after the other"
+                f"{source.name}: holds {what[0]}, {first.source.name} {what[1]}; search them separately"
             )
         key = source.file if isinstance(source, FileSource) else id(source)
         if key in seen:
@@ -423,11 +423,11 @@ def _entry(manifest: Path, name: str, file: OpenFile) -> VolumeEntry:
     source = file.source
     assert isinstance(source, FileSource)
     if source.block is None or not source.block.sha256:
-        raise DatabaseError(f"{name}: does not say its SHA-256, as a volume must; build it again")
+        raise DatabaseError(f"{name}: has no SHA-256, expected one in a volume; build it again")
     # a volume may be a link; the folders are compared as they are
     folder, inside = manifest.resolve().parent, Path(name).parent.resolve() / Path(name).name
     if not inside.is_relative_to(folder):
-        raise DatabaseError(f"{name}: is not in the folder of {manifest} or below it; move it there to name it there")
+        raise DatabaseError(f"{name}: is outside the folder of {manifest}; move it into that folder")
     relative = inside.relative_to(folder).as_posix()
     return VolumeEntry(
         relative, file.identity(), file.n_subjects, file.n_residues, source.n_bytes, source.block.sha256

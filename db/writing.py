@@ -176,7 +176,7 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
     path = Path(output).resolve()
     with output_errors(path):
         if not path.parent.is_dir():
-            raise OutputError(f"{shown}: there is no folder {path.parent}; make it or choose another name")
+            raise OutputError(f"{shown}: folder {path.parent} not found; create it or choose another name")
         if path.is_dir():
             raise OutputError(f"{shown}: is a directory, expected a file name for the database")
         if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -187,7 +187,7 @@ def check_output(output: PathLike, inputs: list[str], overwrite: bool) -> Path:
             status = path.stat()
             ours = stat.S_ISREG(status.st_mode) and (status.st_size == 0 or read_user_block(path) is not None)
             if not ours and not is_manifest(path):
-                raise OutputError(f"{shown}: exists and is no swsearch database; choose another name")
+                raise OutputError(f"{shown}: exists and is not a swsearch database; choose another name")
             if not overwrite:
                 raise OutputError(f"{shown}: exists; choose another name or allow to overwrite it")
     return path

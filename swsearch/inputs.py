@@ -184,7 +184,7 @@ def read_queries(
     for number, given in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
         item = _renamed(given)
         if _is_file_name(item):
-            remedy = "search one file after the other, or make one file of them"
+            remedy = "search one file at a time, or combine the files"
             raise InputError(f"{what} {number}: got {item!r}, expected residue letters; {remedy}")
         if isinstance(item, Record):
             found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
@@ -287,8 +287,8 @@ def check_units(profile: Profile, scoring: Scoring) -> None:
         f"; search with --matrix {' or '.join(fitting)}" if fitting else "; search with the matrix it was made for"
     )
     raise InputError(
-        f"profile {profile.identifier}: a unit of its scores is {profile.lambda_:.4f} nats, expected {own:.4f} as of "
-        f"{scoring.matrix.name}, by whose units gap costs count{remedy}"
+        f"profile {profile.identifier}: got scores in units of {profile.lambda_:.4f} nats, expected {own:.4f} nats "
+        f"as in {scoring.matrix.name}{remedy}"
     )
 
 
@@ -307,8 +307,8 @@ def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -
     if len(wanted) > 1:
         a, b = list(wanted.items())[:2]
         raise InputError(
-            f"queries: {a[1]} goes with gap costs {a[0][0]}/{a[0][1]}, {b[1]} with {b[0][0]}/{b[0][1]}, expected the "
-            "same for all of a search; name them with --gap-open and --gap-extend (in Python scoring=)"
+            f"queries: got gap costs {a[0][0]}/{a[0][1]} from {a[1]} and {b[0][0]}/{b[0][1]} from {b[1]}, expected "
+            "equal costs in one search; set them with --gap-open and --gap-extend (in Python scoring=)"
         )
     return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
 
@@ -320,8 +320,8 @@ def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool)
         raise InputError(f"b: got a {type(b).__name__}, expected a sequence; give the profile as a")
     if isinstance(a, kinds) and alphabet is not PROTEIN:
         raise InputError(
-            f"a: got a {type(a).__name__}, which scores proteins, but matrix {scoring.matrix.name} scores "
-            f"{alphabet.name}; leave out scoring, or give one for protein"
+            f"a: got a {type(a).__name__} with matrix {scoring.matrix.name} for {alphabet.name}, expected a matrix "
+            "for protein; leave out scoring, or choose one for protein"
         )
     profiles = scoring if alphabet is PROTEIN else None
     pair = []
@@ -348,7 +348,7 @@ def _encoded(one: Named, alphabet: Alphabet, what: str, is_word: bool) -> Query:
     except SequenceError as error:
         if not is_word:
             raise
-        problem = f"{error.problem}; nor is there a file of this name"
+        problem = f"{error.problem}; no file has this name either"
         raise SequenceError(what, problem, one.identifier, error.line) from None
     return Query(one.identifier, one.description, codes, _lower(one.letters))
 
@@ -362,7 +362,7 @@ def _check_letters(text: str, what: str) -> None:
         remedy = "check the name, or give letters in upper case"
         if what not in ("A", "B"):  # the words of the command line, which has no lists
             remedy += f", or in a list, [{shown!r}]"
-        raise SequenceError(what, f"there is no file {shown!r}; {remedy}")
+        raise SequenceError(what, f"file {shown!r} not found; {remedy}")
 
 
 def _like_a_name(text: str) -> bool:
@@ -400,7 +400,7 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
         for other in subjects[:number]:
             if other == each == "-" or stream_of(other) == stream_of(each) != (0, 0):
                 stream = "stdin" if "-" in (other, each) else other
-                told = f"{stream} is given twice and can be read once; give one of them as a file"
+                told = f"{stream} is given twice but can be read only once; give one of them as a file"
                 raise InputError(f"subjects: {told}")
             if other == each or is_same_file(other, each):
                 shown = each if other == each else f"{other} and {each} are the same file, which"

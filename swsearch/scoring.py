@@ -116,7 +116,7 @@ def check_ends(mode: Mode, ends: Ends | None) -> Ends:
     if not isinstance(ends, Ends):
         raise OptionError("free_ends", ends, "Ends, or their names such as 'query' or 'query-end, subject-start'")
     if mode != "semiglobal" and ends != Ends.of_mode(mode):
-        raise OptionError("free_ends", ends.describe(), f"no choice of ends in {mode} mode", "use semiglobal mode")
+        raise OptionError("free_ends", ends.describe(), f"none in {mode} mode", "use semiglobal mode")
     return ends
 
 
@@ -391,7 +391,7 @@ class Scoring:
                 return bits
         raise InputError(
             f"scores of {query_length} x {subject_length} residues may reach {max(high, -low)}, more than 32 bits "
-            "hold; use smaller matrix entries or gap costs"
+            "can hold; use smaller matrix entries or gap costs"
         )
 
     def describe(self) -> str:
@@ -487,7 +487,7 @@ def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
         usable = usable_matrices(alphabet)
         close = difflib.get_close_matches(name.upper(), usable, n=2, cutoff=0.8)
         if is_path(name) or ("." in name and not close):
-            raise OptionError("matrix", name, "a file in NCBI's format", "there is no such file; check its name")
+            raise OptionError("matrix", name, "a file in NCBI's format", "file not found, check its name")
         remedy = f"did you mean {' or '.join(close)}?" if close else ""
         raise OptionError("matrix", name, f"a file in NCBI's format or one of {', '.join(usable)}", remedy)
     entry = known[name.upper()]

@@ -117,7 +117,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "a path and a record": (lambda: search([Path("a.h5"), ("b", B)]), MIXED.format(f"('b', '{B}')")),
     "files as a list of queries": (
         lambda: search("a.h5", ["q.fasta"]),
-        "query 1: got 'q.fasta', expected residue letters; search one file after the other, or make one file of them",
+        "query 1: got 'q.fasta', expected residue letters; search one file at a time, or combine the files",
     ),
     "a database by its class": (
         lambda: swsearch.Database("a.h5"),  # type: ignore[arg-type]
@@ -234,8 +234,8 @@ def test_the_command_notices_swapped_files_too(subjects: list[str]) -> None:
 
 def test_a_matrix_of_scores_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = (
-        "^score: got 1 queries and 2 subjects, whose score matrix takes 0.0 GB, expected one that fits the memory "
-        r"\(.* GB in all\); give top= for the best subjects of each query$"
+        "^score: got 1 queries and 2 subjects, a score matrix of 0.0 GB, expected at most the memory "
+        r"of .* GB; use top= to keep only the best subjects of each query$"
     )
     subjects = ["a.h5", "b.h5"]
     with monkeypatch.context() as patched:

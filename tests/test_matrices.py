@@ -177,7 +177,7 @@ def test_a_preset_in_python():
 
 
 def test_a_preset_beside_a_scoring_is_one_too_many():
-    message = "preset: got 'short', expected no preset beside scoring, which holds matrix and gap costs"
+    message = "preset: got 'short', expected none together with scoring, which sets matrix and gap costs"
     for call in (swsearch.search, swsearch.score, swsearch.align):
         with pytest.raises(InputError, match=message):
             call("MKV", "MKV", scoring=Scoring(), preset="short")

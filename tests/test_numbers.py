@@ -94,8 +94,8 @@ def test_numbers_of_numpy_and_whole_floats_are_as_good_as_integers():
 
 
 def test_a_share_in_place_of_a_percentage_is_asked_for():
-    with pytest.warns(UserWarning, match=r"^min_identity 0.5 is 0.5 %; if 50 % are meant, give 50$"):
+    with pytest.warns(UserWarning, match=r"^min_identity 0.5 means 0.5%; if you mean 50%, give 50$"):
         swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_identity=0.5)
-    with pytest.warns(UserWarning, match="min_subject_coverage 1 is 1 %; if 100 % are meant, give 100"):
+    with pytest.warns(UserWarning, match="min_subject_coverage 1 means 1%; if you mean 100%, give 100"):
         swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_subject_coverage=1)
     swsearch.search("MKVLA", ["MKVLA"], engine="cpu", min_identity=1.5, min_query_coverage=0)  # warns of nothing

@@ -38,8 +38,8 @@ def test_ends_can_be_chosen_in_semiglobal_mode():
     ("arguments", "message"),
     [
         (("glocal", None), "mode.*glocal.*one of local, global, semiglobal"),
-        (("local", Ends.parse("query")), "free_ends.*query-start, query-end.*no choice of ends in local mode"),
-        (("global", Ends()), "free_ends.*no choice of ends in global mode"),
+        (("local", Ends.parse("query")), "free_ends.*query-start, query-end.*expected none in local mode"),
+        (("global", Ends()), "free_ends.*expected none in global mode"),
     ],
 )
 def test_what_cannot_be_computed_cannot_be_made(arguments, message):
@@ -50,7 +50,7 @@ def test_what_cannot_be_computed_cannot_be_made(arguments, message):
 def test_it_is_checked_again_when_a_part_is_replaced():
     recurrence = Recurrence(Scoring(), "semiglobal", Ends.parse("query"))
     assert dataclasses.replace(recurrence, ends=None).ends == Ends()
-    with pytest.raises(OptionError, match="no choice of ends in global mode"):
+    with pytest.raises(OptionError, match="expected none in global mode"):
         dataclasses.replace(recurrence, mode="global")
     with pytest.raises(dataclasses.FrozenInstanceError):
         recurrence.mode = "global"

@@ -189,7 +189,7 @@ def test_nothing_is_aligned_or_kept_open_for_hits_that_nobody_asks(path):
 def test_a_search_that_goes_on_after_its_database_was_closed_says_so(path):
     with swsearch.Database.open(path) as database:
         search = swsearch.search(QUERY, database, engine="cpu")
-    with pytest.raises(DatabaseError, match=r"subjects\.h5: this Database was closed; use it before that, or open"):
+    with pytest.raises(DatabaseError, match=r"subjects\.h5: this Database was closed; open"):
         next(search)
     with pytest.raises(DatabaseError, match="was closed"):
         swsearch.search(QUERY, database, engine="cpu")

@@ -112,8 +112,8 @@ def test_every_name_that_biopython_knows_loads_or_says_why_not(name):
             r"got 'nonsense', expected a file in NCBI's format or one of BLASTP, .*PFASUM60, [^;]*VTML200$",
         ),
         ("x" * 5000, r"got 'x+'\.\.\., expected a file"),
-        ("mine.txt", "got 'mine.txt', expected a file in NCBI's format; there is no such file; check its name"),
-        ("no/BLOSUM62", "there is no such file"),
+        ("mine.txt", "got 'mine.txt', expected a file in NCBI's format; file not found, check its name"),
+        ("no/BLOSUM62", "file not found, check its name"),
         ("a\0b", "expected a file"),
         ("", "expected a file"),
     ],
@@ -278,7 +278,7 @@ UNREADABLE = {
     "large.txt": "is larger than 1 MiB",
     "nan.txt": "A with A scores nan: give a number",
     "huge.txt": "A with A scores inf: give a number",
-    "missing.txt": "there is no such file",
+    "missing.txt": "file not found, check its name",
 }
 
 
@@ -340,7 +340,7 @@ def test_gap_costs_of_numpy_become_pythons():
 def test_a_search_scores_proteins_only():
     # databases hold codes of amino acids, which a matrix for DNA would take for bases
     for call in (swsearch.search, swsearch.score):
-        with pytest.raises(InputError, match="scoring: matrix DNA 5/-4 scores dna, expected one for protein"):
+        with pytest.raises(InputError, match="scoring: got matrix DNA 5/-4 for dna, expected a matrix for protein"):
             call("ACGT", [("a", "ACGT")], scoring=Scoring(dna_matrix()))
 
 

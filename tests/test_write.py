@@ -131,10 +131,10 @@ def test_searches_of_the_same_kind_go_together(queries, database):
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        (lambda q, d: [], "results: got none, and so nothing that says which search they are of"),
+        (lambda q, d: [], "results: got none, expected at least one"),
         (
             lambda q, d: [*search(q, d), *search(q, d, mode="global")],
-            "are of searches that differ in database or options",
+            "from different databases or options, expected one search",
         ),
     ],
 )

@@ -57,7 +57,7 @@ SILENT = 10.0
 PAUSED_SECONDS = 10.0
 """Seconds after which a paused worker's waiting tasks go to other workers; its count of tasks may be 5 s old."""
 
-PAUSED = "Dask has paused it, as it does for lack of memory"
+PAUSED = "Dask paused it for lack of memory"
 
 LONGEST_STEP = 5.0
 """Most seconds that pass between two looks: where this process itself stood still, nobody's limit is over."""
@@ -232,9 +232,9 @@ class CrewBoard:
 
     def _left(self, worker: _Worker) -> None:
         if worker.under_way:
-            self._say(f"worker {worker.name} was lost; what it did is done again")
+            self._say(f"worker {worker.name} was lost; repeating its tasks")
         elif not worker.is_known:
-            self._say(f"worker {worker.name} was lost before it said what it is")
+            self._say(f"worker {worker.name} was lost while it started")
         self._abandon(worker, f"worker {worker.name} was lost")
 
     def _abandon(self, worker: _Worker, reason: str) -> None:
@@ -267,10 +267,10 @@ class CrewBoard:
         limit = max(self._limit(worker, work.task) for work in worker.under_way.values())
         if self._now - worker.since <= limit:
             return
-        follows = "it is started anew" if worker.found.is_restartable else "it is not used again"
-        self._say(f"worker {worker.name} has given nothing for {limit:,.0f} s, the limit of a task's time; {follows}")
-        worker.problem = f"it gave no result within {limit:,.0f} s"
-        self._abandon(worker, f"worker {worker.name} gave no result within {limit:,.0f} s (--task-timeout)")
+        follows = "restarting it" if worker.found.is_restartable else "it gets no more tasks"
+        self._say(f"worker {worker.name} returned no result within the task timeout of {limit:,.0f} s; {follows}")
+        worker.problem = f"no result within {limit:,.0f} s"
+        self._abandon(worker, f"worker {worker.name} returned no result within {limit:,.0f} s (--task-timeout)")
         if worker.found.is_restartable:
             self._transport.restart(worker.found)
 
@@ -282,8 +282,8 @@ class CrewBoard:
         if worker.paused_since is None:
             worker.paused_since = self._now
             self._say_once(
-                f"worker {worker.name}: {PAUSED}; other workers do its tasks until it is resumed; give workers more "
-                "memory, or start fewer of them on a machine",
+                f"worker {worker.name}: {PAUSED}; other workers do its tasks; give workers more memory, or start "
+                "fewer workers per machine",
                 (PAUSED, worker.name),
             )
         if self._now - worker.paused_since >= PAUSED_SECONDS:
@@ -314,9 +314,13 @@ class CrewBoard:
         if are_known and not self._had_workers and self._now - self._came >= SETTLED:
             self.end(ClusterError(f"{self._transport.name}: none of its workers can be used: {listed(problems)}"))
         elif self._now - self._none_since >= self._patience:
-            why = f" that can be used: {listed(problems)}" if problems else "; start workers, then the search again"
+            why = (
+                f" that can be used: {listed(problems)}"
+                if problems
+                else ("; start workers, and run the search again")
+            )
             waited = f"waited {self._patience:,.0f} s for a worker"
-            self.end(ClusterError(f"{self._transport.name}: {waited}, and there is none{why}"))
+            self.end(ClusterError(f"{self._transport.name}: {waited}, found none{why}"))
 
     # Tasks
 
@@ -409,7 +413,7 @@ class CrewBoard:
         if isinstance(error, DatabaseError):
             worker.lacks[work.task.volume] = str(error)
             self._queue.appendleft(work)
-            self._say_once(f"worker {worker.name}: {error}; other workers are asked", (worker.name, work.task.volume))
+            self._say_once(f"worker {worker.name}: {error}; trying other workers", (worker.name, work.task.volume))
             return
         worker.failures += 1
         work.avoid.add(worker.place.index)
@@ -440,12 +444,12 @@ class CrewBoard:
         told = f"a task was tried {TRIES} times: {listed(work.losses)}"
         if isinstance(error, MemoryLimitError):
             self._end(
-                work, MemoryLimitError(f"{told}; give workers more memory, or search a database in smaller volumes")
+                work, MemoryLimitError(f"{told}; give workers more memory, or search a database of smaller volumes")
             )
         elif isinstance(error, SwsearchError):
             self._end(work, ClusterError(told))
         else:
-            remedy = "see the workers' logs; where Dask or the system ended them for lack of memory, give them more"
+            remedy = "see the workers' logs; if they ran out of memory, give them more"
             self._end(work, ClusterError(f"{told}; {remedy}"))
 
     def _check_readers(self) -> None:
@@ -479,4 +483,4 @@ def listed(texts: list[str], most: int = 3) -> str:
 
 
 def _memory(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GiB of memory" if size else "no limit of memory is known"
+    return f"{size / (1 << 30):.1f} GiB of memory" if size else "memory limit unknown"

@@ -242,7 +242,7 @@ class InlineCrew(Crew):
 
 def closed() -> ClusterError:
     """Return the error of what is asked of a crew after its end."""
-    return ClusterError("the crew of workers is closed")
+    return ClusterError("the worker pool is closed")
 
 
 def _finish(transport: Transport, inbox: _Inbox, thread: threading.Thread, process: OwnProcess) -> None:

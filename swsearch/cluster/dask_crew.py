@@ -192,7 +192,7 @@ def _reached(address: str) -> DaskTransport:
         raise
     except Exception as error:  # of many kinds, by version of Dask
         louder()
-        raise ClusterError(f"{address}: the Dask scheduler took no client ({one_line(error)})") from error
+        raise ClusterError(f"{address}: the Dask scheduler accepted no client ({one_line(error)})") from error
 
     def close() -> None:
         _close_client(client)
@@ -362,7 +362,7 @@ class DaskTransport(Transport):
         except Exception as error:
             closed = self._gone(error, 0)
             self._tell(
-                TaskVanished(number, f"Dask did not take the task ({one_line(error)})")
+                TaskVanished(number, f"Dask rejected the task ({one_line(error)})")
                 if closed is None
                 else TransportGone(closed)
             )
@@ -452,7 +452,7 @@ class DaskTransport(Transport):
             # without its scheduler a client cancels all that it waits for
             is_connected = self._client.status == "running"
             told: TaskEnded | TaskFailed | TaskVanished = TaskVanished(
-                number, f"Dask gave the task up ({one_line(error)})", counts=is_connected
+                number, f"Dask gave up the task ({one_line(error)})", counts=is_connected
             )
         else:
             if what == RESULT:
@@ -467,7 +467,7 @@ class DaskTransport(Transport):
             self._tell(told)
 
     async def _inspected(self, worker: WorkerFound) -> None:
-        problem = "it gave no answer"
+        problem = "no answer"
         with suppress(Exception, asyncio.CancelledError):
             theirs = await asyncio.wait_for(self._described(worker), ANSWER)
             if isinstance(theirs, dict):
@@ -510,17 +510,15 @@ class DaskTransport(Transport):
     def _gone(self, error: Exception, seconds: float) -> SwsearchError | None:
         if self._client.status in ("closed", "closing"):
             why = (
-                "the Dask client was closed, or its scheduler has gone"
+                "the Dask client was closed, or its scheduler is gone"
                 if self._close is None
-                else "the scheduler has gone"
+                else "the scheduler is gone"
             )
         elif seconds < LOST:
             return None
         else:
             why = f"no answer for {LOST:.0f} s ({one_line(error)})"
-        return ClusterError(
-            f"{self.name}: {why}; with --checkpoint, a search that is begun again goes on where it was"
-        )
+        return ClusterError(f"{self.name}: {why}; run the search again; with --checkpoint it resumes")
 
     def _present(self) -> dict[str, WorkerFound]:
         """Ask the scheduler who is there."""

@@ -297,7 +297,7 @@ class ClusterJob(SearchJob):
 
     def _take(self, queries: Sequence[Query], options: SearchOptions) -> None:
         if options.frame_shift is not None:
-            why = "alignments with frame shifts are searched for on one machine: leave the cluster out"
+            why = "frameshift searches run on one machine; leave the cluster out"
             raise OptionError("frame_shift", options.frame_shift, "none with a cluster", why)
         super()._take(queries, options)
 

@@ -19,10 +19,7 @@ from swsearch.options.words import ENGINES
 if TYPE_CHECKING:
     from swsearch.db import Database
 
-NO_FILE = (
-    "{}: the workers of a cluster read database files, and this is none; make one of it with swsearch db build, "
-    "where all workers can read it"
-)
+NO_FILE = "{}: got no database file, expected one that all workers can read; build it with swsearch db build"
 
 
 class ClusterResults(SearchResults):
@@ -36,10 +33,7 @@ class ClusterResults(SearchResults):
     @staticmethod
     def kind_of_dna(database: Database) -> NoReturn:
         """Raise: workers search proteins."""
-        raise DatabaseError(
-            f"{database.name}: holds DNA, whose reading frames workers of a cluster do not search; search it on one "
-            "machine"
-        )
+        raise DatabaseError(f"{database.name}: a cluster cannot search a DNA database; search it on one machine")
 
 
 def search_by_client(
@@ -63,9 +57,7 @@ def search_by_client(
     """
     wanted = wanted_of(engine, gpu_memory, device, "client")
     if threads is not None:
-        raise OptionError(
-            "threads", threads, "none with client", "workers use the threads that they were started with"
-        )
+        raise OptionError("threads", threads, "none with client", "set the threads when you start the workers")
     if isinstance(client, Crew):
         return engine_of(client, wanted, owns_crew=False)
     from swsearch.cluster.dask_crew import crew_of
@@ -99,7 +91,7 @@ def search_by_cluster(
     from swsearch.cluster.dask_crew import open_cluster
 
     if threads is not None and not name.strip().startswith("local:"):
-        remedy = "workers use the threads that they were started with"
+        remedy = "set the threads when you start the workers"
         raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
     return engine_of(open_cluster(name, task_timeout=task_timeout, threads=threads), wanted)
 
@@ -108,7 +100,7 @@ def wanted_of(engine: Any, gpu_memory: int | None, device: Any, option: str) -> 
     """Check what workers are to score with; ``option`` says what names the workers."""
     check_choice("engine", engine, ENGINES)
     if device is not None:
-        remedy = "each worker of a machine takes a GPU of its own; CUDA_VISIBLE_DEVICES of a worker names one"
+        remedy = "each worker uses its own GPU; choose it with CUDA_VISIBLE_DEVICES of the worker"
         raise OptionError("device", device, f"none with {option}", remedy)
     return EngineWanted(engine, checked("gpu_memory", gpu_memory))
 

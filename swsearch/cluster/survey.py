@@ -131,7 +131,7 @@ def _seen(asked: Surveyed, worker: WorkerFound, rank: int, payload: bytes) -> Wo
     try:
         versions = asked.describe(worker)
     except TimeoutError:
-        return WorkerSeen(worker, rank, "it hangs: it gave no answer")
+        return WorkerSeen(worker, rank, "no answer")
     except Exception as error:
         return WorkerSeen(worker, rank, f"it cannot load swsearch ({_one_line(error)})")
     problem = difference(versions, program())
@@ -141,7 +141,7 @@ def _seen(asked: Surveyed, worker: WorkerFound, rank: int, payload: bytes) -> Wo
     try:
         told = json.loads(asked.ask(worker, look, payload, place))
     except TimeoutError:
-        return WorkerSeen(worker, rank, "it is busy, or hangs: it gave no answer", versions)
+        return WorkerSeen(worker, rank, "no answer; it is busy or hangs", versions)
     except Exception as error:
         return WorkerSeen(worker, rank, _one_line(error), versions)
     found = {path: VolumeSeen(*each) for path, each in told.pop("volumes").items()}

@@ -342,7 +342,7 @@ def open_volume(wanted: VolumeWanted, host: str) -> Database:
     problems: list[str] = []
     for path in dict.fromkeys([*(str(Path(folder) / name) for folder in folders), wanted.path]):
         if not Path(path).exists():
-            problems.append(f"there is no {path}")
+            problems.append(f"{path} not found")
             continue
         try:
             database = Database.open(path)
@@ -354,8 +354,8 @@ def open_volume(wanted: VolumeWanted, host: str) -> Database:
         database.close()
         problems.append(f"{path} is another database (sha256 {found[:12]}, expected {wanted.identity[:12]})")
     raise DatabaseError(
-        f"worker on {host}: volume {name}: {'; '.join(problems)}; put it where this machine can read it, or a copy "
-        f"into a folder that the worker's {FOLDERS} names"
+        f"worker on {host}: volume {name}: {'; '.join(problems)}; move it where this machine can read it, or copy it "
+        f"into a folder in the worker's {FOLDERS}"
     )
 
 

@@ -108,8 +108,8 @@ def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     chosen = checked_scoring(scoring, preset)
     if chosen.matrix.alphabet is not PROTEIN:
         raise InputError(
-            f"scoring: matrix {chosen.matrix.name} scores {chosen.matrix.alphabet.name}, expected one for protein: "
-            "databases hold proteins; swsearch.align aligns DNA"
+            f"scoring: got matrix {chosen.matrix.name} for {chosen.matrix.alphabet.name}, expected a matrix for "
+            "protein; align DNA with swsearch.align"
         )
     check_is_whole(chosen)
     return chosen
@@ -122,7 +122,7 @@ def checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     if not isinstance(scoring, Scoring):
         raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
     if preset is not None:
-        raise OptionError("preset", preset, "no preset beside scoring, which holds matrix and gap costs")
+        raise OptionError("preset", preset, "none together with scoring, which sets matrix and gap costs")
     return scoring
 
 
@@ -137,7 +137,7 @@ def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> Sea
     if given.get("scoring") is not None:
         for name in SCORING_OPTIONS:
             if given.get(name) is not None:
-                raise OptionError(name, given[name], f"no {name} beside scoring, which holds matrix and gap costs")
+                raise OptionError(name, given[name], "none together with scoring, which sets matrix and gap costs")
         given["scoring"] = protein_scoring(given["scoring"], None)
     given["rules"] = given.pop("inclusion", None)
     if given["rules"] is None:
@@ -166,7 +166,7 @@ def engine_of(
         return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
     if device is not None or gpu_memory is not None:
         raise InputError(
-            "device and gpu_memory: got an engine that is made already, expected the name of one; give them to "
+            "device and gpu_memory: got an Engine object, expected the name of an engine; pass both to "
             "create_engine instead"
         )
     return None

@@ -91,7 +91,7 @@ class Checkpoint:
         self._is_read = is_read
         if not folder.parent.exists():
             raise OutputError(
-                f"checkpoint: {folder} cannot be made: there is no folder {folder.parent}; make that first"
+                f"checkpoint: {folder} cannot be created: folder {folder.parent} not found; create it first"
             )
         try:
             with _errors(folder, "opened"):
@@ -202,7 +202,8 @@ class Checkpoint:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 os.close(number)
                 raise InputError(
-                    f"checkpoint: {self.folder} is in use by another search; wait for its end, or give another folder"
+                    f"checkpoint: {self.folder} is in use by another search; wait for that search, or choose another "
+                    "folder"
                 ) from None
             # a file system without locks: then nobody is kept out
         self._lock = number
@@ -216,8 +217,8 @@ class Checkpoint:
             others = sorted(name for name in names if name != LOCK and not name.startswith("."))
             if others:
                 raise InputError(
-                    f"checkpoint: {self.folder} holds files, such as {others[0]!r}, and no {MANIFEST}; give a new or "
-                    "an empty folder"
+                    f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
+                    "or empty folder"
                 )
             text = json.dumps({"what": TITLE, **manifest}, indent=2)
             _write(path, text.encode("utf-8") + b"\n")
@@ -226,8 +227,8 @@ class Checkpoint:
         changed = differences(was, manifest)
         if changed:
             raise InputError(
-                f"checkpoint: {self.folder} is of another search: {'; '.join(changed)}; give what it was begun with, "
-                "or another folder"
+                f"checkpoint: {self.folder} belongs to another search: {'; '.join(changed)}; use its inputs and "
+                "options, or choose another folder"
             )
         return was
 
@@ -256,7 +257,7 @@ class Checkpoint:
                 return None
             why = error.strerror if isinstance(error, OSError) else error
             warnings.warn(
-                f"checkpoint: {self.folder / name} is damaged ({why}); its queries are searched again",
+                f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again",
                 SwsearchWarning,
                 stacklevel=2,
             )
@@ -277,7 +278,7 @@ def checkpoint_folder(given: object) -> Path:
     if not name or "\0" in name:
         raise OptionError("checkpoint", given, "the name of a folder")
     if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
-        raise OptionError("checkpoint", name, "a folder, and this is a file")
+        raise OptionError("checkpoint", name, "a folder, not a file")
     return Path(name)
 
 
@@ -300,7 +301,8 @@ def _read_manifest(path: Path) -> Stated:
         found = None
     if not isinstance(found, dict) or found.pop("what", None) != TITLE:
         raise InputError(
-            f"checkpoint: {path} is damaged, or no {TITLE}; give another folder, or remove this one to begin anew"
+            f"checkpoint: {path} is damaged or not a {TITLE}; choose another folder, or delete this one to start "
+            "again"
         )
     return found
 
@@ -330,6 +332,6 @@ def _errors(folder: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"checkpoint: {folder} cannot be {what}: {error.strerror or error}; what it holds is sound: make room or "
-            "set its permissions, and give the same command again"
+            f"checkpoint: {folder} cannot be {what}: {error.strerror or error}; finished queries are safe; free disk "
+            "space or set permissions, and run the same command again"
         ) from error

@@ -50,9 +50,9 @@ def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
         if n_bytes <= memory:  # a larger one might be given all the same, and end the process when it is filled
             return np.zeros((n_queries, n_subjects), dtype=np.int32)
     raise MemoryLimitError(
-        f"score: got {n_queries:,} queries and {n_subjects:,} subjects, whose score matrix takes "
-        f"{n_bytes / 1e9:,.1f} GB, expected one that fits the memory ({memory / 1e9:,.1f} GB in all); give top= for "
-        "the best subjects of each query"
+        f"score: got {n_queries:,} queries and {n_subjects:,} subjects, a score matrix of {n_bytes / 1e9:,.1f} GB, "
+        f"expected at most the memory of {memory / 1e9:,.1f} GB; use top= to keep only the best subjects of each "
+        "query"
     )
 
 

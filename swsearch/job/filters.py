@@ -96,7 +96,7 @@ class HitFilters(FilterTable):
             value = getattr(self, name)
             if value is not None and 0 < value <= 1:
                 meant = f"{100 * value:g}"
-                found.append(f"{name} {value:g} is {value:g} %; if {meant} % are meant, give {meant}")
+                found.append(f"{name} {value:g} means {value:g}%; if you mean {meant}%, give {meant}")
         return found
 
 
@@ -119,7 +119,7 @@ def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
         allowed &= named if is_wanted else ~named
     if not allowed.any():
         names = ", ".join(name for name, _ in asked)
-        raise InputError(f"{names}: leave no subject of {database.name}; expected at least one")
+        raise InputError(f"{names}: no subject of {database.name} is left, expected at least one")
     return allowed
 
 
@@ -133,8 +133,8 @@ def _places(database: Database, identifiers: tuple[str, ...], option: str, ignor
         if len(unknown):
             names = ", ".join(shown(identifiers[place]) for place in unknown[:NAMED].tolist())
             raise InputError(
-                f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers are not in {database.name}: {names}"
-                f"{', ...' if len(unknown) > NAMED else ''}; expected the first word of a header, without '>', or "
-                "another name of an entry; --ignore-missing-ids leaves out those that are not there"
+                f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers not found in {database.name}: "
+                f"{names}{', ...' if len(unknown) > NAMED else ''}; expected identifiers or accessions; use "
+                "--ignore-missing-ids to skip the missing ones"
             )
     return subjects

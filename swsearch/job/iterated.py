@@ -108,8 +108,8 @@ class IteratedJob(SearchJob):
     def keep_in(self, folder: Path, is_read: bool = False) -> None:
         """Refuse to keep what is done: profiles of iterations are not kept."""
         raise InputError(
-            f"checkpoint: {folder} cannot keep a search with iterations; leave one of the two out, or search some of "
-            "the queries after the others"
+            f"checkpoint: {folder} cannot be combined with iterations; leave one of them out, or split the queries "
+            "into several searches"
         )
 
     @property
@@ -355,8 +355,8 @@ def _with_iterations(result: SearchResult, ended: Ended, options: SearchOptions)
     doubt = result.doubt
     if ended.growth.is_cut:
         told = (
-            f"query {result.query_id!r}: more than {most:,} subjects are within the inclusion E-value, and the best "
-            "of them alone make its profile; --max-included takes more"
+            f"query {result.query_id!r}: more than {most:,} subjects are within the inclusion E-value; only the best "
+            "enter its profile; raise the limit with --max-included"
         )
         doubt = f"{doubt}; {told}" if doubt else told
     return replace(

@@ -201,7 +201,7 @@ class SearchJob:
             found = self.checkpoint.load(place, len(queries))
             if found is None:
                 numbers = f"{place // together + 1:,} to {(place + len(queries)) // together:,}"
-                raise OutputError(f"what was kept of queries {numbers} is damaged; search them again")
+                raise OutputError(f"the stored results of queries {numbers} are damaged; search them again")
             rated = self.rated(queries, found)
             for part in self.parts(rated):
                 yield self.made(queries[part], rated[part], aligned or self.options.max_alignments > 1)

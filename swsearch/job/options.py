@@ -65,7 +65,7 @@ class SearchOptions(SearchTable):
         check_mask("query_mask", self.query_mask)
         check_mask("subject_mask", self.subject_mask, ("database",))
         if self.max_alignments > 1 and self.mode != "local":
-            why = "only local alignments may be several"
+            why = "only local mode reports several alignments"
             raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         self._check_iterations()
@@ -100,24 +100,26 @@ class SearchOptions(SearchTable):
         """Check that DNA is searched with in a way that its frames can be."""
         if self.translation is None:
             return
-        why = "DNA queries are searched with as the proteins of their frames"
+        why = "translated queries are only aligned locally"
         if self.mode != "local":
             raise OptionError("mode", self.mode, "local with --translate (in Python translate=True)", why)
         if self.makes_profiles:
-            raise InputError(f"translate: {self.profiles_asked} cannot be had, since profiles are of proteins; {why}")
+            raise InputError(
+                f"translate: cannot be combined with {self.profiles_asked}; iterated searches need protein queries"
+            )
         if self.frame_shift is not None:
             self._check_shifts()
 
     def _check_shifts(self) -> None:
         """Check that nothing is asked for that alignments with frame shifts do not have."""
         if self.statistics == "published":
-            why = "published constants are of alignments without frame shifts"
+            why = "published constants do not cover frameshifts"
             raise OptionError("statistics", self.statistics, "fitted or none with --frame-shift", why)
         if self.max_alignments > 1:
-            why = "only the best alignment of a strand is found with shifts"
+            why = "frameshift searches find one alignment per strand"
             raise OptionError("max_alignments", self.max_alignments, "1 with --frame-shift", why)
         if self.query_mask == "tantan":
-            why = "tantan masks proteins, and the codons of a strand are none"
+            why = "tantan masks only proteins"
             raise OptionError("query_mask", self.query_mask, "none or lower with --frame-shift", why)
 
     def _check_iterations(self) -> None:
@@ -125,7 +127,7 @@ class SearchOptions(SearchTable):
         if not self.makes_profiles:
             return
         if self.threshold is None:
-            why = f"{self.profiles_asked} takes E-values to choose hits by"
+            why = f"{self.profiles_asked} needs E-values to choose hits"
             raise OptionError("statistics", self.statistics, "fitted or published", why)
         lambda_of(self.scoring.matrix)
 

@@ -67,8 +67,8 @@ class AskedPairs:
         subjects = read_queries(b, alphabet, what="b", allow_dna=allow_dna)
         if kind == "order" and len(queries) != len(subjects):
             raise InputError(
-                f"pairs: got {len(queries):,} sequences as a and {len(subjects):,} as b, expected as many in both; "
-                "pairs='all' takes all with all"
+                f"pairs: got {len(queries):,} sequences as a and {len(subjects):,} as b, expected equal numbers; use "
+                "pairs='all' to align all with all"
             )
         _check_scale(queries, scoring)
         used = with_gap_costs_of(queries, scoring, is_named)

@@ -33,8 +33,8 @@ def part_of(query: Query, loc: QueryLoc | None) -> Query:
         )
     if first > len(query.codes):
         raise InputError(
-            f"query {query.identifier} has {len(query.codes):,} residues, expected {first:,} or more for --query-loc "
-            f"{first}-{last}"
+            f"query {query.identifier}: got {len(query.codes):,} residues, expected at least {first:,} for "
+            f"--query-loc {first}-{last}"
         )
     place = slice(first - 1, min(last, len(query.codes)))
     letters = None if query.letters is None else query.letters[place]

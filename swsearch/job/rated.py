@@ -176,10 +176,10 @@ class Rater:
         name = self.database.identifier(int(candidates.subjects[first]))
         return (
             f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
-            f"E <= {SURE:g} by published statistics and more than {DOUBTFUL:g} by fitted ones, such as {name!r} "
-            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): its "
-            f"shuffled or reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is "
-            "composition or a repeated pattern"
+            f"a published E-value <= {SURE:g} but a fitted one > {DOUBTFUL:g}, e.g. {name!r} (score "
+            f"{candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): its shuffled or "
+            f"reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is composition or a "
+            "repeated pattern"
         )
 
 

@@ -110,8 +110,8 @@ class Resident:
     def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
         if database.genetic_code is not None:
             raise DatabaseError(
-                f"{database.name}: holds DNA, whose reading frames are cut for the queries of each search, so that "
-                "it does not stay with an engine; search it with swsearch search, or swsearch.search in Python"
+                f"{database.name}: a Searcher or server cannot use a DNA database; search it with swsearch search, "
+                "or swsearch.search in Python"
             )
         self.database, self.engine = database, engine
         self.threads = threads
@@ -227,7 +227,7 @@ class Resident:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise EngineError("this Searcher was closed; make another one")
+            raise EngineError("this Searcher was closed; create a new one")
 
     def _cut(self, scorer: Scorer, prepared: Prepared, most: int) -> Iterator[Prepared]:
         """Cut queries into parts of about a turn, and of so many at most."""
@@ -275,7 +275,7 @@ class Resident:
                 left = [part for waiting in self._waiting.values() for part in waiting]
                 self._waiting.clear()
             for part in left:
-                part.error = EngineError("this Searcher was closed while a search was waiting; make another one")
+                part.error = EngineError("this Searcher was closed while a search was waiting; create a new one")
                 part.ended.set()
 
     def _next(self) -> list[_QueryPart]:

@@ -28,10 +28,10 @@ about a third."""
 _BASES = np.isin(np.frombuffer(DNA.letters.encode(), dtype=np.uint8), np.frombuffer(b"ACGTU", dtype=np.uint8))
 _ANY = DNA.letters.index("N")
 
-TRANSLATE = "search with it by --translate (in Python translate=True)"
+TRANSLATE = "add --translate (in Python translate=True)"
 """What is to be done about DNA where proteins are expected."""
 
-_REMEDY = "queries are DNA with --translate (in Python translate=True); leave that out for proteins and profiles"
+_REMEDY = "leave out --translate (in Python translate=True) for proteins and profiles"
 
 
 def search_queries(

@@ -45,8 +45,8 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
     """
     if not database.has_taxa:
         raise InputError(
-            f"{option}: {database.name} does not know the taxa of its subjects; build it with: swsearch db build "
-            "--taxids FILE|header --taxonomy FOLDER"
+            f"{option}: {database.name} has no taxids; build it with: swsearch db build --taxids FILE|header "
+            "--taxonomy FOLDER"
         )
     tree, there = database.taxonomy, {*database.taxids.tolist()}
     if not ignore_missing:
@@ -62,14 +62,14 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
 
 def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]) -> None:
     """Raise `InputError` if the taxonomy does not have a taxid, or no subject where there is no taxonomy."""
-    unknown = "not in the taxonomy" if len(tree) else "of no subject, and there is no taxonomy"
+    unknown = "not in the taxonomy" if len(tree) else "not among the taxids"
     for state, problem in (("deleted", "deleted from the taxonomy"), ("unknown", unknown)):
         lost = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == state]
         if lost:
             verb = "is" if len(lost) == 1 else "are"
             raise InputError(
-                f"{option}: {_named(lost)} {verb} {problem} of {database.name}; expected NCBI's taxids; "
-                "--ignore-missing-ids leaves out those that are not there"
+                f"{option}: {_named(lost)} {verb} {problem} of {database.name}; expected NCBI taxids; use "
+                "--ignore-missing-ids to skip the missing ones"
             )
 
 
@@ -79,18 +79,18 @@ def _notes(
     """Say what is odd of taxids that are asked for, and of the database."""
     if database.n_of_no_taxa:
         yield (
-            f"{option}: {database.n_of_no_taxa:,} of {database.n_subjects:,} subjects are in files that were built "
-            "without taxids: none of these subjects is of any taxon"
+            f"{option}: {database.n_of_no_taxa:,} of {database.n_subjects:,} subjects have no taxids and belong to "
+            "no taxon; rebuild their files with --taxids"
         )
     if not len(tree):
-        yield f"{option}: {database.name} has no taxonomy: subjects of taxa below these are not among them"
+        yield f"{option}: {database.name} has no taxonomy; subjects of taxa below are not found"
         return
     for taxid in taxids:
         if taxid not in there and tree.state(taxid) == "merged":
-            yield f"{option}: {taxid} was merged into {tree.current(taxid)}, which is taken for it"
+            yield f"{option}: taxid {taxid} was merged into {tree.current(taxid)}; using {tree.current(taxid)}"
     none = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == "elsewhere"]
     if none:
-        yield f"{option}: no subject of {database.name} is of {_named(none)}, or below"
+        yield f"{option}: no subject of {database.name} belongs to {_named(none)} or to taxa below"
 
 
 def _named(taxids: list[int]) -> str:

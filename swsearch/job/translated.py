@@ -56,20 +56,18 @@ def check_options(options: SearchOptions, name: str) -> None:
     name : str
         The database's.
     """
-    what = f"{name} holds DNA, which is searched in its reading frames"
+    what = f"{name} is a DNA database"
     if options.mode != "local":
-        raise OptionError("mode", options.mode, "local", f"{what}, and their ends are no ends of proteins")
+        raise OptionError("mode", options.mode, "local", f"{what}, whose frames are only aligned locally")
     if options.subject_mask not in ("database", "none"):
-        raise OptionError("subject_mask", options.subject_mask, "none", f"{what} as they are")
+        raise OptionError("subject_mask", options.subject_mask, "none", f"{what}, whose frames are not masked")
     if options.frame_shift is not None:
-        raise OptionError(
-            "frame_shift", options.frame_shift, "none", f"{what}, one with one; shifts are for proteins as subjects"
-        )
+        raise OptionError("frame_shift", options.frame_shift, "none", f"{what}; frameshifts need protein subjects")
     if options.makes_profiles:
-        why = f"{options.profiles_asked} cannot be had; search proteins for a profile, and then this with the profile"
-        raise InputError(f"{what}: {why}")
+        why = f"cannot be combined with {options.profiles_asked}; make the profile from proteins, then search with it"
+        raise InputError(f"{name}: a DNA database {why}")
     if options.distribution:
-        raise OptionError("distribution", True, "False", f"{what}, in windows whose scores are no subjects' scores")
+        raise OptionError("distribution", True, "False", f"{what}, which has no scores of whole subjects")
 
 
 def windows_of(queries: Sequence[Query], scoring: Scoring, database: Database) -> Windows:

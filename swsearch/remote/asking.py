@@ -158,7 +158,9 @@ def matrix_told(matrix: Matrix) -> str | dict[str, str]:
     text = "\n".join(lines) + "\n"
     name = matrix.name[:LONGEST_NAME_TOLD]
     if matrix.published or not _is_same(matrix, matrix_from_text(text, name, PROTEIN)):
-        raise InputError(f"matrix {matrix.name}: cannot be sent to a server; give its file, or a name that is known")
+        raise InputError(
+            f"matrix {matrix.name}: cannot be sent to a server; give its file, or the name of a known matrix"
+        )
     return {"name": name, "text": text}
 
 

@@ -97,7 +97,7 @@ class Connection:
         self._headers = {"User-Agent": f"swsearch/{version()}", "Accept": "application/json"}
         if token:
             if not token.isascii() or not token.isprintable() or " " in token:
-                raise InputError("token: holds characters that no token has, expected letters, digits and -._~")
+                raise InputError("token: got other characters, expected letters, digits and -._~")
             self._headers["Authorization"] = f"Bearer {token}"
         self._proxy = _proxy_for(url)
         self._idle: list[http.client.HTTPConnection] = []
@@ -243,18 +243,16 @@ class Connection:
         where = self.url.server
         if isinstance(error, ssl.SSLCertVerificationError):
             return ServerError(
-                f"{where}: its certificate is not trusted: {error.verify_message}; SSL_CERT_FILE can name the "
-                "certificates that are"
+                f"{where}: certificate not trusted: {error.verify_message}; name trusted certificates with "
+                "SSL_CERT_FILE"
             )
         if isinstance(error, ssl.SSLError):
             said = str(error.reason or error).lower().replace("_", " ")
-            return ServerError(
-                f"{where}: there is no TLS there ({said}); an address with http:// may be the right one"
-            )
+            return ServerError(f"{where}: got no TLS ({said}), expected https; try http:// in the address")
         if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
-            return ServerError(f"{where}: does not answer in HTTP; an address with https:// may be the right one")
+            return ServerError(f"{where}: got no HTTP answer; try https:// in the address")
         if isinstance(error, socket.gaierror):
-            return UnreachableError(f"{where}: there is no host of this name; check the address", was_sent)
+            return UnreachableError(f"{where}: host not found; check the address", was_sent)
         said = "no answer" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
         remedy = "check the address, and that the server runs"
         return UnreachableError(f"{where}: cannot be reached: {said or type(error).__name__}; {remedy}", was_sent)
@@ -265,7 +263,7 @@ class Connection:
         try:
             data = response.read(MOST_JSON + 1)
             if len(data) > MOST_JSON:
-                raise ServerError(f"{self.url.server}: answers with more than {MOST_JSON >> 20} MiB, expected JSON")
+                raise ServerError(f"{self.url.server}: got more than {MOST_JSON >> 20} MiB, expected a JSON answer")
             if response.read() or response.length:  # it is read to the end, so that the connection can be used again
                 raise http.client.IncompleteRead(data)
         except _FAILURES as error:
@@ -276,7 +274,7 @@ class Connection:
         where = self.url.server
         if 300 <= response.status < 400:
             place = printable(response.headers.get("Location", "another address"))[:MOST_MESSAGE]
-            raise ServerError(f"{where}: sends on to {place}; give the address that is meant")
+            raise ServerError(f"{where}: redirects to {place}; use that address")
         try:
             found = json.loads(data)
         except (ValueError, RecursionError):
@@ -284,8 +282,7 @@ class Connection:
         if not isinstance(found, dict):
             kind = response.headers.get_content_type()
             raise NoServerError(
-                f"{where}: is no server of swsearch: it answers with status {response.status} and {kind}; check the "
-                "address"
+                f"{where}: got status {response.status} and {kind}, expected a swsearch server; check the address"
             )
         return found
 
@@ -296,8 +293,8 @@ class Connection:
         problem = found.get("error")
         if not isinstance(problem, dict) or not isinstance(problem.get("message"), str):
             raise NoServerError(
-                f"{self.url.server}: is no server of swsearch: it answers with status {response.status} and no "
-                "reason; check the address"
+                f"{self.url.server}: got status {response.status} without a reason, expected a swsearch server; "
+                "check the address"
             )
         raise self.error_of(problem)
 
@@ -305,7 +302,7 @@ class Connection:
         """Return the error that a server's problem is here, with its sentence."""
         message, code = str(problem.get("message", ""))[:MOST_MESSAGE], problem.get("code")
         if code == "not_authenticated":
-            remedy = f"the environment variable {TOKEN_VARIABLE} (in Python token=) has the server's token"
+            remedy = f"set the environment variable {TOKEN_VARIABLE} (in Python token=) to the server's token"
             return InputError(f"{self.url.server}: {message}; {remedy}")
         if code in WRONG_CODES:
             return InputError(message)
@@ -348,9 +345,9 @@ class AnswerStream:
             found = self._response.read(n)
         except _FAILURES as error:
             said = getattr(error, "strerror", None) or type(error).__name__
-            raise BrokenOffError(f"{self._where}: broke off while it was sending: {said}; ask again") from None
+            raise BrokenOffError(f"{self._where}: the connection broke: {said}; try again") from None
         if not found and self._response.length:  # of an answer whose length is known the library says nothing
-            raise BrokenOffError(f"{self._where}: broke off while it was sending; ask again")
+            raise BrokenOffError(f"{self._where}: the connection broke; try again")
         return found
 
 
@@ -371,7 +368,7 @@ def _proxy_for(url: ServerUrl) -> tuple[str, int, Mapping[str, str]] | None:
     except ValueError:
         host, port = None, 0
     if not host or parts.scheme != "http":
-        raise InputError(f"{url.scheme}_proxy: is no proxy that can be used, expected http://host:port")
+        raise InputError(f"{url.scheme}_proxy: got an unusable proxy, expected http://host:port")
     headers = {}
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

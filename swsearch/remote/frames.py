@@ -112,19 +112,19 @@ def frames(stream: FrameSource, where: str) -> Iterator[tuple[FrameKind, Any, di
         head = _exactly(stream, _HEAD.size, where)
         letter, size = _HEAD.unpack(head)
         if letter not in KINDS_OF_FRAMES or not _CHECK.size <= size <= MOST_BYTES_OF_FRAME:
-            raise _damaged(where, "a frame that is none")
+            raise _damaged(where, "an invalid frame")
         kind = KINDS_OF_FRAMES[letter]
         payload = _exactly(stream, size, where)
         before = zlib.crc32(payload, zlib.crc32(head, before))
         if _CHECK.unpack(_exactly(stream, _CHECK.size, where)) != (before,):
-            raise _damaged(where, "a checksum that is not that of what came")
+            raise _damaged(where, "a wrong checksum")
         yield kind, *_content(payload, where)
     if stream.read(1):
         raise _damaged(where, "bytes after the end")
 
 
 def _damaged(where: str, what: str) -> ServerError:
-    return ServerError(f"{where}: damaged on the way: {what}; ask again")
+    return ServerError(f"{where}: damaged in transit: {what}; try again")
 
 
 def _exactly(stream: FrameSource, n: int, where: str) -> bytes:
@@ -133,7 +133,7 @@ def _exactly(stream: FrameSource, n: int, where: str) -> bytes:
     while left:
         part = stream.read(min(left, RECEIVED_AT_ONCE))
         if not part:
-            raise BrokenOffError(f"{where}: ends in the middle: the server or the connection broke off; ask again")
+            raise BrokenOffError(f"{where}: incomplete: the server or the connection failed; try again")
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
@@ -157,5 +157,5 @@ def _content(payload: bytes, where: str) -> tuple[Any, dict[str, NumberArray]]:
         if place != len(payload):
             raise ValueError
     except (ValueError, TypeError, RecursionError, struct.error):
-        raise _damaged(where, "a frame that holds something else than facts and numbers") from None
+        raise _damaged(where, "a frame with other content than facts and numbers") from None
     return facts, arrays

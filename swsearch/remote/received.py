@@ -245,7 +245,7 @@ class ReceivedJob(SearchJob):
         header = reader.header
         told, asked = {**header.stated, "sha256": header.sha256}, request_facts(request)
         if any(told.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
-            raise reader.wrong("are those of another search than the one that was asked for")
+            raise reader.wrong("belong to another search")
         queries, options = request.read()
         if (n := len(queries) * options.n_frames) != header.n_queries:
             raise reader.wrong(f"are those of {header.n_queries:,} queries, expected {n:,}")
@@ -282,9 +282,9 @@ class ReceivedJob(SearchJob):
                     self._check_wanted()
                     n = _size(self._reader, facts)
                     if place + n > len(self.searched):
-                        raise self._reader.wrong("are those of more queries than there are")
+                        raise self._reader.wrong("contain too many queries")
                     if n % self.options.n_frames:
-                        raise self._reader.wrong("are those of some frames of a query")
+                        raise self._reader.wrong("lack frames of a query")
                     if place + n > done:
                         made = self._made(self.searched[place : place + n], facts, arrays, aligned)
                         made = made[(done - place) // self.options.n_frames :]
@@ -370,7 +370,7 @@ class _Received:
         """Return where each of some parts begins, of their lengths, whose sum is known."""
         lengths = self._whole(name)
         good = not len(lengths) or 0 <= int(lengths.min()) <= int(lengths.max()) <= total
-        self._require(good and int(lengths.sum()) == total, f"{name} that do not fit what they are of")
+        self._require(good and int(lengths.sum()) == total, f"{name} with a wrong total")
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
     def _bytes(self, name: str) -> ByteArray:
@@ -386,12 +386,12 @@ class _Received:
         n, database = len(places), self._job.database
         good: Any = len(offsets) == len(ends) == n + 1 and (np.diff(places) > 0).all()
         good = good and (not n or 0 <= places[0] <= places[-1] < database.n_subjects)
-        self._require(good, "subjects that are none")
+        self._require(good, "invalid subjects")
         self._require(np.diff(offsets).max(initial=0) <= database.length_runs.longest, "subjects that are too long")
-        self._require(codes.max(initial=0) < len(PROTEIN.letters), "residues that are none")
+        self._require(codes.max(initial=0) < len(PROTEIN.letters), "invalid residues")
         self._require(not np.isin(headers, (0x0A, 0x0D, 0)).any(), "headers of several lines")
         taxa = taxa_told(self._arrays, n)
-        self._require(taxa is None or len(taxa) == n, "taxa that are none")
+        self._require(taxa is None or len(taxa) == n, "invalid taxa")
         if self._job.reader.mask == "none":
             return FoundSubjects(places, codes, offsets, headers, ends, np.zeros(n + 1, dtype=np.int64), taxa=taxa)
         starts, stops = self._whole("starts"), self._whole("ends")
@@ -402,7 +402,7 @@ class _Received:
         follow = np.ones(len(starts), dtype=np.bool_)
         follow[1:] = starts[1:] >= stops[:-1]
         follow[of_each[:-1][np.diff(of_each) > 0]] = True
-        self._require((inside & follow).all(), "masks that are none")
+        self._require((inside & follow).all(), "invalid masks")
         return FoundSubjects(places, codes, offsets, headers, ends, of_each, starts, stops, taxa)
 
     def selections(self, database: Database) -> list[Selection]:
@@ -412,7 +412,7 @@ class _Received:
                 self._facts.get("selections"), self._arrays, self._job.options.published, database.n_subjects
             )
         except Unreadable as error:
-            raise self._reader.wrong(f"hold selections that are none ({error})") from None
+            raise self._reader.wrong(f"hold invalid selections ({error})") from None
         except KeyError as error:
             raise self._reader.wrong(f"hold no {error}") from None
         for query, selection in zip(self._queries, found, strict=True):
@@ -425,13 +425,13 @@ class _Received:
         try:
             lengths = database.lengths_of(ranked.subjects)
         except IndexError:
-            raise self._reader.wrong("name subjects that did not come") from None
-        self._require(len(np.unique(ranked.subjects)) == len(ranked), "subjects that are there twice")
-        self._require(isinstance(selection.reason, str) and isinstance(selection.doubt, str), "notes that are none")
+            raise self._reader.wrong("name missing subjects") from None
+        self._require(len(np.unique(ranked.subjects)) == len(ranked), "duplicate subjects")
+        self._require(isinstance(selection.reason, str) and isinstance(selection.doubt, str), "invalid notes")
         if isinstance(statistics, FittedStatistics):
             self._require(self._is_null(statistics, query), "statistics of another search")
         if ranked.evalues is not None:
-            self._require(statistics is not None and not np.isnan(ranked.evalues).any(), "E-values that are none")
+            self._require(statistics is not None and not np.isnan(ranked.evalues).any(), "invalid E-values")
         if nulls is not None:
             fits = len(nulls) == len(ranked) and np.array_equal(nulls.lengths, lengths)
             self._require(fits, "statistics of other subjects")
@@ -452,14 +452,14 @@ class _Received:
     def _read_profiles(self) -> list[Profile]:
         lengths, text = self._facts.get("profiles"), self._bytes("profiles").tobytes()
         good = isinstance(lengths, list) and all(isinstance(n, int) and n >= 0 for n in lengths)
-        self._require(good and sum(lengths or []) == len(text), "profiles that are none")
+        self._require(good and sum(lengths or []) == len(text), "invalid profiles")
         found: list[Profile] = []
         place = 0
         for n in lengths or []:
             try:
                 (profile,) = read_json(Text.of(self._reader.where, text[place : place + n]))
             except (InputError, ValueError) as error:
-                raise self._reader.wrong(f"hold a profile that is none ({error})") from None
+                raise self._reader.wrong(f"hold an invalid profile ({error})") from None
             found.append(profile)
             place += n
         return found
@@ -469,7 +469,7 @@ class _Received:
         number = self._more[place].get(name)
         if number is None:
             return None
-        self._require(isinstance(number, int) and 0 <= number < len(self._profiles), "a profile that is not there")
+        self._require(isinstance(number, int) and 0 <= number < len(self._profiles), "a missing profile")
         profile: Profile = self._profiles[number]
         query = self._queries[place]
         self._require(len(profile) == len(query.codes), "a profile of another query")
@@ -503,7 +503,7 @@ class _Received:
         steps, iteration, converged = more.get("steps"), more.get("iteration"), more.get("converged")
         good = isinstance(steps, list) and isinstance(converged, bool) and isinstance(iteration, int)
         good = good and all(isinstance(step, list) and list(map(type, step)) == [int] * 3 for step in steps)
-        self._require(good, "iterations that are none")
+        self._require(good, "invalid iterations")
         following = result.profile if more.get("next") == more.get("profile") else self._profile(place, "next")
         return replace(
             result,

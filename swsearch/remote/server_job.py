@@ -155,7 +155,7 @@ class ServerJob:
         self._service, self._request, self._origin = service, request, origin
         identifier = stated.get("id")
         if not isinstance(identifier, str) or not identifier.isalnum() or stated.get("state") not in STATES_OF_JOBS:
-            raise service.strange("tells of jobs")
+            raise service.strange("describes jobs")
         self.identifier: str = identifier
         """What the server calls it; whoever knows it may read it."""
         self.stated = stated

@@ -88,7 +88,7 @@ class Service:
 
     def strange(self, what: str) -> NoServerError:
         """Return an error for an answer that another version may have given."""
-        return NoServerError(f"{self.where}: {what} in a way that is not known here; install one version of both")
+        return NoServerError(f"{self.where}: {what} in an unknown format; install the same version on both sides")
 
     def jobs(self) -> list[dict[str, Any]]:
         """Return the jobs of this client, as the server states them, the last first."""
@@ -121,7 +121,7 @@ class Service:
                     raise
                 elif error.was_sent and not is_safe:
                     raise ServerError(
-                        f"{error}; whether it took the search is not known: its list of jobs says so"
+                        f"{error}; the server may have accepted the search; check its list of jobs"
                     ) from None
                 if notice is not None and str(error) != last_told:
                     last_told = str(error)
@@ -138,7 +138,7 @@ class Service:
 
         found = self.patiently(ask, notice) if wait else ask()
         if found.get("state") not in STATES_OF_JOBS or found.get("id") != identifier:
-            raise self.strange("tells of jobs")
+            raise self.strange("describes jobs")
         return found
 
     def forget(self, identifier: str) -> None:

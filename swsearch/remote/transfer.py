@@ -303,7 +303,7 @@ class TransferReader:
         kind, facts, arrays = next(self._frames)
         self._raise_problem(kind, facts)
         if kind != "header":
-            raise self.wrong("begin with something else than their header")
+            raise self.wrong("do not begin with their header")
         self.header = _Checked(self, facts, arrays).header()
 
     def wrong(self, what: str) -> ServerError:
@@ -327,7 +327,7 @@ class TransferReader:
         for kind, facts, arrays in self._frames:
             self._raise_problem(kind, facts)
             if kind == "header" or not isinstance(facts, dict):
-                raise self.wrong("hold a frame that does not belong there")
+                raise self.wrong("contain an unexpected frame")
             if kind == "batch":
                 selections = facts.get("selections")
                 n_results += len(selections) if isinstance(selections, list) else 0
@@ -372,7 +372,7 @@ class _Checked:
     def header(self) -> TransferHeader:
         """Return the header."""
         if not isinstance(self._facts, dict):
-            raise self._reader.wrong("have a header that is none")
+            raise self._reader.wrong("have an invalid header")
         self._check_version()
         database, request = self.part("database"), self.part("request")
         sha256 = request.text("sha256", 64)
@@ -404,8 +404,8 @@ class _Checked:
         theirs = self._facts.get("version")
         other = theirs if isinstance(theirs, str) and len(theirs) < 50 else "of an unknown version"
         raise ServerError(
-            f"{self._reader.where}: swsearch {other} made them, and this is swsearch {version()}, which cannot read "
-            "them; install one version of both"
+            f"{self._reader.where}: got results of swsearch {other}, expected those of {version()}; install the same "
+            "version on both sides"
         )
 
     def _checksums(self) -> tuple[Checksum, ...]:
@@ -433,5 +433,5 @@ class _Checked:
         # floats cannot overflow, and what agrees in them is summed exactly afterwards
         good = good and float(counts.astype(np.float64) @ lengths.astype(np.float64)) < 2.0 * MOST_COUNT
         if not good or int(counts.sum()) != n_subjects or int(counts @ lengths) != n_residues:
-            raise self._reader.wrong("hold lengths of subjects that are not those of the database")
+            raise self._reader.wrong("contain other subject lengths than the database")
         return RunLengths(lengths.astype(np.int32), np.cumsum(counts))

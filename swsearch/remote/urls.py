@@ -82,14 +82,14 @@ def server_url(text: Any) -> ServerUrl:
         port, host = parts.port, parts.hostname or ""
         host.encode("idna" if not host.isascii() else "ascii")
     except ValueError:
-        raise OptionError("url", text, EXPECTED_URL, "its host or port is none") from None
+        raise OptionError("url", text, EXPECTED_URL, "its host or port is invalid") from None
     if "@" in parts.netloc:
         raise InputError(  # the address is not shown: it may hold a password
-            f"url: holds a name or a password for {host}, which others could read in the command line; leave it out, "
-            f"and give the server's token in the environment variable {TOKEN_VARIABLE}"
+            f"url: got a name or password for {host}, expected an address without one; put the server's token into "
+            f"the environment variable {TOKEN_VARIABLE}"
         )
     if not host or parts.query or parts.fragment or port == 0:
-        raise OptionError("url", text, EXPECTED_URL, "nothing stands behind the name of the database")
+        raise OptionError("url", text, EXPECTED_URL, "end it with the name of the database")
     root, _, name = parts.path.rpartition("/")
     if any(part in ("", ".", "..") for part in root.split("/")[1:]):
         raise OptionError("url", text, EXPECTED_URL, "its path has empty parts")

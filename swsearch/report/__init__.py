@@ -182,7 +182,7 @@ def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
     found, (name, *columns) = find_format(outfmt), outfmt.split()
     if columns and not found.writer.has_columns:
         tables = ", ".join(each.key for each in OUTPUT_FORMATS if each.writer.has_columns)
-        raise OptionError("outfmt", outfmt, f"{name} alone", f"only tables ({tables}) take columns")
+        raise OptionError("outfmt", outfmt, f"{name} without columns", f"only tables ({tables}) take columns")
     writer = found.writer.create(stream, columns, outfmt)
     writer.has_header = header and found.writer.takes_header
     return writer

@@ -20,11 +20,8 @@ TEXT_ROWS = 2048
 """Sequences whose text is made in one go."""
 
 
-ROWS_ARE_PROTEIN = (
-    "its rows are proteins in the positions of a protein, and a row of translated DNA would have places in another "
-    "sequence; search with the translated sequence that is meant, or use a table with the columns qseq and sseq"
-)
-"""Why alignments of all hits are not written of translated DNA."""
+TRANSLATED_ROWS_REMEDY = "search with the translated sequence, or use a table with the columns qseq and sseq"
+"""What to use for alignments of translated DNA."""
 
 
 class OneAlignmentWriter(Writer):
@@ -32,7 +29,7 @@ class OneAlignmentWriter(Writer):
 
     is_single_query: ClassVar[bool] = True
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    unsupported_reason: ClassVar[str] = ROWS_ARE_PROTEIN
+    unsupported_remedy: ClassVar[str] = TRANSLATED_ROWS_REMEDY
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)
@@ -45,7 +42,7 @@ class OneAlignmentWriter(Writer):
     def write(self, result: SearchResult) -> None:
         """Write the alignment of the only query."""
         if self._query is not None:
-            raise InputError(f"queries {self._query!r} and {result.query_id!r}: {ONE_QUERY}")
+            raise InputError(f"queries: got {self._query!r} and {result.query_id!r}, expected one; {ONE_QUERY}")
         self._query = result.query_id
         self._stream.writelines(self._texts(alignment_of(result)))
 
@@ -57,10 +54,7 @@ class OneAlignmentWriter(Writer):
         """Yield the text of the file."""
 
 
-ONE_QUERY = (
-    "a file of A3M or aligned FASTA holds that of one; use swsearch msa, which writes a file for each query, "
-    "or --outfmt stockholm, which holds several"
-)
+ONE_QUERY = "use swsearch msa for one file per query, or --outfmt stockholm for all queries"
 """What to say where there are more."""
 
 

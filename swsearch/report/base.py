@@ -54,8 +54,8 @@ class Writer(ABC):
     has_header: bool = False
     programs: ClassVar[tuple[Program, ...]] = get_args(Program)
     """The searches whose results it can hold."""
-    unsupported_reason: ClassVar[str] = ""
-    """Why it cannot hold those of others, and what can."""
+    unsupported_remedy: ClassVar[str] = ""
+    """What to use for the results of other programs."""
 
     def __init__(self, stream: IO[Any]) -> None:
         self._stream = stream
@@ -69,7 +69,10 @@ class Writer(ABC):
     def check_program(cls, program: Program, what: str) -> None:
         """Raise `InputError` if this cannot hold what such a search finds; ``what`` names the format in messages."""
         if program not in cls.programs:
-            raise InputError(f"{what}: got results of translated DNA ({program}): {cls.unsupported_reason}")
+            raise InputError(
+                f"{what}: got results of translated DNA ({program}), expected {' or '.join(cls.programs)}; "
+                f"{cls.unsupported_remedy}"
+            )
 
     @abstractmethod
     def begin(self, run: RunInfo) -> None:

@@ -227,11 +227,11 @@ STANDARD_COLUMNS = COLUMNS | {
 """Columns as ``std`` has them: with whole identifiers, as blastp prints them of databases made without -parse_seqids,
 so that a table can be joined with its FASTA files."""
 
-_NO_GI = "NCBI has given up GI numbers; sseqid and qseqid have identifiers"
+_NO_GI = "NCBI no longer uses GI numbers; choose sseqid or qseqid"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("qgi", "sgi", "sallgi"), _NO_GI),
-    "qcovus": "it is blastn's alone; qcovs has a protein's coverage",
+    "qcovus": "only blastn has it; choose qcovs",
 }
 """The columns of blastp 2.12 that proteins in FASTA have nothing for, and why; blastp fills them with 0, 1 or N/A."""
 
@@ -255,7 +255,7 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
         elif name.lower() in REFUSED:
             raise OptionError("outfmt", outfmt, f"no column {name}", REFUSED[name.lower()])
         elif name.startswith("delim="):
-            raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are separated by tabs, 10 by commas")
+            raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are tab-separated, 10 is comma-separated")
         else:
             remedy = did_you_mean(name.lower(), [*COLUMNS, "std"], 3)
             raise OptionError("outfmt", outfmt, f"columns out of std, {', '.join(COLUMNS)}, not {name!r}", remedy)

@@ -125,8 +125,10 @@ class AlignmentFolder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            said = "is no folder" if folder.exists() else f"cannot be made: {error.strerror or error}"
-            raise OutputError(f"{folder}: {said}, expected one for alignments; choose another --output") from None
+            said = "is not a folder" if folder.exists() else f"cannot be created: {error.strerror or error}"
+            raise OutputError(
+                f"{folder}: {said}, expected a folder for alignments; choose another --output"
+            ) from None
         check_output(folder / f"x{extension}")
         remove_abandoned(folder)
 

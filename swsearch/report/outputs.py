@@ -77,11 +77,13 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = Fa
     """
     times = {name: f"{name} {len(given)} times" for name, given in (("--outfmt", formats), ("--output", paths))}
     if len(formats) > 1 and not paths:
-        raise InputError(f"got {times['--outfmt']} and no --output, expected an --output for each, in the same order")
+        raise InputError(
+            f"got {times['--outfmt']} and no --output, expected one --output for each, in the same order"
+        )
     if paths and formats and len(formats) != len(paths):
         raise InputError(
-            f"got {' and '.join(times.values())}, expected as many of both, in the same order; or leave --outfmt "
-            "out, so that the files' extensions say it"
+            f"got {' and '.join(times.values())}, expected equal numbers, in the same order; or leave --outfmt out "
+            "and let the file extensions decide"
         )
     places: Sequence[str | None] = paths or [None]
     wanted = formats or [_format_of(path) for path in places]
@@ -105,7 +107,7 @@ def with_header(outputs: Sequence[Output]) -> list[Output]:
     if not any(each.format.writer.takes_header for each in outputs):
         able = " or ".join(each.key for each in report.OUTPUT_FORMATS if each.writer.takes_header)
         found = ", ".join(dict.fromkeys(each.format.key for each in outputs))
-        raise InputError(f"--header: got --outfmt {found}, expected {able}: others name their columns, or have none")
+        raise InputError(f"--header: got --outfmt {found}, expected {able}; leave --header out for other formats")
     return [replace(each, header=True) for each in outputs]
 
 
@@ -120,7 +122,7 @@ def with_config(outputs: Sequence[Output], path: str | None) -> list[Output]:
     if path is None:
         return list(outputs)
     if not path.strip():
-        raise InputError("--save-config: the name is empty, expected where to write")
+        raise InputError("--save-config: the name is empty, expected a file name")
     several = [*outputs, Output(path, "toml")]
     _check_places(several)
     return several
@@ -179,9 +181,9 @@ def _format_of(path: str | None) -> str:
         return found.key
     extension = PurePath(path).suffix
     known = ", ".join(known for each in report.OUTPUT_FORMATS for known in each.extensions)
-    remedy = "say the format with --outfmt"
+    remedy = "name the format with --outfmt"
     if extension.lower() in _COMPRESSED:
-        remedy = f"output is not compressed; write to stdout and pipe it through a program that makes {extension}"
+        remedy = f"swsearch does not compress; write to stdout and pipe it through a program that makes {extension}"
     raise OptionError("output", path, f"an extension out of {known}", remedy)
 
 
@@ -322,7 +324,7 @@ def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
     """Refuse formats that hold one query where there are more, before the search."""
     for output in outputs:
         if output.format.writer.is_single_query and n_queries > 1:
-            raise InputError(f"--outfmt {output.format.key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+            raise InputError(f"--outfmt {output.format.key}: got {n_queries:,} queries, expected one; {ONE_QUERY}")
 
 
 def check_program(program: Program, outputs: Sequence[Output]) -> None:
@@ -344,16 +346,12 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
     given = iter([results] if isinstance(results, SearchResult) else results)
     first = next(given, None)
     if first is None:
-        raise InputError(
-            "results: got none, and so nothing that says which search they are of; expected at least one"
-        )
+        raise InputError("results: got none, expected at least one")
     if not isinstance(first, SearchResult):
         raise OptionError("results", first, EXPECTED_RESULTS)
     run = first.run
     if run is None:
-        raise InputError(
-            f"results: {first!r} does not say which search it is of; expected results of swsearch.search"
-        )
+        raise InputError(f"results: got {first!r} without its search, expected results of swsearch.search")
 
     def batches() -> Iterator[list[SearchResult]]:
         everything = chain([first], given)
@@ -363,8 +361,8 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
                     raise OptionError("results", result, EXPECTED_RESULTS)
                 if result.run is None or not run.is_of(result.run):
                     raise InputError(
-                        f"results: those of {first.query_id!r} and {result.query_id!r} are of searches that differ "
-                        "in database or options; expected those of one, or write them to different files"
+                        f"results: got {first.query_id!r} and {result.query_id!r} from different databases or "
+                        "options, expected one search; write them to different files"
                     )
             if aligned:
                 align_hits(batch, available_processors())

@@ -23,9 +23,7 @@ class PafWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp", "blastx", "tblastn")
-    unsupported_reason: ClassVar[str] = (
-        "PAF has one strand, and two sequences of DNA have a frame each; use a table with the column frames"
-    )
+    unsupported_remedy: ClassVar[str] = "use a table with the column frames"
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: PAF has no heading."""

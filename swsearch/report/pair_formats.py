@@ -37,7 +37,7 @@ def format_of_file(path: str | None) -> str:
     """
     found = format_for_path(path or "")
     if found is not None and found.key == "15":
-        remedy = "a .json file holds one document, pairs are written a line each"
+        remedy = "pairs are written as JSON lines"
         raise OptionError("output", path, "another extension, such as .jsonl", remedy)
     return found.key if found is not None and found.key in PAIR_FORMATS else "pairwise"
 

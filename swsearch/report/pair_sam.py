@@ -54,8 +54,8 @@ class PairSamWriter(AlignmentWriter):
         (name, count), *_ = Counter(subject.identifier for subject in self.run.subjects).most_common(1)
         if count > 1:
             raise InputError(
-                f"outfmt sam: {count} subjects are named {name!r}, SAM expects names of references to differ; rename "
-                "them, or use --outfmt paf"
+                f"outfmt sam: {count} subjects are named {name!r}, expected unique names; rename them, or use "
+                "--outfmt paf"
             )
         star = self.run.recurrence.scoring.matrix.alphabet.letters.find("*")
         for query in self.run.queries:

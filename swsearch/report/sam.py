@@ -42,10 +42,7 @@ class SamWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    unsupported_reason: ClassVar[str] = (
-        "SAM counts read and reference in one kind of letter, and here one is DNA and what is aligned is protein; "
-        "use --outfmt paf, or a table with the columns qframe, sframe and cigar"
-    )
+    unsupported_remedy: ClassVar[str] = "use --outfmt paf, or a table with the columns qframe, sframe and cigar"
 
     def __init__(self, stream: IO[Any]) -> None:
         super().__init__(stream)

@@ -79,7 +79,7 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
         if path is None:
             continue
         if not path.strip():
-            raise InputError(f"{option}: the name is empty, expected where to write")
+            raise InputError(f"{option}: the name is empty, expected a file name")
         if _key(path) in taken:
             raise InputError(f"got {taken[_key(path)]} and {option} {path}, expected different files")
         taken[_key(path)] = option
@@ -112,7 +112,9 @@ def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
     if profiles is None:
         return
     if format_to_write(profiles, len(queries)) != "json" and not any(len(query.codes) for query in queries):
-        raise InputError(f"{profiles}: no query has residues, expected one to make a profile of; leave it out")
+        raise InputError(
+            f"{profiles}: no query has residues, expected at least one with residues; leave --save-profile out"
+        )
 
 
 def saved_files(profiles: str | None, alignments: str | None, identifiers: Sequence[str]) -> list[str | None]:
@@ -159,7 +161,7 @@ class _Folder:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(
-                f"{folder}: cannot be made: {error.strerror or error}, expected a folder for alignments; choose "
+                f"{folder}: cannot be created: {error.strerror or error}, expected a folder for alignments; choose "
                 "another --save-msa"
             ) from None
         remove_abandoned(folder)

@@ -86,14 +86,16 @@ def settings_in(text: str, name: str) -> OptionValues:
     if text.lstrip()[:9].lower() == "<!doctype":
         block = _BLOCK.search(text)
         if block is None:
-            raise InputError(f"{name}: a page without options, expected a report of swsearch search, or TOML")
+            raise InputError(
+                f"{name}: got an HTML page without options, expected a report of swsearch search, or TOML"
+            )
         text = unescape(block[1])
     import tomllib
 
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{name}: no TOML: {error}; expected lines such as evalue = 1e-5") from None
+        raise InputError(f"{name}: not TOML: {error}; expected lines such as evalue = 1e-5") from None
 
 
 def _of_json(line: str, name: str) -> OptionValues:
@@ -103,5 +105,5 @@ def _of_json(line: str, name: str) -> OptionValues:
         found = None
     options = found.get(JSON_KEY) if isinstance(found, dict) else None
     if not isinstance(options, dict):
-        raise InputError(f"{name}: JSON without {JSON_KEY!r}, expected a report of --outfmt jsonl, or TOML")
+        raise InputError(f"{name}: got JSON without {JSON_KEY!r}, expected a report of --outfmt jsonl, or TOML")
     return options

@@ -11,7 +11,7 @@ from swsearch.alphabet import Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.profiles.alignment import QueryAlignment, spread
 from swsearch.report import headers
-from swsearch.report.a3m import ROWS_ARE_PROTEIN
+from swsearch.report.a3m import TRANSLATED_ROWS_REMEDY
 from swsearch.report.base import Writer
 from swsearch.report.row_names import descriptions_of, evalues_of, letters_of, row_names
 from swsearch.results import SearchResult, alignment_of
@@ -29,7 +29,7 @@ class StockholmWriter(Writer):
     """
 
     programs: ClassVar[tuple[Program, ...]] = ("blastp",)
-    unsupported_reason: ClassVar[str] = ROWS_ARE_PROTEIN
+    unsupported_remedy: ClassVar[str] = TRANSLATED_ROWS_REMEDY
 
     def begin(self, run: RunInfo) -> None:
         """Write nothing: each alignment has a heading of its own."""

@@ -172,7 +172,7 @@ class Format:
         key, writer = self.output_format.key, self.output_format.writer
         writer.check_program(program, f"format {key}")
         if writer.is_single_query and n_queries != 1:
-            raise InputError(f"format {key}: got {n_queries:,} queries, expected one: {ONE_QUERY}")
+            raise InputError(f"format {key}: got {n_queries:,} queries, expected one; {ONE_QUERY}")
 
     def rendered(self, name: str, pieces: Pieces) -> Rendered:
         """Return pieces of this format with what they are called."""

@@ -36,14 +36,10 @@ def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
         )
-        raise InputError(
-            f"statistics: {reason}; use 'auto' or 'fitted', which fit them to scores with shuffled sequences"
-        )
+        raise InputError(f"statistics: {reason}; use 'auto' or 'fitted'")
     for name, value in (("evalue", evalue), ("dbsize", dbsize)):
         if method == "none" and value is not None:
-            raise InputError(
-                f"{name}: got {value:g} with statistics 'none', which has no E-values; leave one of the two out"
-            )
+            raise InputError(f"{name}: got {value:g}, expected none with statistics 'none'; leave one of them out")
 
 
 def why_none(problem: str = "") -> str:

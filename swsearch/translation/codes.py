@@ -91,7 +91,7 @@ def asked_translation(
     asked = {name: value for name, value in given.items() if value is not None}
     if not translate:
         for name, value in asked.items():
-            remedy = "it is for DNA queries: add --translate (in Python translate=True), or leave it out"
+            remedy = "add --translate (in Python translate=True) for DNA queries, or leave it out"
             raise OptionError(name, value, "none without translation", remedy)
         return None
     return QueryTranslation(**asked)  # type: ignore[arg-type]  # checked there
@@ -122,7 +122,7 @@ def checked_code(genetic_code: Any) -> int:
     if type(genetic_code) is int and genetic_code == STANDARD_CODE:
         return STANDARD_CODE  # which needs no table yet
     known = genetic_codes()
-    expected = f"a genetic code by NCBI's number: {', '.join(map(str, known))}"
+    expected = f"an NCBI genetic code: {', '.join(map(str, known))}"
     number = whole_number("genetic_code", genetic_code, 1, MOST_CODE, expected)
     if number not in known:
         raise OptionError("genetic_code", genetic_code, expected)

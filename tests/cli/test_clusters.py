@@ -35,4 +35,8 @@ def test_what_does_not_go_with_a_cluster(files, words, tmp_path):
         refused("--cluster", "somewhere"), 1, "--cluster: got 'somewhere', expected the address of a Dask scheduler"
     )
     done = run(*words, fasta, fasta, "--cluster", "local:2", "--engine", "cpu", cwd=tmp_path)
-    fails(done, 1, "q.fasta: the workers of a cluster read database files", "make one of it with swsearch db build")
+    fails(
+        done,
+        1,
+        "q.fasta: got no database file, expected one that all workers can read; build it with swsearch db build",
+    )

@@ -83,18 +83,21 @@ def test_the_command_line_goes_before_the_file(search: Callable[..., str]) -> No
         ("max-hits = 1\nmax_hits = 2", "o.toml: got max-hits and max_hits, which are the same; leave one out"),
         ("[search]\nmax-hits = 1", "o.toml: 'search' is no option of swsearch search"),
         ('config = "o.toml"', "o.toml: 'config' is no option of swsearch search"),
-        ("max-hits 3", "o.toml: no TOML: Expected '=' after a key"),
+        ("max-hits 3", "o.toml: not TOML: Expected '=' after a key"),
         (
             'missing = ["include-ids"]',
             "o.toml: missing: the search had --include-ids, which is not",
         ),
         ("missing = 1", "o.toml: missing: got 1, expected a list of names of options"),
         ("device = 1979-05-27", "o.toml: device: got a date"),
-        ('{"hits": []}', "o.toml: JSON without 'options'"),
-        ("{", "o.toml: JSON without 'options'"),
-        ("<!DOCTYPE html><p>", "o.toml: a page without options, expected a report of swsearch search, or TOML"),
-        ("a = " + "[" * 3000, "o.toml: no TOML"),
-        ("\0", "o.toml: no TOML"),
+        ('{"hits": []}', "o.toml: got JSON without 'options'"),
+        ("{", "o.toml: got JSON without 'options'"),
+        (
+            "<!DOCTYPE html><p>",
+            "o.toml: got an HTML page without options, expected a report of swsearch search, or TOML",
+        ),
+        ("a = " + "[" * 3000, "o.toml: not TOML"),
+        ("\0", "o.toml: not TOML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_by_its_name_and_key(

@@ -200,7 +200,7 @@ def test_a_checkpoint_of_the_command_line(tmp_path, few):
     assert (first.stdout, first.stderr) == (again.stdout, "")
     assert first.stdout.count("\n") == 4
     assert "kept: 2 of 2 queries are done and not searched again" in again.stderr
-    fails(run(*words, "--max-hits", "1"), 1, "kept is of another search: max_hits was 500, is 1; give what it was")
+    fails(run(*words, "--max-hits", "1"), 1, "kept belongs to another search: max_hits was 500, is 1; use its inputs")
 
 
 def test_a_build_tells_of_it_too(tmp_path, few):

@@ -129,7 +129,7 @@ def test_nothing_is_saved_where_there_is_no_profile(ending: str, folder: Path, t
     path = tmp_path / f"p{ending}"
     (tmp_path / "q.fasta").write_text(">q\n\n")
     done = run("search", tmp_path / "q.fasta", "subjects.fasta", "--save-profile", path, cwd=folder)
-    fails(done, 1, "no query has residues, expected one to make a profile of; leave it out")
+    fails(done, 1, "no query has residues, expected at least one with residues; leave --save-profile out")
     (tmp_path / "q.fasta").write_text(f">q\n{'ACGT' * 20}\n")
     done = run("search", tmp_path / "q.fasta", "subjects.fasta", "--save-profile", path, cwd=folder)
     fails(done, 1, "DNA")

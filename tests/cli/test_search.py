@@ -58,8 +58,8 @@ def test_warnings_are_told_however_quiet(tmp_path, few):
     done = run("search", odd, few, "-q", "--min-identity", "0.5", "--min-query-coverage", "1%")
     assert done.returncode == 0
     assert done.stderr.splitlines() == [
-        "swsearch: warning: --min-identity 0.5 is 0.5 %; if 50 % are meant, give 50",
-        "swsearch: warning: --min-query-coverage 1 is 1 %; if 100 % are meant, give 100",
+        "swsearch: warning: --min-identity 0.5 means 0.5%; if you mean 50%, give 50",
+        "swsearch: warning: --min-query-coverage 1 means 1%; if you mean 100%, give 100",
         f"swsearch: warning: {odd}: 1 queries have no residues, such as 'nothing'",
         "swsearch: 1 of 2 queries: no E-values: the query has no residues; hits are ranked by score",
     ]
@@ -81,12 +81,10 @@ def test_what_composition_explains_is_told_once_for_each_query(tmp_path, quiet):
     subjects.write_text("".join(f">s{k}\n{rich(300)}\n" for k in range(20)) + f">itself\n{SEQUENCE}\n")
     done = run("search", queries, subjects, *quiet, "--outfmt", "6 qseqid sseqid evalue evalue_published")
     assert done.returncode == 0
-    told = [line for line in done.stderr.splitlines() if "by published statistics" in line]
+    told = [line for line in done.stderr.splitlines() if " a published E-value <= " in line]
     assert [line.split("'")[1] for line in told] == ["charged", "also"]
     for line in told:
-        assert re.match(
-            r"swsearch: query '\w+': \d+ subjects? ha(ve|s) E <= 1e-06 by published statistics and ", line
-        )
+        assert re.match(r"swsearch: query '\w+': \d+ subjects? ha(ve|s) a published E-value <= 1e-06 but ", line)
         assert "most of the score is composition" in line
     if quiet:
         assert done.stderr.splitlines() == told

@@ -130,7 +130,7 @@ def test_msa_of_volumes_and_of_several(folders: dict[str, Path], tmp_path: Path)
             (["db.h5", "./db.h5"], 2, ["db.h5 and ./db.h5 are the same file, which is given twice"]),
             (["db.h5", "db.001.h5"], 2, ["db.001.h5", "is given twice"]),
             (["1.fasta", "1.fasta"], 2, ["1.fasta is given twice"]),
-            (["-", "db.h5", "-"], 1, ["subjects: stdin is given twice and can be read once"]),
+            (["-", "db.h5", "-"], 1, ["subjects: stdin is given twice but can be read only once"]),
             (["db.h5", "none.h5"], 2, ["none.h5: no such database"]),
             (["db.h5", "none"], 2, ["none: no such file"]),
             (["db.h5", ""], 1, ["subjects: the name is empty"]),
@@ -173,7 +173,7 @@ def test_commands_that_take_a_database_take_a_manifest(folders: dict[str, Path])
 def test_a_manifest_whose_volume_is_not_there(folders: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "db.json").write_bytes((folders["built"] / "db.h5").read_bytes())
     for words in (["search", folders["built"] / "queries.fasta", "db.json"], ["db", "info", "db.json"]):
-        fails(run(*words, cwd=tmp_path), 2, "db.json: its volume db.000.h5 is missing")
+        fails(run(*words, cwd=tmp_path), 2, "db.json: volume db.000.h5 not found")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_what_a_lost_worker_did_is_done_again() -> None:
     stage.submit(count=4)
     stage.leave("a")
     assert not stage.at("a")
-    assert stage.notices == ["worker a was lost; what it did is done again"]
+    assert stage.notices == ["worker a was lost; repeating its tasks"]
     stage.work_off()
     assert [future.result(0) for future in stage.futures] == [b"done"] * 4
 
@@ -222,7 +222,7 @@ def test_a_worker_lost_before_it_said_what_it_is_counts_as_lost() -> None:
     stage.come("b", fit=False)
     lost = stage.there["b"]
     stage.leave("b")
-    assert stage.notices == ["worker b was lost before it said what it is"]
+    assert stage.notices == ["worker b was lost while it started"]
     stage.board.take(WorkerInspected(lost, "it gave no answer"))
     assert len(stage.notices) == 1
     assert stage.board.is_settled
@@ -245,7 +245,7 @@ def test_a_worker_is_not_waited_for_without_end() -> None:
     stage.leave("a")
     stage.look(PATIENCE + 1)
     assert sentence(future) == (
-        "the stage: waited 120 s for a worker, and there is none; start workers, then the search again"
+        "the stage: waited 120 s for a worker, found none; start workers, and run the search again"
     )
     assert sentence(stage.submit()) == sentence(future)
 
@@ -348,7 +348,7 @@ def test_a_worker_that_hangs_is_left(restartable: bool) -> None:
     stage.end(stage.at("b")[0])
     stage.look(11)
     assert stage.transport.restarted == (["a"] if restartable else [])
-    assert "worker a has given nothing for 10 s" in stage.notices[-1]
+    assert "worker a returned no result within the task timeout of 10 s" in stage.notices[-1]
     assert not stage.at("a")
     assert stage.at("b") == [2]
     stage.end(0, b"too late")
@@ -375,7 +375,7 @@ def test_a_task_that_hangs_everywhere_is_given_up() -> None:
     future = stage.submit()
     stage.look(40)
     text = sentence(future)
-    assert text.count("gave no result within 10 s (--task-timeout)") == TRIES
+    assert text.count("returned no result within 10 s (--task-timeout)") == TRIES
 
 
 def test_a_task_that_waits_for_another_has_not_begun_its_time() -> None:
@@ -500,7 +500,7 @@ def test_a_worker_that_lacks_a_volume_is_not_asked_for_it_again() -> None:
     first = stage.submit(("/data/v1.h5", 0, 1))
     stage.fail(0, DatabaseError("/data/v1.h5: no such database"))
     assert stage.at("b") == [1]
-    assert stage.notices == ["worker a: /data/v1.h5: no such database; other workers are asked"]
+    assert stage.notices == ["worker a: /data/v1.h5: no such database; trying other workers"]
     stage.submit(("/data/v1.h5", 1, 1), count=5)
     assert not stage.at("a")
     stage.submit("/data/v2.h5")
@@ -584,8 +584,8 @@ def test_a_paused_worker_ends_what_it_executes_and_others_do_the_rest() -> None:
     stage.end(first)
     assert [future.result(0) for future in stage.futures] == [b"done"] * 2
     assert stage.notices == [
-        "worker a: Dask has paused it, as it does for lack of memory; other workers do its tasks until it is "
-        "resumed; give workers more memory, or start fewer of them on a machine"
+        "worker a: Dask paused it for lack of memory; other workers do its tasks; give workers more memory, "
+        "or start fewer workers per machine"
     ]
 
 
@@ -596,7 +596,7 @@ def test_tasks_of_workers_that_are_all_paused_end_with_a_sentence() -> None:
         stage.there[name] = WorkerFound(name, "h", is_ready=False)
     stage.see()
     stage.look(PAUSED_SECONDS + PATIENCE + 2)
-    assert "a: Dask has paused it, as it does for lack of memory; b: Dask has paused it" in sentence(future)
+    assert "a: Dask paused it for lack of memory; b: Dask paused it" in sentence(future)
     assert len(stage.notices) == 3
 
 

@@ -137,14 +137,14 @@ def test_closing_stops_what_runs_and_ends_what_waits() -> None:
     assert crew_tasks.begun.wait(SOON)
     crew.close()
     assert crew_tasks.stopped.is_set()
-    assert {str(future.exception(0)) for future in futures} == {"the crew of workers is closed"}
+    assert {str(future.exception(0)) for future in futures} == {"the worker pool is closed"}
 
 
 def test_a_closed_crew_takes_nothing_and_closes_again() -> None:
     crew = InlineCrew(1)
     crew.close()
     crew.close()
-    assert str(crew.submit(task("double")).exception(0)) == "the crew of workers is closed"
+    assert str(crew.submit(task("double")).exception(0)) == "the worker pool is closed"
     with pytest.raises(ClusterError, match="is closed"):
         crew.wait_for_workers()
 
@@ -216,7 +216,7 @@ def test_what_the_work_survives_is_a_warning(monkeypatch: pytest.MonkeyPatch) ->
             future.add_done_callback(lambda future: heard.set())
             assert isinstance(future.exception(SOON), DatabaseError)
     assert {each.category for each in said} == {SwsearchWarning}
-    assert "worker thread-0: /data/v1.h5: no such database; check the name; other workers are asked" in {
+    assert "worker thread-0: /data/v1.h5: no such database; check the name; trying other workers" in {
         str(each.message) for each in said
     }
 

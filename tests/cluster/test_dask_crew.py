@@ -100,7 +100,7 @@ def test_closing_stops_what_runs_and_leaves_the_client(dask_client) -> None:
     futures = [crew.submit(task("endless", near=near)) for near in "abcdefgh"]
     assert crew_tasks.begun.wait(SOON)
     crew.close()
-    assert {str(future.exception(0)) for future in futures} == {"the crew of workers is closed"}
+    assert {str(future.exception(0)) for future in futures} == {"the worker pool is closed"}
     assert crew_tasks.stopped.wait(SOON)
     until(lambda: not calls._running)
     until(lambda: not any(dask_client.processing().values()))
@@ -130,7 +130,7 @@ def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(
         finally:
             dask_client.run(resume, workers=[paused])
     assert len(notices) == 1
-    assert f"worker {paused}: Dask has paused it, as it does for lack of memory; other workers" in notices[0]
+    assert f"worker {paused}: Dask paused it for lack of memory; other workers" in notices[0]
 
 
 def test_a_worker_of_another_version_is_not_used(dask_client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_client_that_is_closed_or_none_is_refused(dask_client) -> None:
         crew_of(object())
     with distributed.Client(dask_client.scheduler.address, set_as_default=False) as client:
         closed = client
-    with pytest.raises(ClusterError, match="the Dask client was closed, or its scheduler has gone"):
+    with pytest.raises(ClusterError, match="the Dask client was closed, or its scheduler is gone"):
         crew_of(closed)
 
 
@@ -341,7 +341,7 @@ def test_workers_that_are_killed_are_replaced() -> None:
         assert crew.submit(task("slow", b"1")).result(SOON) == b"1"
         until(lambda: crew.n_workers == 2)
         assert sorted(place.on_host for place in crew.workers) == [0, 1]
-    assert any("was lost; what it did is done again" in text for text in notices)
+    assert any("was lost; repeating its tasks" in text for text in notices)
 
 
 @pytest.mark.exhaustive
@@ -349,7 +349,7 @@ def test_a_worker_that_hangs_is_started_anew(tmp_path: Path) -> None:
     notices: list[str] = []
     with open_cluster("local:1", task_timeout=2, notice=notices.append) as crew:
         assert crew.submit(task("hang_once", str(tmp_path / "mark").encode())).result(SOON) == b"done"
-    assert "has given nothing for 2 s, the limit of a task's time; it is started anew" in notices[0]
+    assert "returned no result within the task timeout of 2 s; restarting it" in notices[0]
 
 
 CHILD = """

@@ -386,7 +386,10 @@ def test_subjects_that_are_in_no_database_file_are_refused(folders, subjects):
         given = folders["one"] / "in.fasta"
     elif subjects == "memory":
         given = Database.from_records([("a", "MKVLAAGIVGWW")])
-    with InlineCrew(1, 1) as crew, pytest.raises(InputError, match="make one of it with swsearch db build"):
+    with (
+        InlineCrew(1, 1) as crew,
+        pytest.raises(InputError, match="expected one that all workers can read; build it with swsearch db build"),
+    ):
         swsearch.search("MKVLAAGIVGWW", given, client=crew)
 
 

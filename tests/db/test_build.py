@@ -222,10 +222,10 @@ class TestFaults:
             file["x"] = 1
         cases = {
             tmp_path: "is a directory",
-            tmp_path / "none" / "out.h5": "there is no folder",
+            tmp_path / "none" / "out.h5": "none not found; create it",
             source: "is one of the inputs",
-            foreign: "exists and is no swsearch database; choose another name",
-            Path("/dev/null"): "exists and is no swsearch database",
+            foreign: "exists and is not a swsearch database; choose another name",
+            Path("/dev/null"): "exists and is not a swsearch database",
         }
         for output, words in cases.items():
             with pytest.raises(OutputError, match=words):
@@ -271,7 +271,7 @@ class TestAppendFaults:
     def test_no_database(self, tmp_path: Path, source: Path) -> None:
         with pytest.raises(DatabaseError, match="no such database"):
             append_database(tmp_path / "out.h5", source, on_duplicate="keep")
-        with pytest.raises(DatabaseError, match="is no swsearch database"):
+        with pytest.raises(DatabaseError, match="is not a swsearch database"):
             append_database(source, source, on_duplicate="keep")
 
     def test_itself(self, tmp_path: Path, source: Path) -> None:

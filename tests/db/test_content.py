@@ -70,11 +70,11 @@ def nothing(_: Database) -> None:
 Case = tuple[str, Callable[[Any], Any], str, Callable[[Database], None]]
 
 CASES: dict[str, Case] = {
-    "code 32": ("residues", put((3, 0), 32), "residues are no letters", chunks),
-    "code 255": ("residues", put((3, 70 % LANES), 255), "residues are no letters", chunks),
-    "code 30": ("residues", put((0, 9), 30), "residues are no letters", chunks),
-    "code 27": ("residues", put((1, 1), 27), "residues are no letters", chunks),
-    "code 32 of one subject": ("residues", lambda v: np.where(v == PAD, v, 32), "residues are no letters", codes),
+    "code 32": ("residues", put((3, 0), 32), "residues are not letters", chunks),
+    "code 255": ("residues", put((3, 70 % LANES), 255), "residues are not letters", chunks),
+    "code 30": ("residues", put((0, 9), 30), "residues are not letters", chunks),
+    "code 27": ("residues", put((1, 1), 27), "residues are not letters", chunks),
+    "code 32 of one subject": ("residues", lambda v: np.where(v == PAD, v, 32), "residues are not letters", codes),
     "padding in a subject": ("residues", put((3, 0), PAD), "padding do not fit", chunks),
     "padding in a subject, read alone": ("residues", put((4, 2), PAD), "residues ", codes),
     "letter for padding": ("residues", put((-1, 63), 0), "padding do not fit", chunks),
@@ -83,9 +83,9 @@ CASES: dict[str, Case] = {
     "negative length": ("lengths", put(-1, -1), "lengths do not descend", nothing),
     "ascending lengths": ("lengths", lambda v: v[::-1], "lengths do not descend", nothing),
     "one length": ("lengths", put(0, 44), "attribute n_residues", nothing),
-    "order twice": ("order", put(0, 1), "order is no permutation", chunks),
-    "negative order": ("order", put(0, -1), "order is no permutation", chunks),
-    "order beyond": ("order", put(0, 1 << 62), "order is no permutation", chunks),
+    "order twice": ("order", put(0, 1), "order is not a permutation", chunks),
+    "negative order": ("order", put(0, -1), "order is not a permutation", chunks),
+    "order beyond": ("order", put(0, 1 << 62), "order is not a permutation", chunks),
     "order among equals": ("order", lambda v: np.concatenate([v[1:2], v[:1], v[2:]]), "not in input order", chunks),
     "wrapped block offsets": ("block_offsets", put(1, -(1 << 63) + 8), "block offsets do not fit", nothing),
     "shifted block offsets": ("block_offsets", lambda v: v + 8, "block offsets do not fit", nothing),
@@ -164,7 +164,7 @@ def test_counts_of_masks(sound: Path, tmp_path: Path, name: str) -> None:
 def test_a_search_ends(sound: Path, tmp_path: Path, engine: str) -> None:
     """Codes of 32 and more would score differently by engine and instruction set."""
     path = wrong(sound, tmp_path / "wrong.h5", "residues", put((2, 5), 200))
-    with pytest.raises(DatabaseDamageError, match="residues are no letters"):
+    with pytest.raises(DatabaseDamageError, match="residues are not letters"):
         list(swsearch.search(("q", "MKVLAAGIV"), path, engine=engine, statistics="none"))
 
 

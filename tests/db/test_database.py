@@ -244,8 +244,8 @@ class TestRecords:
             ([("", "MKV")], SequenceError, "got identifier ''"),
             ([("a\nb", "MKV")], SequenceError, "line ends"),
             ([("a", None)], SequenceError, "got no sequence"),
-            ([("a", 7.5)], SequenceError, "is no text"),
-            ([SeqRecord(Seq(None, 5), id="a")], SequenceError, "is no text"),
+            ([("a", 7.5)], SequenceError, "is not text"),
+            ([SeqRecord(Seq(None, 5), id="a")], SequenceError, "is not text"),
             ([], SequenceError, "no residues in 0 records"),
             ([("a", ""), ("b", " ")], SequenceError, "no residues in 2 records"),
             ([7], InputError, "subject 1: got 7"),
@@ -268,7 +268,7 @@ class TestOpening:
 
     def test_fasta(self, tmp_path: Path) -> None:
         (tmp_path / "in.fasta").write_text(">a\nMKV\n")
-        with pytest.raises(DatabaseError, match="is no swsearch database; make one from FASTA"):
+        with pytest.raises(DatabaseError, match="is not a swsearch database; build one from FASTA"):
             Database.open(tmp_path / "in.fasta")
         assert not is_database(tmp_path / "in.fasta")
 
@@ -278,7 +278,7 @@ class TestOpening:
             file["segments/0/residues"] = np.zeros(5)
         assert is_database(tmp_path / "x.h5")
         for check_it in (Database.open, verify_database):
-            with pytest.raises(DatabaseError, match="is HDF5 but no swsearch database") as caught:
+            with pytest.raises(DatabaseError, match="is HDF5 but not a swsearch database") as caught:
                 check_it(tmp_path / "x.h5")
             assert not isinstance(caught.value, DatabaseDamageError)
 

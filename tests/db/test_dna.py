@@ -45,7 +45,7 @@ def expected(records: list[str]) -> str:
     if all_dna and bases >= 10:
         return "error" if bases >= 20 else "warning"
     found = [k for k, record in enumerate(records) if counted(record)[0] and counted(record)[1] >= 20]
-    return f"{len(found)} of {len(records)} records hold only letters of DNA, such as 'r{found[0]}'" if found else ""
+    return f"{len(found)} of {len(records)} records hold only letters of DNA, e.g. 'r{found[0]}'" if found else ""
 
 
 def batches(records: list[str], cuts: list[int]) -> list[RecordBatch]:
@@ -145,8 +145,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-TOLD = "dna.fa: holds only letters of DNA (2 records, such as 'd1', with 58 bases), expected protein; "
-WARNED = "swsearch: warning: mixed.fa: 2 of 4 records hold only letters of DNA, such as 'd1', expected protein; "
+TOLD = "dna.fa: holds only letters of DNA (2 records, e.g. 'd1', with 58 bases), expected protein; "
+WARNED = "swsearch: warning: mixed.fa: 2 of 4 records hold only letters of DNA, e.g. 'd1', expected protein; "
 COMMANDS = {
     "queries": (1, ["search", "{}.fa", "protein.h5"]),
     "subjects": (2, ["search", "protein.fa", "{}.fa"]),
@@ -164,11 +164,11 @@ def test_commands(folder: Path, tmp_path: Path, place: str) -> None:
         (tmp_path / path.name).write_bytes(path.read_bytes())
     before = sorted(tmp_path.iterdir())
     dna = [word.format("dna") for word in words]
-    remedy = "make a database of its reading frames with: swsearch db build --translate"
+    remedy = "build a DNA database with: swsearch db build --translate"
     if "align" in place:
         remedy = "align it with --alphabet dna"
     if place == "queries":
-        remedy = "search with it by --translate"
+        remedy = "add --translate"
     fails(run(*dna, cwd=tmp_path), code, TOLD + remedy, "or pass --allow-dna (in Python allow_dna=True)")
     assert sorted(tmp_path.iterdir()) == before
     done = run(*(word.format("mixed") for word in words), "--quiet", cwd=tmp_path)

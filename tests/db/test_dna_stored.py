@@ -42,7 +42,7 @@ def test_records_are_given_back_and_checked(path: Path, tmp_path: Path) -> None:
         assert database.find("u") == [3]
         assert database.info()["genetic_code"] == 11
     assert verify_database(path)["residues"] == 40
-    with pytest.raises(DatabaseError, match="holds DNA, which is not cut into volumes"):
+    with pytest.raises(DatabaseError, match="a DNA database cannot be split into volumes"):
         split_database(path, tmp_path / "v.json", volumes=2)
 
 

@@ -89,7 +89,7 @@ def test_rules_do_what_they_do_to_lists(tmp_path: Path, rule: OnDuplicate, way: 
     draw = random.Random(f"{rule} {way}")
     old, middle, new = drawn(draw, 60, 90), drawn(draw, 30, 90), drawn(draw, 60, 90)
     build_database(written(tmp_path, "old", old), tmp_path / "a.h5", taxids="header")
-    with pytest.warns(SwsearchWarning, match="none for what is appended"):
+    with pytest.warns(SwsearchWarning, match="none were given for 30 new records"):
         append_database(tmp_path / "a.h5", written(tmp_path, "middle", middle), on_duplicate="keep")
     edited = append_database(tmp_path / "a.h5", written(tmp_path, "new", new), on_duplicate=rule, taxids="header")
     after = expected(old + middle, new, rule)
@@ -141,7 +141,7 @@ def test_records_are_removed(tmp_path: Path) -> None:
     records = [*drawn(draw, 60, 30), ("s1 OX=3", "MMM"), ("sp|Q12345|X_Y z OX=7", "MKV"), ("nothing OX=9", "")]
     build_database(written(tmp_path, "in", records), tmp_path / "a.h5", mask="lower", taxids="header")
     before = held(tmp_path / "a.h5")
-    with pytest.raises(InputError, match=r"1 of 2 identifiers are not there: 'nobody'; nothing was removed"):
+    with pytest.raises(InputError, match=r"1 of 2 identifiers not found: 'nobody'; nothing was removed"):
         remove_records(tmp_path / "a.h5", ["s1", "nobody"])
     assert held(tmp_path / "a.h5") == before
     gone = [each for each in records if named(each) in ("s1", "s2", "sp|Q12345|X_Y")]
@@ -169,9 +169,7 @@ def test_what_cannot_be_changed(tmp_path: Path) -> None:
     build_database(source, tmp_path / "a.json", volume_size=1 << 20)
     build_database(source, tmp_path / "a.h5")
     build_database(source, tmp_path / "masked.h5", mask="lower")
-    with pytest.raises(
-        DatabaseError, match=r"is a manifest of volumes, from which nothing is removed; make one file"
-    ):
+    with pytest.raises(DatabaseError, match=r"is a manifest of volumes, expected a database file; merge the volumes"):
         remove_records(tmp_path / "a.json", ["a"])
     with pytest.raises(DatabaseError, match="no such database"):
         remove_records(tmp_path / "none.h5", ["a"])

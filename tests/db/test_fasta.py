@@ -79,8 +79,8 @@ def test_an_illegal_byte_is_placed_exactly(
 FAULTS = [
     (b"", "no FASTA records", None, None),
     (b"\n \n\r\n", "no FASTA records", None, None),
-    (HBA.encode() + b"\n", "'M' stands before the first record, expected '>'", None, 1),
-    (b"\n\n; comment\n>a\nM\n", "';' stands before the first record", None, 3),
+    (HBA.encode() + b"\n", "got 'M' before the first record, expected '>'", None, 1),
+    (b"\n\n; comment\n>a\nM\n", "got ';' before the first record", None, 3),
     (b">a\nMV\nKL-P\n", "'-' is a gap character", "a", 3),
     (b">a\nMV\r\nK.P\r\n", "'.' is a gap character", "a", 3),
     (b">a gcg\n  1 MVLS PADK\n", "'1' is a digit", "a", 2),
@@ -99,7 +99,7 @@ FAULTS = [
     (b"\x1f\x9dxxxx", "compress", None, None),
     (b"\x89HDF\r\n\x1a\n" + b"\0" * 50, "is an HDF5 file", None, None),
     (b'{\n "format": "swsearch volumes",\n "mask": 1}', "is a manifest of volumes, expected FASTA", None, None),
-    (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "byte 0x89 stands before the first record", None, 1),
+    (b"\x89PNG\r\n\x1a\n" + b"\0" * 50, "got byte 0x89 before the first record", None, 1),
 ]
 
 
@@ -193,7 +193,7 @@ class TestSharedFiles:
             ("blank_lines_spaces_digits", "record 'a' line 4: '1' is a digit"),
             ("empty_file", "no FASTA records"),
             ("illegal_bytes", "record 'a' line 2: byte 0x"),
-            ("no_header", "line 1: 'M' stands before the first record"),
+            ("no_header", "line 1: got 'M' before the first record"),
         ],
     )
     def test_faulty(self, name: str, words: str) -> None:

@@ -100,7 +100,7 @@ def test_a_fasta_file_may_stand_beside_its_databases(tmp_path: Path) -> None:
 def test_other_formats(tmp_path: Path, text: str, words: str, packed: bool) -> None:
     path = tmp_path / "file"
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    with pytest.raises(SequenceError, match=rf"no FASTA: this {words}"):
+    with pytest.raises(SequenceError, match=rf"not FASTA: this {words}"):
         list(read_fasta(path))
 
 
@@ -124,7 +124,7 @@ def test_where_a_database_is_named(tmp_path: Path, kind: str, given: str) -> Non
     with pytest.raises(DatabaseError, match=re.escape(said(kind, tmp_path / "proteins"))):
         Database.open(path)
     path.write_text(TEXT)
-    with pytest.raises(DatabaseError, match="is no swsearch database; make one from FASTA"):
+    with pytest.raises(DatabaseError, match="is not a swsearch database; build one from FASTA"):
         Database.open(path)
 
 
@@ -156,8 +156,14 @@ PACKED = {
     "a.tar.bz2": (bz2.compress(TAR), "is a tar archive; unpack it"),
     "a.tar.zst": (zstandard.compress(TAR), "is a tar archive; unpack it"),
     "a.lzma": (lzma.compress(TEXT.encode(), lzma.FORMAT_ALONE), "is compressed with lzma (.lzma); unpack it first"),
-    "a.gz.gz": (gzip.compress(gzip.compress(TEXT.encode())), "holds gzip data inside its gzip data; unpack it once"),
-    "a.xz.gz": (gzip.compress(lzma.compress(TEXT.encode())), "holds xz data inside its gzip data; unpack it once"),
+    "a.gz.gz": (
+        gzip.compress(gzip.compress(TEXT.encode())),
+        "is compressed twice, gzip inside gzip; decompress it once",
+    ),
+    "a.xz.gz": (
+        gzip.compress(lzma.compress(TEXT.encode())),
+        "is compressed twice, xz inside gzip; decompress it once",
+    ),
     "a.zip.gz": (gzip.compress(b"PK\3\4" + bytes(99)), "is a zip archive; unpack it"),
     "a.h5.gz": (gzip.compress(DATABASE), "is an HDF5 file inside gzip data; unpack it first"),
     "a.utf-32": (TEXT.encode("utf-32"), "is UTF-32 text; convert it with iconv -f utf-32 -t utf-8"),

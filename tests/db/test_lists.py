@@ -39,11 +39,11 @@ def test_a_list_in_other_encodings(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "empty": (b"", "holds no identifiers"),
-    "blank": (b"\n \r\n", "holds no identifiers"),
-    "comments": (b"# one\n#two", "holds no identifiers"),
-    "binary": (b"\0\1\2" * 9, "is no text"),
-    "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(99), "is no text"),
+    "empty": (b"", "no identifiers found"),
+    "blank": (b"\n \r\n", "no identifiers found"),
+    "comments": (b"# one\n#two", "no identifiers found"),
+    "binary": (b"\0\1\2" * 9, "got NUL bytes, expected identifiers as text"),
+    "HDF5": (b"\x89HDF\r\n\x1a\n" + bytes(99), "is not text"),
     "damaged": (gzip.compress(b"a\nb\n" * 99)[:-12], "truncated gzip"),
     "large": (b"a\n" * 600, "more than 1,000 bytes"),
 }

@@ -185,24 +185,24 @@ def test_what_is_no_sequences_at_all(given, words):
         ([5], "1: got 5, expected a Bio.SeqRecord, an .id, sequence. pair or a string"),
         ([A, None], "2: got None, expected"),
         ([float("nan")], "1: got nan"),
-        ([pathlib.Path("x.fa")], r"1: got P\w*Path\('x.fa'\), .*; search one file after the other"),
+        ([pathlib.Path("x.fa")], r"1: got P\w*Path\('x.fa'\), .*; search one file at a time"),
         ([("a", "one", A)], "1: got .*; it has 3 parts"),
         ([{"id": "a"}], "1: got a dict, expected"),
         ([list(range(1000))], "1: got a list, expected"),
         ([array.array("b", b"MKV")], "1: got an array"),
         ({1: A}, "1: got 1 as its identifier, expected a string"),
         ({"a": None}, "'a': got no sequence"),
-        ({"a": 5}, r"'a': the sequence is no text \(got 5\)"),
-        ({"a": {"b": A}}, r"'a': the sequence is no text \(got a dict\)"),
-        ([SeqRecord(Seq(None, 5), id="a")], "'a': the sequence is no text"),
+        ({"a": 5}, r"'a': the sequence is not text \(got 5\)"),
+        ({"a": {"b": A}}, r"'a': the sequence is not text \(got a dict\)"),
+        ([SeqRecord(Seq(None, 5), id="a")], "'a': the sequence is not text"),
         ([SeqRecord(None, id="a")], "'a': got no sequence"),
-        (["MK\udc80"], "1': the sequence is no text"),
+        (["MK\udc80"], "1': the sequence is not text"),
     ],
 )
 def test_what_is_no_sequence_in_an_iterable(given, words):
     with pytest.raises(InputError, match=f"query.* ?{words}"):
         swsearch.search(given, {"a": A})
-    if "one file after" in words:  # subjects may come from several files
+    if "one file at a time" in words:  # subjects may come from several files
         words = "x.fa: no such file"
     with pytest.raises(SwsearchError, match=words):
         list(swsearch.search(A, given))
@@ -219,7 +219,7 @@ def test_open_files_that_cannot_be_read(path, tmp_path):
             (compressed[0], "two.gz: holds compressed data; give the file's path, or open it with gzip.open"),
             (compressed[1], "two.bz2: holds compressed data"),
             (io.StringIO(""), "<StringIO>: no FASTA records"),
-            (io.StringIO("MKV"), "<StringIO>: line 1: 'M' stands before the first record"),
+            (io.StringIO("MKV"), "<StringIO>: line 1: got 'M' before the first record"),
         ):
             with pytest.raises(InputError, match=words):
                 read_queries(given)

@@ -167,8 +167,8 @@ def test_volumes_of_a_record_each_even_of_empty_ones(tmp_path: Path, text: str) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "expected one of both"),
-        ({"volumes": 2, "volume_size": 2}, "expected one of both"),
+        ({}, "expected one of them"),
+        ({"volumes": 2, "volume_size": 2}, "expected one of them"),
         ({"volumes": 0}, "volumes: got 0, expected an integer >= 1"),
         ({"volumes": 1000}, "volumes: got 1000"),
         ({"volumes": True}, "volumes: got True"),
@@ -190,7 +190,7 @@ def test_wrong_options(tmp_path: Path, inputs: list[Path], options: dict[str, An
 def test_what_cannot_be_split(tmp_path: Path, inputs: list[Path]) -> None:
     with pytest.raises(DatabaseError, match="no such database"):
         split_database(tmp_path / "none.h5", tmp_path / "out.json", volumes=1)
-    with pytest.raises(DatabaseError, match="is no swsearch database"):
+    with pytest.raises(DatabaseError, match="is not a swsearch database"):
         split_database(inputs[0], tmp_path / "out.json", volumes=1)
     build_database(inputs, tmp_path / "one.h5")
     with pytest.raises(OutputError, match="is one of the inputs"):

@@ -149,8 +149,8 @@ def test_in_parts(path: Path, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (put(-1, 0), "order is no permutation"),
-        (put(500, N), "order is no permutation"),
+        (put(-1, 0), "order is not a permutation"),
+        (put(500, N), "order is not a permutation"),
         (lambda v: np.concatenate([v[:-3], v[-1:], v[-2:-1], v[-3:-2]]), "not in input order"),
         (lambda v: np.concatenate([v[:-78], v[-77:-76], v[-78:-77], v[-76:]]), "not in input order"),
     ],

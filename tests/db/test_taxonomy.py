@@ -85,7 +85,7 @@ def test_what_is_odd_is_said(places: Path, tmp_path: Path) -> None:
     with pytest.warns(SwsearchWarning) as said:
         build_database(places / "in.fasta", tmp_path / "a.h5", taxids="header", taxonomy=places / "taxonomy")
     texts = [str(each.message) for each in said]
-    assert texts[0] == "taxids: 1 of 8 records have none in their header"
+    assert texts[0] == "taxids: 1 of 8 records have no taxid in their header"
     assert "1 of 7 taxids are deleted from" in texts[1] and texts[1].endswith(": 12345")
     assert "1 of 7 taxids are not in" in texts[2] and texts[2].endswith(": 4242")
 
@@ -168,7 +168,7 @@ def test_volumes_split_append_and_joined_databases_keep_their_taxa(places: Path,
             assert taxids(database) == TAXIDS and database.taxonomy.names == tree.names
             assert database.info()["n_with_taxid"] == 7
     (tmp_path / "a.h5").write_bytes((places / "db.h5").read_bytes())
-    with pytest.warns(SwsearchWarning, match=r"none for what is appended .records: 8., .* takes --taxids header"):
+    with pytest.warns(SwsearchWarning, match=r"none were given for 8 new records; use db append --taxids header"):
         append_database(tmp_path / "a.h5", places / "in.fasta", on_duplicate="keep")
     verify_database(tmp_path / "a.h5")
     with Database.open(tmp_path / "a.h5") as database:
@@ -194,7 +194,7 @@ def test_records_that_are_appended_have_their_taxa(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SwsearchWarning)
         append_database(tmp_path / "a.h5", tmp_path / "more.fasta", taxids="header", on_duplicate=rule, **tree)
-    said = ["taxids: 1 of 5 records have none in their header"]
+    said = ["taxids: 1 of 5 records have no taxid in their header"]
     if not with_tree:
         said.append("taxonomy: 1 of 4 taxids are without a name in the database's: 1423; give --taxonomy")
     assert [str(each.message) for each in caught] == said
@@ -214,9 +214,9 @@ def test_taxids_for_a_database_without_any_are_refused(places: Path, tmp_path: P
     build_database(places / "in.fasta", tmp_path / "plain.h5")
     before = (tmp_path / "plain.h5").read_bytes()
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"taxids": "header"}, "was built without them; build a database of the new records"),
+        ({"taxids": "header"}, "has no taxids, so none can be appended; build the new records"),
         ({"taxids": tmp_path / "none.tsv"}, "no such file"),
-        ({"taxonomy": places / "taxonomy"}, "says nothing without taxids"),
+        ({"taxonomy": places / "taxonomy"}, "taxonomy: got no taxids, expected both"),
     ]
     for options, problem in refused:
         with pytest.raises(SwsearchError, match=problem):
@@ -260,7 +260,7 @@ HOSTILE = {
     "empty": ("nodes.dmp", "", "nodes.dmp is empty"),
     "twice": ("nodes.dmp", dump([(1, 1, "r"), (1, 1, "r")]), "taxid 1 has two lines"),
     "no parent": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s")]), "taxid 5 stands below 7, which has no line"),
-    "circle": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s"), (7, 6, "s"), (6, 5, "s")]), "stands in a circle"),
+    "circle": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s"), (7, 6, "s"), (6, 5, "s")]), "has itself as an ancestor"),
     "bytes": ("nodes.dmp", "\0\xff" * 100, "expected taxid, parent and rank"),
     "names": ("names.dmp", "9606\n", "names.dmp, line 1: expected taxid, name"),
     "names' taxid": ("names.dmp", dump([("x", "a", "", "scientific name")]), "line 1: got 'x', expected a taxid"),
@@ -283,13 +283,13 @@ def test_hostile_dumps(places: Path, tmp_path: Path, name: str) -> None:
 
 def test_what_is_no_taxonomy_is_said_before_anything_is_read(places: Path, tmp_path: Path) -> None:
     for value, problem in (
-        (tmp_path, "has no nodes.dmp"),
+        (tmp_path, "nodes.dmp not found"),
         (tmp_path / "none", "No such file"),
-        (__file__, "is no tar file"),
+        (__file__, "is not a tar file"),
     ):
         with pytest.raises(InputError, match=problem):
             build_database("no such file", tmp_path / "a.h5", taxids="header", taxonomy=value)
-    with pytest.raises(InputError, match="taxonomy: says nothing without taxids"):
+    with pytest.raises(InputError, match="taxonomy: got no taxids, expected both"):
         build_database("no such file", tmp_path / "a.h5", taxonomy=places / "taxonomy")
     with pytest.raises(InputError, match="no such file"):
         build_database(places / "in.fasta", tmp_path / "a.h5", taxids=tmp_path / "none")

@@ -100,10 +100,10 @@ def test_bytes_between_datasets(small: Path, tmp_path: Path) -> None:
     [
         ("residues", (3, 0), 31, "residues or padding do not fit"),
         ("residues", (39, 1), 3, "residues or padding do not fit"),
-        ("residues", (0, 63), 30, "residues are no letters"),
+        ("residues", (0, 63), 30, "residues are not letters"),
         ("lengths", 0, 39, "attribute n_residues is 69, expected 68"),
         ("lengths", 0, 29, "block offsets do not fit"),
-        ("order", 0, 1, "no permutation"),
+        ("order", 0, 1, "not a permutation"),
         ("header_offsets", 1, 10_000, "header offsets"),
         ("mask_offsets", 0, 1, "mask offsets"),
         ("mask_ends", 0, 30, "masked runs"),
@@ -127,5 +127,5 @@ def test_missing_and_foreign(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError, match="no such database"):
         verify_database(tmp_path / "none.h5")
     (tmp_path / "x.fasta").write_text(">a\nM\n")
-    with pytest.raises(DatabaseError, match="is no swsearch database"):
+    with pytest.raises(DatabaseError, match="is not a swsearch database"):
         verify_database(tmp_path / "x.fasta")

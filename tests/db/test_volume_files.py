@@ -78,20 +78,22 @@ def test_what_is_not_replaced(tmp_path: Path, source: Path) -> None:
         volumes(source, 1, overwrite=False)
     (tmp_path / "out.002.h5").write_bytes(before["out.001.h5"])
     with pytest.raises(
-        OutputError, match=r"out\.002\.h5: has the name of a volume of out\.json, which does not name"
+        OutputError, match=r"out\.002\.h5: is named as a volume of out\.json but does not belong to it"
     ):
         volumes(source, 1)
     (tmp_path / "out.002.h5").unlink()
     (tmp_path / "out.001.h5").write_text("mine")
-    with pytest.raises(OutputError, match=r"out\.001\.h5: exists and is no swsearch database"):
+    with pytest.raises(OutputError, match=r"out\.001\.h5: exists and is not a swsearch database"):
         volumes(source, 1)
     (tmp_path / "out.001.h5").write_bytes(before["out.001.h5"])
     for text in ("{}", '{"format": "something else"}', ">a\nMKV\n"):
         (tmp_path / "out.json").write_text(text)
-        with pytest.raises(OutputError, match=r"out\.json: exists and is no swsearch database; choose another name"):
+        with pytest.raises(
+            OutputError, match=r"out\.json: exists and is not a swsearch database; choose another name"
+        ):
             volumes(source, 1)
     (tmp_path / "out.json").unlink()
-    with pytest.raises(OutputError, match=r"out\.000\.h5: has the name of a volume of out\.json"):
+    with pytest.raises(OutputError, match=r"out\.000\.h5: is named as a volume of out\.json"):
         volumes(source, 1)
     (tmp_path / "out.json").write_bytes(before["out.json"])
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
@@ -101,7 +103,7 @@ def test_a_manifest_that_is_damaged_is_replaced_but_its_volumes_are_not(tmp_path
     volumes(source, 2)
     said = json.loads((tmp_path / "out.json").read_text())
     (tmp_path / "out.json").write_text(json.dumps(said | {"n_subjects": 5}))
-    with pytest.raises(OutputError, match="which does not name it"):
+    with pytest.raises(OutputError, match="but does not belong to it"):
         volumes(source, 2)
 
 
@@ -190,7 +192,7 @@ def test_an_output_that_is_a_link(tmp_path: Path, source: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, source: Path) -> None:
-    with pytest.raises(OutputError, match="there is no folder"):
+    with pytest.raises(OutputError, match="none not found; create it"):
         volumes(source, 2, "none/out.json")
     with pytest.raises(OutputError, match="is a directory"):
         VolumeFiles(tmp_path, [], True)

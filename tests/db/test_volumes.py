@@ -211,20 +211,20 @@ WRONG = {
     "no version": (all_with(format_version="1"), "format_version is '1', expected 1"),
     "mask": (all_with(mask="some"), "mask is 'some', expected one of none, lower, tantan"),
     "other mask": (all_with(mask="tantan"), "mask is tantan, volume part.0.h5 has lower"),
-    "nothing": (all_with(volumes=[]), "volumes is no list of 1 to"),
-    "object": (all_with(volumes={}), "volumes is no list of 1 to"),
+    "nothing": (all_with(volumes=[]), "volumes is not a list of 1 to"),
+    "object": (all_with(volumes={}), "volumes is not a list of 1 to"),
     "text": (all_with(volumes=["part.0.h5"]), "volume 0 is 'part.0.h5', expected an object"),
-    "sources": (all_with(sources=[1]), "sources is no list of files"),
-    "created": (all_with(created=1), "created or software is no text"),
+    "sources": (all_with(sources=[1]), "sources is not a list of files"),
+    "created": (all_with(created=1), "created or software is not text"),
     "absolute": (first_with(path="/etc/passwd"), "path is '/etc/passwd', expected a file in the manifest's folder"),
     "above": (first_with(path="a/../../part.0.h5"), "expected a file in the manifest's folder or below it"),
     "zero": (first_with(path="part.0.h5\0"), r"path is 'part.0.h5\x00', expected the name of a file"),
     "no path": (first_with(path=None), "path is None, expected the name of a file"),
-    "long": (first_with(path="x" * 5000), "is missing; put it there, or make the volumes again"),
+    "long": (first_with(path="x" * 5000), "not found; restore it, or build the volumes again"),
     "folder": (first_with(path="."), "is a directory, expected a database file"),
-    "missing": (first_with(path="part.9.h5"), "part.9.h5 is missing; put it there, or make the volumes again"),
-    "itself": (first_with(path="all.json"), "is a manifest of volumes, where a database file is expected; give one"),
-    "FASTA": (first_with(path="in.fasta"), "is missing"),
+    "missing": (first_with(path="part.9.h5"), "part.9.h5 not found; restore it, or build the volumes again"),
+    "itself": (first_with(path="all.json"), "is a manifest of volumes, expected a database file; give one"),
+    "FASTA": (first_with(path="in.fasta"), "not found"),
     "twice": (first_with(path="./part.1.h5"), "volume 'part.1.h5' is given twice"),
     "bytes": (first_with(n_bytes=5), "is not the volume that"),
     "huge": (first_with(n_bytes=10**30), "n_bytes is 1000000000000000000000000000000, expected a number from 0 on"),
@@ -252,13 +252,13 @@ def test_a_wrong_manifest_gets_one_sentence(made: Path, tmp_path: Path, case: st
 
 
 HOSTILE = {
-    "truncated": (lambda text: text[: len(text) // 2], "is no JSON"),
-    "trailing": (lambda text: text + "{}", "is no JSON (Extra data)"),
+    "truncated": (lambda text: text[: len(text) // 2], "is not JSON"),
+    "trailing": (lambda text: text + "{}", "is not JSON (Extra data)"),
     "twice": (lambda text: text.replace('"mask"', '"n_subjects": 3, "mask"'), "'n_subjects' is given twice"),
-    "digits": (lambda text: text.replace('"n_subjects": 70', f'"n_subjects": {"7" * 5000}'), "it is no JSON"),
+    "digits": (lambda text: text.replace('"n_subjects": 70', f'"n_subjects": {"7" * 5000}'), "it is not JSON"),
     "endless": (lambda text: text.replace('"n_subjects": 70', '"n_subjects": 1e999'), "expected a number from 0 on"),
     "no number": (lambda text: text.replace('"n_subjects": 70', '"n_subjects": NaN'), "expected a number from 0 on"),
-    "deep": (lambda text: text.replace('"mask"', f'"more": {"[" * 100_000}, "mask"'), "it is no JSON"),
+    "deep": (lambda text: text.replace('"mask"', f'"more": {"[" * 100_000}, "mask"'), "it is not JSON"),
 }
 
 
@@ -278,13 +278,13 @@ def test_what_is_no_text_and_what_is_much(made: Path, tmp_path: Path, monkeypatc
     path.write_bytes(codecs.BOM_UTF8 + good)  # an editor's
     Database.open(path).close()
     path.write_bytes(good.replace(b"in.fasta", b"\xff\xfe"))
-    with pytest.raises(DatabaseDamageError, match="it is no JSON"):
+    with pytest.raises(DatabaseDamageError, match="it is not JSON"):
         Database.open(path)
     monkeypatch.setattr("swsearch.db.manifest.MOST_MANIFEST_BYTES", 100)
     with pytest.raises(DatabaseDamageError, match="more than 100 bytes, too long for a manifest"):
         Database.open(path)
     path.write_bytes(b"{}")
-    with pytest.raises(DatabaseError, match="is no swsearch database"):
+    with pytest.raises(DatabaseError, match="is not a swsearch database"):
         Database.open(path)
 
 
@@ -298,7 +298,7 @@ def test_a_volume_that_was_replaced(made: Path, tmp_path: Path) -> None:
     build_database(fasta, tmp_path / "part.2.h5", mask="lower")
     with Database.open(path) as database:
         assert database.n_subjects == 200
-    with pytest.raises(DatabaseError, match=r"is not the volume that .*names \(SHA-256 \w+, expected \w+\); put"):
+    with pytest.raises(DatabaseError, match=r"is not the volume that .*names \(SHA-256 \w+, expected \w+\); restore"):
         verify_database(path)
 
 
@@ -333,12 +333,12 @@ def test_writing(made: Path, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="exists; choose another name or allow to overwrite it"):
         write_manifest(path, volumes, overwrite=False)
     (tmp_path / "notes.json").write_text("{}")
-    with pytest.raises(OutputError, match="exists and is no swsearch database"):
+    with pytest.raises(OutputError, match="exists and is not a swsearch database"):
         write_manifest(tmp_path / "notes.json", volumes)
     with pytest.raises(DatabaseError, match="is given twice"):
         write_manifest(path, [volumes[0], volumes[0]])
     (tmp_path / "below").mkdir()
-    with pytest.raises(DatabaseError, match=r"is not in the folder of .* or below it; move it there"):
+    with pytest.raises(DatabaseError, match=r"is outside the folder of .*; move it into that folder"):
         write_manifest(tmp_path / "below" / "all.json", volumes)
     for wrong in ([], ["missing.h5"], [made / "in.fasta"]):
         with pytest.raises(SwsearchError):
@@ -381,12 +381,12 @@ def test_verify(made: Path, tmp_path: Path) -> None:
         assert str(volume) in str(caught.value)
     assert str(caught.value).startswith(f"{path}: damaged: {tmp_path}/part.1.h5: ")
     (tmp_path / "part.0.h5").unlink()
-    with pytest.raises(DatabaseDamageError, match=r"its volume .*part\.0\.h5 is missing"):
+    with pytest.raises(DatabaseDamageError, match=r"volume .*part\.0\.h5 not found"):
         verify_database(path)
 
 
 def test_nothing_is_appended_to_a_manifest(made: Path) -> None:
-    with pytest.raises(DatabaseError, match=r"is a manifest of volumes, to which nothing is appended; build"):
+    with pytest.raises(DatabaseError, match=r"is a manifest of volumes, expected a database file; build"):
         append_database(made / "all.json", made / "in.fasta", on_duplicate="keep")
 
 

@@ -72,7 +72,7 @@ def test_one_interface(aligner):
     )
     assert list(aligner.align_many([], Recurrence(Scoring(), "local"))) == []
     assert aligner.name in aligner.description
-    with pytest.raises(OptionError, match="free_ends: got 'query-start', expected no choice of ends in global mode"):
+    with pytest.raises(OptionError, match="free_ends: got 'query-start', expected none in global mode"):
         aligner.score(query, subject, Recurrence(Scoring(), "global", Ends.parse("query-start")))
 
 
@@ -430,7 +430,7 @@ def test_align_takes_ends_and_engines():
         assert (found.score, found.coordinates.tolist()) == (32, [[3, 10], [0, 7]])
     with pytest.raises(InputError, match="free_ends: got 'middle', expected a list of query-start"):
         align("MKV", "MKV", mode="semiglobal", ends="middle")
-    with pytest.raises(InputError, match="expected no choice of ends in global mode; use semiglobal mode"):
+    with pytest.raises(InputError, match="expected none in global mode; use semiglobal mode"):
         align("MKV", "MKV", ends=Ends.parse("query"))
     with pytest.raises(InputError, match="engine: got 'tpu'"):
         align("MKV", "MKV", engine="tpu")
@@ -471,7 +471,9 @@ def test_align_takes_a_profile_first_and_for_protein():
     profile = profile_like("MKVLAAG")
     with pytest.raises(InputError, match=r"b: got a Profile, expected a sequence; give the profile as a$"):
         align("MKV", profile)
-    with pytest.raises(InputError, match=r"a: got a Profile, which scores proteins, but matrix DNA 5/-4 scores dna;"):
+    with pytest.raises(
+        InputError, match=r"a: got a Profile with matrix DNA 5/-4 for dna, expected a matrix for protein;"
+    ):
         align(profile, "ACGT", scoring=Scoring(dna_matrix(), 10, 1))
     with pytest.raises(InputError, match="a: got 2 sequences, expected one"):
         align([profile, profile], "MKV")

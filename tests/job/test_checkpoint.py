@@ -301,7 +301,9 @@ def test_a_damaged_file_is_told_of_and_not_used(tmp_path, how):
     path.write_bytes(damaged(path.read_bytes())[how])
     with opened(tmp_path) as kept:
         assert kept.n_kept == 3
-        with pytest.warns(SwsearchWarning, match=r"queries-000000001-000000002 is damaged .* searched again"):
+        with pytest.warns(
+            SwsearchWarning, match=r"queries-000000001-000000002 is damaged .* searching its queries again"
+        ):
             assert kept.load(0, 2) is None
         assert kept.load(0, 2) is None  # told once
         assert scores_of(kept.load(2, 1)) == [[7]]
@@ -337,13 +339,13 @@ def test_a_manifest_that_was_edited_makes_nothing_of_another_search_usable(tmp_p
 def test_a_damaged_manifest_is_refused(tmp_path, content):
     opened(tmp_path).close()
     (tmp_path / "manifest.json").write_bytes(content)
-    with pytest.raises(InputError, match=r"manifest.json is damaged, or no swsearch checkpoint"):
+    with pytest.raises(InputError, match=r"manifest.json is damaged or not a swsearch checkpoint"):
         opened(tmp_path)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(InputError, match=r"holds files, such as 'thesis.tex', and no manifest.json"):
+    with pytest.raises(InputError, match=r"contains files, e.g. 'thesis.tex', but no manifest.json"):
         opened(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"thesis.tex", "lock"}
     with pytest.raises(OutputError, match=r"thesis.tex cannot be opened: File exists"):
@@ -354,7 +356,9 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_one_search_at_a_time(tmp_path):
     first = opened(tmp_path)
-    with pytest.raises(InputError, match="is in use by another search; wait for its end, or give another folder"):
+    with pytest.raises(
+        InputError, match="is in use by another search; wait for that search, or choose another folder"
+    ):
         opened(tmp_path)
     first.close()
     with opened(tmp_path), pytest.raises(InputError, match="in use"), first:
@@ -449,7 +453,7 @@ def test_a_folder_that_could_not_be_begun_can_be(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "kept").touch()
-    with pytest.raises(OptionError, match=r"checkpoint: got .*kept', expected a folder, and this is a file"):
+    with pytest.raises(OptionError, match=r"checkpoint: got .*kept', expected a folder, not a file"):
         swsearch.search(["MKV"], ["MKV"], checkpoint=tmp_path / "kept", engine="cpu")
 
 
@@ -468,6 +472,6 @@ def test_a_search_that_is_refused_closes_what_it_opened(tmp_path, database, cpu,
     monkeypatch.setattr(Database, "close", lambda self: closed.append(self.name))
     results = swsearch.search(["MKV"], path, checkpoint=tmp_path / "folder", engine=cpu)
     for _ in range(2):
-        with pytest.raises(InputError, match="holds files"):
+        with pytest.raises(InputError, match="contains files"):
             _ = results.job
     assert len(closed) == 2

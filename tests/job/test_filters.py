@@ -155,9 +155,10 @@ def test_ids_that_were_not_utf8(tmp_path):
         ({"include_ids": []}, r"include_ids: holds no identifiers, expected one a line"),
         (
             {"exclude_ids": ["x1", "a", "x2", "x3", "x4"]},
-            r"exclude_ids: 4 of 5 identifiers are not in <memory>: 'x1', 'x2', 'x3', \.\.\.; expected the first word",
+            r"exclude_ids: 4 of 5 identifiers not found in <memory>: 'x1', 'x2', 'x3', \.\.\.; "
+            "expected identifiers or accessions; use --ignore-missing-ids to skip the missing ones",
         ),
-        ({"include_ids": ["a"], "exclude_ids": ["a"]}, r"include_ids, exclude_ids: leave no subject of <memory>"),
+        ({"include_ids": ["a"], "exclude_ids": ["a"]}, r"include_ids, exclude_ids: no subject of <memory> is left"),
     ],
 )
 def test_bad_filters(options, message):

@@ -228,13 +228,17 @@ def test_the_distribution_is_that_of_all_frames(subjects) -> None:
 
 REFUSED = [
     ({"mode": "global"}, InputError, "mode: got 'global', expected local with --translate"),
-    ({"iterations": 2}, InputError, "--iterations 2 cannot be had"),
-    ({"keep_next": True}, InputError, "a profile of the hits cannot be had"),
+    (
+        {"iterations": 2},
+        InputError,
+        "translate: cannot be combined with --iterations 2; iterated searches need protein queries",
+    ),
+    ({"keep_next": True}, InputError, "translate: cannot be combined with a profile of the hits"),
     ({"query_format": "a3m"}, InputError, "query_format: got 'a3m', expected auto or fasta"),
     ({"translate": False, "strand": "plus"}, InputError, "strand: got 'plus', expected none without translation"),
     ({"translate": False, "genetic_code": 1}, InputError, "genetic_code: got 1, expected none without translation"),
     ({"translate": 1}, InputError, "translate: got 1"),
-    ({"genetic_code": 7}, InputError, "genetic_code: got 7, expected a genetic code by NCBI's number: 1, 2"),
+    ({"genetic_code": 7}, InputError, "genetic_code: got 7, expected an NCBI genetic code: 1, 2"),
 ]
 
 
@@ -247,8 +251,8 @@ def test_what_cannot_be_done_is_refused(subjects, options, error, message: str) 
 @pytest.mark.parametrize(
     ("letters", "message"),
     [
-        ("MKVLAAGIVGWWHHKDEFRTYPCNQS", "'L' is no residue letter.*leave that out for proteins"),
-        ("MKVWWHHKDDRTYCNSMKVGSGSSHKR", "fewer than half of its 26 letters.*leave that out for proteins"),
+        ("MKVLAAGIVGWWHHKDEFRTYPCNQS", "'L' is no residue letter.*leave out --translate .* for proteins"),
+        ("MKVWWHHKDDRTYCNSMKVGSGSSHKR", "fewer than half of its 26 letters.*leave out --translate .* for proteins"),
         ("ACGT-ACGT", "is a gap character"),
     ],
 )
@@ -258,7 +262,7 @@ def test_proteins_are_refused_where_dna_is_expected(subjects, letters: str, mess
 
 
 def test_dna_is_told_how_it_is_searched_with(subjects) -> None:
-    with pytest.raises(SequenceError, match=r"search with it by --translate \(in Python translate=True\)"):
+    with pytest.raises(SequenceError, match=r"add --translate \(in Python translate=True\)"):
         swsearch.search([("q", QUERIES["long"].replace("N", ""))], subjects)
 
 

@@ -163,7 +163,7 @@ def test_without_statistics_any_score_will_do():
         ({"max_alignments": 0}, "max_alignments: got 0, expected an integer >= 1"),
         (
             {"mode": "global", "evalue": None},
-            "max_alignments: got 9, expected 1 in global mode; only local alignments may be several",
+            "max_alignments: got 9, expected 1 in global mode; only local mode reports several alignments",
         ),
     ],
 )

@@ -348,7 +348,7 @@ def test_a_matrix_that_can_make_no_profile_is_told_of_before_the_search(database
 
 
 def test_a_checkpoint_cannot_keep_iterations(database, tmp_path):
-    with pytest.raises(InputError, match="cannot keep a search with iterations"):
+    with pytest.raises(InputError, match="cannot be combined with iterations"):
         list(swsearch.search(QUERIES, database, iterations=2, checkpoint=tmp_path / "kept", engine="cpu"))
 
 

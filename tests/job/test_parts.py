@@ -95,7 +95,7 @@ def test_what_is_no_part_is_told(given: Any) -> None:
 def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: tuple[str, dict[str, str]]) -> None:
     query, subjects = case
     assert found(query, subjects, query_loc="131-500").query_length == 10  # to the end
-    with pytest.raises(InputError, match="query q has 140 residues, expected 141 or more for --query-loc 141-150"):
+    with pytest.raises(InputError, match="query q: got 140 residues, expected at least 141 for --query-loc 141-150"):
         found(query, subjects, query_loc="141-150")
     with pytest.raises(OptionError, match=r"query_loc: got .*, expected none with --iterations 2; cut the queries"):
         found(query, subjects, query_loc="1-50", iterations=2)

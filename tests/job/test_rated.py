@@ -147,7 +147,7 @@ def test_keeping_the_distribution_changes_no_hit(query, database, options):
 def test_what_composition_explains_is_doubted(query, database):
     doubted = search(query, database)
     assert doubted.doubt.startswith("query 'query_1': ")
-    assert "E <= 1e-06 by published statistics and more than 0.01 by fitted ones, such as 'charged" in doubted.doubt
+    assert "a published E-value <= 1e-06 but a fitted one > 0.01, e.g. 'charged" in doubted.doubt
     assert "most of the score is composition or a repeated pattern" in doubted.doubt
     assert doubted.doubt == search(query, database, max_hits=1).doubt
     codes = PROTEIN.encode(query)

@@ -42,9 +42,9 @@ CASES = [
     ({"taxids": "40674"}, [1, 2, 3, 6], ""),
     ({"taxids": "83333, 9598"}, [5, 6], ""),
     ({"taxids": np.array([1])}, [1, 2, 3, 5, 6], ""),
-    ({"taxids": 666}, [1, 3], "taxids: 666 was merged into 9606, which is taken for it"),
-    ({"taxids": [9605777, 562]}, [1, 3, 5], "taxids: 9605777 was merged into 9606"),
-    ({"taxids": [1423, 777, 9598]}, [6], r"taxids: no subject of .* is of taxids 777, 1423, or below"),
+    ({"taxids": 666}, [1, 3], "taxids: taxid 666 was merged into 9606; using 9606"),
+    ({"taxids": [9605777, 562]}, [1, 3, 5], "taxids: taxid 9605777 was merged into 9606"),
+    ({"taxids": [1423, 777, 9598]}, [6], r"taxids: no subject of .* belongs to taxids 777, 1423 or to taxa below"),
     ({"taxids": [12345, 4242]}, [7, 8], ""),
     ({"exclude_taxids": 9443}, [2, 4, 5, 7, 8], ""),
     ({"taxids": 40674, "exclude_taxids": "9606"}, [2, 6], ""),
@@ -68,13 +68,13 @@ def test_taxids_with_all_below_them(folder: Path, options: dict[str, Any], hits:
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("db.h5", {"taxids": 4243}, "taxids: taxid 4243 is not in the taxonomy of .*db.h5; expected NCBI's taxids"),
+        ("db.h5", {"taxids": 4243}, "taxids: taxid 4243 is not in the taxonomy of .*db.h5; expected NCBI taxids"),
         ("db.h5", {"taxids": [9606, 4243, 4244]}, "taxids: taxids 4243, 4244 are not in the taxonomy"),
         ("db.h5", {"exclude_taxids": 4243}, "exclude_taxids: taxid 4243 is not in"),
-        ("flat.h5", {"taxids": 40674}, "taxids: taxid 40674 is of no subject, and there is no taxonomy of .*flat.h5"),
-        ("db.h5", {"taxids": 4243, "ignore_missing_ids": True}, "taxids: leave no subject of .*db.h5"),
-        ("db.h5", {"taxids": 9606, "exclude_taxids": 40674}, "taxids, exclude_taxids: leave no subject"),
-        ("plain.h5", {"taxids": 9606}, "plain.h5 does not know the taxa of its subjects; build it with"),
+        ("flat.h5", {"taxids": 40674}, "taxids: taxid 40674 is not among the taxids of .*flat.h5"),
+        ("db.h5", {"taxids": 4243, "ignore_missing_ids": True}, "taxids: no subject of .*db.h5 is left"),
+        ("db.h5", {"taxids": 9606, "exclude_taxids": 40674}, "taxids, exclude_taxids: no subject of .* is left"),
+        ("plain.h5", {"taxids": 9606}, "plain.h5 has no taxids; build it with"),
         ("db.h5", {"taxids": 0}, "taxids: got 0, expected a taxid, a number from 1 to 2,147,483,647"),
         ("db.h5", {"taxids": "9606,-1"}, "taxids: got '-1', expected a taxid"),
         ("db.h5", {"taxids": 2**31}, "taxids: got 2147483648, expected a taxid"),
@@ -82,7 +82,11 @@ def test_taxids_with_all_below_them(folder: Path, options: dict[str, Any], hits:
         ("db.h5", {"taxids": [True]}, "taxids: got True, expected a taxid"),
         ("db.h5", {"taxids": b"9606"}, "taxids: got b'9606', expected taxids"),
         ("db.h5", {"taxids": []}, "taxids: got no taxid"),
-        ("db.h5", {"taxids": "human"}, "taxids: human: cannot be read: No such file .* expected taxids, one a line"),
+        (
+            "db.h5",
+            {"taxids": "human"},
+            "taxids: human: cannot be read: No such file .* expected taxids, one per line",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_taxid(folder: Path, name: str, options: dict[str, Any], problem: str) -> None:
@@ -106,7 +110,7 @@ def test_a_taxid_that_was_deleted_since(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 def test_without_a_taxonomy_only_the_taxids_themselves_match(folder: Path) -> None:
-    with pytest.warns(SwsearchWarning, match=r"has no taxonomy: subjects of taxa below these are not among them"):
+    with pytest.warns(SwsearchWarning, match=r"has no taxonomy; subjects of taxa below are not found"):
         assert found(folder / "flat.h5", taxids=9606) == [1]
 
 
@@ -124,7 +128,7 @@ def test_lists(tmp_path: Path) -> None:
     ("option", "hits"), [("taxids", [1, 3]), ("exclude_taxids", [2, 4, 5, 6, 7, 8, *range(9, 17)])]
 )
 def test_a_file_without_taxids_beside_one_with_them_is_told_of(folder: Path, option: str, hits: list[int]) -> None:
-    said = rf"^{option}: 8 of 16 subjects are in files that were built without taxids: none of these subjects is of"
+    said = rf"^{option}: 8 of 16 subjects have no taxids and belong to no taxon; rebuild their files"
     (folder / "copy.fasta").write_text((folder / "in.fasta").read_text().replace(">", ">other_"))
     with Database.build(folder / "copy.fasta", folder / "other.h5"):
         pass

@@ -85,7 +85,7 @@ def test_gap_costs_of_profiles_are_taken(profile: Profile) -> None:
     anything = replace(profile, gap_open=None, gap_extend=None, identifier="any")
     (*_, result) = swsearch.search([anything, cheap], SUBJECTS, engine="cpu", statistics="none")
     assert result.scoring.gap_open == 7
-    message = "cheap goes with gap costs 7/2, {} with 11/1, expected the same for all of a search; name them with"
+    message = "got gap costs 7/2 from cheap and 11/1 from {}, expected equal costs in one search; set them with"
     cheap = replace(cheap, identifier="cheap")
     for other, name in (([profile], "d3m0ra_"), ([("seq", "MKV")], "seq")):
         with pytest.raises(InputError, match=message.format(name)):
@@ -98,7 +98,9 @@ def test_gap_costs_of_profiles_are_taken(profile: Profile) -> None:
 
 
 def test_a_profile_of_another_matrix_is_refused(profile: Profile) -> None:
-    with pytest.raises(InputError, match=r"0.3176 nats, expected 0.2224 as of PFASUM60, .* --matrix BLOSUM62"):
+    with pytest.raises(
+        InputError, match=r"0.3176 nats, expected 0.2224 nats as in PFASUM60; search with --matrix BLOSUM62"
+    ):
         swsearch.score(profile, SUBJECTS, preset="sensitive", engine="cpu")
     assert len(swsearch.score(replace(profile, lambda_=None), SUBJECTS, preset="sensitive", engine="cpu")) == 1
 

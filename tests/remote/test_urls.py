@@ -56,6 +56,6 @@ def test_addresses_that_are_refused(text: str) -> None:
 
 
 def test_a_password_is_refused_and_not_shown() -> None:
-    with pytest.raises(InputError, match=r"^url: holds a name or a password for host, .* SWSEARCH_TOKEN$") as caught:
+    with pytest.raises(InputError, match=r"^url: got a name or password for host, .* SWSEARCH_TOKEN$") as caught:
         server_url("http://me:secret@host/sprot")
     assert "secret" not in str(caught.value)

@@ -27,5 +27,5 @@ def test_reports_have_the_checksum_of_what_was_sent_and_never_that_of_a_file() -
 @pytest.mark.parametrize(("origin", "called"), [({}, "queries"), ({"queries": "mine.fa"}, "mine.fa")])
 def test_messages_call_queries_what_whoever_asks_does(origin: dict[str, str], called: str) -> None:
     request = SearchRequest("db", b"MKVLAA\n", origin=origin)
-    with pytest.raises(SequenceError, match=f"^{called}: line 1: 'M' stands before the first record"):
+    with pytest.raises(SequenceError, match=f"^{called}: line 1: got 'M' before the first record"):
         request.read()

@@ -98,7 +98,7 @@ def test_several_queries_are_refused_before_the_search(tmp_path: Path) -> None:
         fails(done, 1, "got 2 queries, expected one", "use swsearch msa")
     assert not list(tmp_path.glob("*out*"))
     results = list(swsearch.search(str(queries), str(subjects)))
-    with pytest.raises(InputError, match="queries 'a' and 'b': a file of A3M"):
+    with pytest.raises(InputError, match="queries: got 'a' and 'b', expected one; use swsearch msa"):
         swsearch.write(results, tmp_path / "out.a3m")
     assert not list(tmp_path.glob("*out*"))
     assert run("search", queries, subjects, "-q", "-o", tmp_path / "out.sto").returncode == 0

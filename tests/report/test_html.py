@@ -287,5 +287,5 @@ def test_a_profile_has_its_logo_and_nothing_else_has() -> None:
 
 
 def test_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match="html alone"):
+    with pytest.raises(ValueError, match="html without columns"):
         create_writer("html qseqid", io.StringIO())

@@ -106,9 +106,9 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="file: is no folder, expected one for alignments; choose another"):
+    with pytest.raises(OutputError, match="file: is not a folder, expected a folder for alignments; choose another"):
         AlignmentFolder(tmp_path / "file", [], "a3m", RowFilter())
-    with pytest.raises(OutputError, match="cannot be made: Not a directory"):
+    with pytest.raises(OutputError, match="cannot be created: Not a directory"):
         AlignmentFolder(tmp_path / "file" / "below", [], "a3m", RowFilter())
     with pytest.raises(OptionError, match="outfmt: got 'a2m', expected one of a3m, stockholm, fasta-aligned"):
         AlignmentFolder(tmp_path, [], "a2m", RowFilter())

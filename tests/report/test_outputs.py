@@ -53,11 +53,11 @@ def test_every_extension_means_its_format_and_one_only():
 @pytest.mark.parametrize(
     ("paths", "formats", "message"),
     [
-        ([], ["6", "7"], "got --outfmt 2 times and no --output, expected an --output for each"),
-        (["a.tsv", "b.xml"], ["6"], "got --outfmt 1 times and --output 2 times, expected as many of both"),
+        ([], ["6", "7"], "got --outfmt 2 times and no --output, expected one --output for each"),
+        (["a.tsv", "b.xml"], ["6"], "got --outfmt 1 times and --output 2 times, expected equal numbers"),
         (["a.tsv"], ["6", "5"], "got --outfmt 2 times and --output 1 times"),
         (["a.bam"], [], "output: got 'a.bam', expected an extension out of .xml, .tsv,"),
-        (["a.tsv.gz"], [], "output is not compressed; write to stdout and pipe it"),
+        (["a.tsv.gz"], [], "swsearch does not compress; write to stdout and pipe it"),
         (["a.tsv.gz"], ["6"], "--output a.tsv.gz means a compressed file, but got --outfmt 6"),
         (["a.xml"], ["6 qseqid"], "--output a.xml means --outfmt 5, but got --outfmt 6"),
         (["a.tsv"], ["sam"], "--output a.tsv means --outfmt 6, but got --outfmt sam"),

@@ -244,13 +244,13 @@ def test_a_side_without_residues_has_coordinates_0() -> None:
         ("", ["one of 0, pairwise, 5, xml, 6, tabular"]),
         ("8", ["one of 0, pairwise, 5, xml"]),
         ("6 qgi", ["GI numbers"]),
-        ("10 delim=@ qseqid", ["10 by commas"]),
+        ("10 delim=@ qseqid", ["10 is comma-separated"]),
         ("tabluar", ["did you mean tabular?"]),
         ("6 qseqid sseq_id", ["not 'sseq_id'", "did you mean", "sseqid", "subject_index"]),
         ("6 QSEQID", ["did you mean qseqid"]),
         ("6 qseqid,sseqid", ["not 'qseqid,sseqid'"]),
-        ("0 qseqid", ["expected 0 alone", "only tables"]),
-        ("jsonl std", ["expected jsonl alone"]),
+        ("0 qseqid", ["expected 0 without columns", "only tables"]),
+        ("jsonl std", ["expected jsonl without columns"]),
     ],
 )
 def test_errors_list_what_there_is(outfmt: str, words: list[str]) -> None:

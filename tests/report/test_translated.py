@@ -177,7 +177,11 @@ def test_formats_that_cannot_hold_frames_are_refused() -> None:
                 check_program(program, [Output(None, key)])
                 continue
             with pytest.raises(
-                InputError, match=f"--outfmt {key}: got results of translated DNA .{program}.: .*use "
+                InputError,
+                match=(
+                    f"--outfmt {key}: got results of translated DNA .{program}., "
+                    f"expected {' or '.join(programs)}; .*use "
+                ),
             ):
                 check_program(program, [Output(None, key)])
 

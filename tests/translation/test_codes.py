@@ -63,7 +63,7 @@ def test_a_strand_has_its_frames(strand: str, frames: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("genetic_code", [0, 7, 8, 34, -1, 1.5, True, "x", None])
 def test_unknown_genetic_codes_are_refused(genetic_code: object) -> None:
-    with pytest.raises(OptionError, match=r"genetic_code: got .*, expected a genetic code by NCBI's number: 1, 2, 3"):
+    with pytest.raises(OptionError, match=r"genetic_code: got .*, expected an NCBI genetic code: 1, 2, 3"):
         QueryTranslation(genetic_code)  # type: ignore[arg-type]
 
 
