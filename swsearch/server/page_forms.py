@@ -73,7 +73,7 @@ class TypedSearch:
             elif name in others:
                 others[name] = value
             else:
-                raise ServerProblem("broken", f"the form has no field {name[:40]!r}; open the page again")
+                raise ServerProblem("broken", f"unknown form field {name[:40]!r}; open the page again")
         name = printable(re.split(r"[/\\]", file[0])[-1], "?")[:LONGEST_TITLE]
         return cls(
             values, tuple(dict.fromkeys(databases)), others["queries"], name, file[1], others["queries_of"],
@@ -118,9 +118,7 @@ class TypedSearch:
         """
         pasted = self.queries.replace("\r\n", "\n").encode("utf-8", errors="surrogatepass")
         if pasted.strip() and self.file_content.strip():
-            raise OptionError(
-                "queries", self.file_name, "pasted queries or a file, not both", "take one of them away"
-            )
+            raise OptionError("queries", self.file_name, "pasted queries or a file, not both", "remove one of them")
         return pasted if pasted.strip() else self.file_content
 
     def requests(self, queries: bytes) -> list[SearchRequest]:

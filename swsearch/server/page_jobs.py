@@ -93,7 +93,7 @@ class JobPages:
         code = (job.problem or {}).get("code", "failed")
         values |= {
             "progress": progress_of(job, time.time()),
-            "advice": JOB_ADVICE.get(code, "Change it and search again."),
+            "advice": JOB_ADVICE.get(code, "Change the search and submit it again."),
         }
         return self.shell(request).page("job.html", values, headers={"Cache-Control": "no-store"})
 
@@ -163,7 +163,7 @@ class JobPages:
 
     def _known(self, identifier: str) -> Job:
         if not is_identifier(identifier):
-            raise ServerProblem("not_found", f"there is no job {named(identifier[:40])!r}")
+            raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
         return self._house.job(identifier)
 
     def _go(self, request: Request, path: str) -> Response:
@@ -210,8 +210,8 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
     place = f"{root}/jobs/{job.identifier}"
     yield Link("New search", f"{root}/")
     yield Link("My jobs", f"{root}/jobs")
-    yield Link("Search again with these", f"{root}/?from={job.identifier}")
-    yield Link("Downloads, share, details", f"{place}/details")
+    yield Link("Edit and search again", f"{root}/?from={job.identifier}")
+    yield Link("Downloads, sharing, settings", f"{place}/details")
     yield Link("Table (TSV)", f"{root}/api/v1/jobs/{job.identifier}/results?format=6")
     first, last = queries
     if last - first + 1 < job.n_queries:
@@ -246,7 +246,7 @@ def asked_of(job: Job) -> Iterator[tuple[str, str]]:
         field = FORM_FIELDS.get(name)
         label = name if field is None else field.label
         if isinstance(value, dict):
-            yield label, f"{value.get('name', 'custom')}, of their own"
+            yield label, f"{value.get('name', 'custom')}, own matrix"
         elif isinstance(value, (list, tuple)):
             shown = ", ".join(map(str, value[:5]))
             yield label, f"{shown}, ... ({len(value):,})" if len(value) > 5 else shown

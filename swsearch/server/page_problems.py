@@ -14,7 +14,7 @@ PROBLEM_HEADINGS = {
     401: "Log in first",
     403: "Not allowed",
     404: "Not found",
-    410: "No longer kept",
+    410: "Results expired",
     413: "Too large",
     429: "Too many searches",
     500: "The server failed",
@@ -25,19 +25,19 @@ PROBLEM_HEADINGS = {
 JOB_ADVICE = {
     "too_large": "Send fewer or shorter queries in one search.",
     "too_many": "Wait until some of your searches have ended.",
-    "unavailable": "Search again later; if it fails again, tell whoever runs this server.",
-    "disk_full": "Tell whoever runs this server: its disk is full.",
-    "failed": "Search again; if it fails again, tell whoever runs this server, with the identifier of the job.",
+    "unavailable": "Search again later; if it fails again, tell the administrator of this server.",
+    "disk_full": "Tell the administrator of this server: its disk is full.",
+    "failed": "Search again; if it fails again, tell the administrator of this server the job identifier.",
 }
 """What to do about a search that failed, by the code of its problem."""
 
 PAGE_ADVICE = {
     **JOB_ADVICE,
-    "not_found": "Look at the address again: a job's has 20 letters. A job that was deleted is gone for good.",
-    "expired": "Results are kept for some days only; search again.",
-    "not_allowed": "Only who sent a job may cancel or delete it, from the same browser, and only from these pages.",
-    "conflict": "Look at the job again: it may have gone on.",
-    "failed": "Try again; if it fails again, tell whoever runs this server.",
+    "not_found": "Check the address: a job identifier has 20 letters. A deleted job cannot be restored.",
+    "expired": "Results are kept for a few days only. Search again.",
+    "not_allowed": "Only the browser that submitted a job can cancel or delete it, and only from these pages.",
+    "conflict": "Reload the page of the job: its state may have changed.",
+    "failed": "Try again; if it fails again, tell the administrator of this server.",
 }
 
 FOR_PROGRAMS = (f"{API}/", "/metrics", "/static/")
@@ -73,15 +73,13 @@ def problem_page(scope: Scope, problem: ServerProblem, status: int | None = None
         if query := scope.get("query_string", b""):
             asked += f"?{query.decode('latin-1')}"
         is_read = scope["method"] == "GET"
-        problem_shown = (
-            "" if is_read else "Log in, and then go back to the page before: what was typed is still there."
-        )
+        problem_shown = "" if is_read else "Log in, then go back to the previous page. Your input is still there."
         values = {"problem": problem_shown, "next": asked if is_read else "/"}
         return shell.page("login.html", values, status, {**headers, "Cache-Control": "no-store"})
     values = {
-        "heading": PROBLEM_HEADINGS.get(status, "This could not be done"),
+        "heading": PROBLEM_HEADINGS.get(status, "The request failed"),
         "message": str(problem),
-        "advice": PAGE_ADVICE.get(problem.code, "Go back and change it; what was typed is still there."),
+        "advice": PAGE_ADVICE.get(problem.code, "Go back and change your input; it is still there."),
     }
     return shell.page("problem.html", values, status, headers)
 

@@ -138,15 +138,17 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
     """Return how far a job is, in numbers and words, for the page and for the script that asks again."""
     percent = min(max(round(100 * job.progress), 0), 100)
     words = {
-        "queued": "Waiting for its turn",
-        "running": f"Searching: {percent} %",
+        "queued": "Waiting",
+        "running": f"Searching: {percent}%",
         "done": "Done",
         "failed": "Failed",
         "cancelled": "Cancelled",
     }[job.state]
     if job.state == "queued" and job.place is not None:
         words = (
-            f"Waiting: {counted(job.place, 'search', 'searches')} before it" if job.place else "Waiting: it is next"
+            f"Waiting: {counted(job.place, 'search', 'searches')} ahead"
+            if job.place
+            else "Waiting: next in the queue"
         )
     since = job.begun if job.begun is not None else job.submitted
     elapsed = (job.ended if job.ended is not None else now) - since

@@ -59,7 +59,7 @@ class PageRoute(APIRoute):
                 return problem_page(request.scope, ServerProblem("broken", str(error.detail)), error.status_code)
             except RequestValidationError:
                 return problem_page(
-                    request.scope, ServerProblem("not_found", f"there is no page {named(request.url.path)}")
+                    request.scope, ServerProblem("not_found", f"page {named(request.url.path)} not found")
                 )
 
         return answered
@@ -157,13 +157,13 @@ class FormPages:
         """Give the sequences of an example."""
         found = next((each for each in EXAMPLES if each.key == key), None)
         if found is None:
-            raise ServerProblem("not_found", f"there is no example {named(key[:40])!r}")
+            raise ServerProblem("not_found", f"example {named(key[:40])!r} not found")
         return PlainTextResponse(found.fasta, headers={**PAGE_HEADERS, "Cache-Control": "public, max-age=3600"})
 
     def static(self, digest: str, name: str) -> Response:
         """Give a static file."""
         if name not in STATIC_TYPES:
-            raise ServerProblem("not_found", f"there is no file {named(name[:40])!r}")
+            raise ServerProblem("not_found", f"file {named(name[:40])!r} not found")
         return static_answer(digest, name)
 
     def login(self, request: Request, next: str = "/") -> Response:
@@ -176,7 +176,7 @@ class FormPages:
     def log_in(self, request: Request, token: str = Form(""), next: str = Form("/")) -> Response:
         """Let a browser in that has a token, and go on to the page that it asked for."""
         if self._tokens and self._tokens.owner(token.strip()) is None:
-            values = {"problem": "This is no token of this server.", "next": safe_path(next)}
+            values = {"problem": "Unknown token.", "next": safe_path(next)}
             return self._shell(request).page("login.html", values, 401, {"Cache-Control": "no-store"})
         answer = self._go(request, safe_path(next))
         if self._tokens:
@@ -203,7 +203,7 @@ class FormPages:
 
     def _request(self, identifier: str) -> Any:
         if not is_identifier(identifier):
-            raise ServerProblem("not_found", f"there is no job {named(identifier[:40])!r}")
+            raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
         return self._house.request(identifier)
 
     def _group(self, identifier: str) -> list[Job]:
@@ -218,7 +218,7 @@ class FormPages:
         try:
             queries = typed.content()
             if queries.startswith(PACKED):
-                expected = "text: unpack it first"
+                expected = "text; decompress the file first"
                 raise OptionError("queries", typed.file_name, expected)
             if not queries.strip() and typed.queries_of:
                 queries = self._request(typed.queries_of).queries
@@ -289,9 +289,9 @@ def _facts(place: ServedPlace) -> list[tuple[str, str]]:
     facts = [
         ("Proteins", f"{stated['n_subjects']:,}"),
         ("Residues", f"{stated['n_residues']:,}"),
-        ("Masked", {"none": "nothing", "lower": "lower case", "tantan": "low complexity"}.get(stated["mask"], "")),
+        ("Mask", {"none": "none", "lower": "lower case", "tantan": "low complexity"}.get(stated["mask"], "")),
         ("Built", str(stated.get("built") or "")),
-        ("Of", ", ".join(_source(each) for each in stated.get("sources") or ())),
+        ("Built from", ", ".join(_source(each) for each in stated.get("sources") or ())),
         ("SHA-256", str(stated.get("sha256") or "")),
         ("Identity", str(stated.get("identity") or "")),
         ("Engine", str(stated.get("engine") or "")),

@@ -121,14 +121,14 @@ def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, house
     browser.get(f"{url}/?example=insulin")
     browser.one("#go").click()
     identifier = identifier_of(browser)
-    assert browser.text("#state-title") == "Waiting: 3 searches before it"
+    assert browser.text("#state-title") == "Waiting: 3 searches ahead"
     browser.run("window.stays = true")
     house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.3)
-    browser.until(lambda: browser.text("#state-title") == "Searching: 30 %")
+    browser.until(lambda: browser.text("#state-title") == "Searching: 30%")
     assert browser.one("progress").get_attribute("value") == "30"
     house.put(identifier, progress=0.7)
     browser.until(lambda: browser.one("progress").get_attribute("value") == "70")
-    assert "70 %" in browser.driver.title
+    assert "70%" in browser.driver.title
     assert browser.run("return window.stays")
     house.put(identifier, state="done", ended=1_795_000_009.0, n_hits=1)
     browser.until(lambda: is_report(browser))
@@ -157,7 +157,7 @@ def test_my_jobs_are_told_of_while_they_run(browser: Browser, house: FakeHouse, 
     identifier = identifier_of(browser)
     browser.get(f"{url}/jobs")
     house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
-    browser.until(lambda: browser.text("tbody .state") == "Searching: 50 %")
+    browser.until(lambda: browser.text("tbody .state") == "Searching: 50%")
     house.put(identifier, state="done", ended=1_795_000_002.0, n_hits=12)
     browser.until(lambda: browser.all(".state.done"))
     assert "12" in browser.text("tbody tr")
@@ -171,10 +171,10 @@ def test_a_page_survives_the_server_being_started_again(started: Browser) -> Non
         started.get(f"{first.url}/?example=insulin")
         started.one("#go").click()
         identifier = identifier_of(started)
-    started.until(lambda: "does not answer" in started.text("[data-trouble]"))
+    started.until(lambda: "does not respond" in started.text("[data-trouble]"))
     house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.25)
     with serving(house.settings, house=house, port=first.port):
-        started.until(lambda: started.text("#state-title") == "Searching: 25 %")
+        started.until(lambda: started.text("#state-title") == "Searching: 25%")
         assert started.text("[data-trouble]") == ""
         house.put(identifier, state="done", ended=1_795_000_002.0, n_hits=1)
         started.until(lambda: is_report(started))
@@ -260,7 +260,7 @@ def test_it_all_works_without_a_script(browser: Browser, house: FakeHouse, url: 
     identifier = identifier_of(browser)
     assert browser.text("#state-title").startswith("Waiting")
     house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
-    browser.until(lambda: browser.text("#state-title") == "Searching: 50 %")  # the page looks again by itself
+    browser.until(lambda: browser.text("#state-title") == "Searching: 50%")  # the page looks again by itself
     browser.get(f"{url}/jobs")
     browser.one("tbody button").click()
     browser.until(lambda: browser.text("tbody .state") == "Cancelled")
@@ -296,7 +296,7 @@ HINTS = [
     (">a\nMKV=LAAG", '"=" is no residue'),
     ("Dear all, please find here the sequence", "no residue"),
     ("Please find here the sequence", "looks like text"),
-    ("CLUSTAL W\n\na MKV", "An alignment or a profile"),
+    ("CLUSTAL W\n\na MKV", "Recognized as an alignment or a profile"),
     (">a\nHSQGTFTSDYSKYLDSRRAQ", "For peptides"),
     ("", ""),
 ]

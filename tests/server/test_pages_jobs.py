@@ -33,10 +33,10 @@ def test_a_job_is_watched_until_it_ends(house: FakeHouse, visitor: Visitor) -> N
     address = visitor.sent({})
     identifier = address.rpartition("/")[2]
     page = visitor.page(address)
-    assert page.one("h2", id="state-title").text == "Waiting: 3 searches before it"
+    assert page.one("h2", id="state-title").text == "Waiting: 3 searches ahead"
     assert page.one("meta", http_equiv="refresh").attributes["content"] == "3"
     house.put(identifier, place=0)
-    assert visitor.page(address).one("h2", id="state-title").text == "Waiting: it is next"
+    assert visitor.page(address).one("h2", id="state-title").text == "Waiting: next in the queue"
     house.put(identifier, state="running", begun=1.9e9, progress=0.426, place=None)
     page = visitor.page(address)
     bar = page.one("progress")
@@ -46,7 +46,7 @@ def test_a_job_is_watched_until_it_ends(house: FakeHouse, visitor: Visitor) -> N
     found = visitor.get(page.one("div", id="watch").attributes["data-state"])
     assert found.headers["cache-control"] == "no-store"
     assert found.json() == {
-        "state": "running", "percent": 43, "words": "Searching: 43 %", "elapsed": found.json()["elapsed"],
+        "state": "running", "percent": 43, "words": "Searching: 43%", "elapsed": found.json()["elapsed"],
         "is_ended": False,
     }  # fmt: skip
     house.put(identifier, state="done", n_hits=1, ended=1.95e9)
@@ -97,7 +97,7 @@ def test_the_page_to_log_in_knows_where_one_was_going() -> None:
     assert page.one("input", name="next").attributes["value"] == "/jobs?page=2"
     page = Page(bytes(answer_to({**scope, "method": "POST", "path": "/lab/search"}, problem).body).decode())
     assert page.one("input", name="next").attributes["value"] == "/"
-    assert "what was typed is still there" in page.one("div", role="alert").text
+    assert "Your input is still there" in page.one("div", role="alert").text
     assert answer_to({**scope, "path": "/lab/api/v1/jobs"}, problem).media_type == "application/json"
     busy = answer_to(scope, ServerProblem("too_many", "wait", retry_after=9))
     assert (busy.status_code, busy.headers["retry-after"]) == (429, "9")
@@ -135,7 +135,7 @@ def test_a_job_that_failed_says_why_and_what_to_do(house: FakeHouse, visitor: Vi
         page = visitor.page(address)
         section = page.one("section", class_="alert")
         assert "no room <left>" in section.text
-        assert JOB_ADVICE.get(code, "Change it and search again.") in section.text
+        assert JOB_ADVICE.get(code, "Change the search and submit it again.") in section.text
         assert not page.all("meta", http_equiv="refresh")
     house.put(address[-20:], state="cancelled")
     assert "was cancelled" in visitor.page(address).one("h2", id="state-title").text
@@ -180,7 +180,7 @@ def test_jobs_that_are_not_there_have_a_page_that_says_so(house: FakeHouse, visi
         for method in ("", "/details", "/state", "/report", "/summary"):
             answer = visitor.get(path + method)
             assert answer.status_code == status
-            assert Page(answer.text).one("h1").text == {410: "No longer kept", 404: "Not found"}[status]
+            assert Page(answer.text).one("h1").text == {410: "Results expired", 404: "Not found"}[status]
     assert visitor.get("/jobs/..%2f..%2fetc").status_code == 404
 
 

@@ -17,7 +17,7 @@
     const trimmed = text.trim();
     if (!trimmed) return { words: "", doubt: false };
     if (/^(#|CLUSTAL|HMMER|HMM |PSSM|Last position|PssmWithParameters|HHsearch|[{])/.test(trimmed)) {
-      return { words: "An alignment or a profile, by its beginning.", doubt: false };
+      return { words: "Recognized as an alignment or a profile.", doubt: false };
     }
     let records = 0, residues = 0, letters = "";
     for (const line of trimmed.split(/\r\n|\r|\n/)) {
@@ -32,9 +32,9 @@
     if (isPlain) records = 1;
     const words = `${counted(records, "sequence")}, ${counted(residues, isDna ? "nucleotide" : "residue")}.`;
     if (/^(?:[A-Z]{1,3}_?\d{4,}(?:\.\d+)?|[OPQ]\d[A-Z\d]{3}\d|[A-NR-Z]\d[A-Z\d]{3}\d)(?:[\s,;]+|$)/i.test(trimmed)) {
-      return { words: "This looks like an accession: paste the sequence itself.", doubt: true, records, residues };
+      return { words: "This looks like an accession. Paste the sequence itself.", doubt: true, records, residues };
     }
-    if (!residues) return { words: `${words} Paste the sequences, too.`, doubt: true, records, residues };
+    if (!residues) return { words: `${words} Paste the sequences as well.`, doubt: true, records, residues };
     const strange = letters.replace(/[A-Za-z*\-.]/g, "");
     if (strange) {
       return { words: `${words} ${JSON.stringify(strange[0])} is no residue: is this FASTA?`, doubt: true, records, residues };
@@ -47,7 +47,7 @@
       return { words: `${words} It looks like protein: "Queries are DNA" is ticked among the options.`, doubt: true, records, residues };
     }
     if (isPlain && /\s[a-z]+\s[a-z]+\s/.test(trimmed)) {
-      return { words: `${words} It looks like text: is this a sequence?`, doubt: true, records, residues };
+      return { words: `${words} It looks like text. Is this a sequence?`, doubt: true, records, residues };
     }
     return { words, doubt: false, records, residues };
   }
@@ -66,7 +66,7 @@
     const tooLong = (found) => {
       const most = Number(search.dataset.residues);
       if (!(found.residues > most)) return found;
-      return { ...found, words: `${found.words} At most ${n(most)} residues can be searched with at once.`, doubt: true };
+      return { ...found, words: `${found.words} The maximum is ${n(most)} residues.`, doubt: true };
     };
     const peptide = (found) => {
       const isShort = !found.doubt && !one("#translate").checked && found.residues && found.residues <= 30 * found.records;
@@ -79,10 +79,10 @@
       if (!chosen) return say(peptide(tooLong(lookedAt(queries.value))));
       const size = `${chosen.name}, ${n(Math.ceil(chosen.size / 1024))} kB`;
       if (chosen.size > Number(search.dataset.body)) {
-        return say({ words: `${size}: too large, the server takes ${n(Number(search.dataset.body))} bytes.`, doubt: true });
+        return say({ words: `${size}: too large, the maximum is ${n(Number(search.dataset.body))} bytes.`, doubt: true });
       }
       if (queries.value.trim()) {
-        return say({ words: `${size}: take it away, or the text above; one of them is searched with.`, doubt: true });
+        return say({ words: `${size}: remove the file or the text above; only one of them can be searched.`, doubt: true });
       }
       const text = await chosen.slice(0, LOOKED_AT).text();
       if (file.files[0] !== chosen) return undefined;
@@ -201,7 +201,7 @@
         if (changed(found)) return undefined;
         pause = Math.min(pause * 1.3, 3000);
       } catch {
-        if (trouble) trouble.textContent = "The server does not answer; this page keeps asking.";
+        if (trouble) trouble.textContent = "The server does not respond. This page keeps trying.";
         pause = 3000;
       }
       return again();
