@@ -100,6 +100,25 @@ def formats() -> str:
     return table(("`--outfmt`", "what"), rows)
 
 
+def options() -> str:
+    """List the options of a search by their names in every interface."""
+    from swsearch.job.table.search import SearchTable
+    from swsearch.options.row import Interface, rows_of
+
+    rows = [
+        (
+            f"`{row.name}`",
+            f"`{row.flag}`" if Interface.COMMAND in row.interfaces else "",
+            " ".join(f"`-{name.replace('-', '_')}`" for name in row.blast.split()),
+            f"`{row.url}`" if row.url else "",
+            row.python or row.help,
+        )
+        for row in rows_of(SearchTable).values()
+        if row.interfaces & (Interface.PYTHON | Interface.SERVER)
+    ]
+    return table(("Python, JSON, form", "command line", "BLAST", "BLAST's URL API", "meaning"), rows)
+
+
 def columns() -> str:
     """List every column of a table, with the name that comment lines give it."""
     from swsearch.report.columns import COLUMNS, STANDARD
@@ -214,6 +233,7 @@ PARTS = {
     "contributing": contributing,
     "commands": commands,
     "formats": formats,
+    "options": options,
     "columns": columns,
     "statistics": statistics,
     "matrices": matrices,

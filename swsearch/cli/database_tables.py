@@ -36,7 +36,8 @@ class VolumeTable(MemoryTable):
         "Database file to write, or manifest.",
         metavar="DB.h5",
         spellings="--output -o",
-        others="out db d outfile database",
+        blast="out",
+        others="db d outfile database",
     )
     volume_size: int | None = option(
         None,
@@ -58,6 +59,7 @@ class TaxonTable(MemoryTable):
         "prot.accession2taxid.gz), or header to read them from headers (OX=9606, TaxID=9606).",
         unset="no taxids",
         metavar="FILE|header",
+        blast="taxid-map",
     )
     taxonomy: str | None = option(
         None,

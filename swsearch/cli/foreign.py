@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from swsearch.options.row import Option
 
-SEARCH, MSA, ALIGN, BENCH = "swsearch search", "swsearch msa", "swsearch align", "swsearch bench search"
+SEARCH, MSA, ALIGN = "swsearch search", "swsearch msa", "swsearch align"
 BUILD, APPEND, FETCH, INFO = "swsearch db build", "swsearch db append", "swsearch db fetch", "swsearch db info"
 
 _ENTREZ = "there is no Entrez; --taxids takes taxids, --include-ids a file of identifiers"
@@ -28,17 +28,6 @@ _GPU = {
     "--engine gpu, with --device N for one of several GPUs, or --device 0,1 or --device all for several": "gpu gpus "
     "use-gpus num-gpus gpu-ids devices",
     "--engine cpu": "no-gpu",
-}
-
-_SHARED = {
-    "--output": "out outfile of result-file",
-    "--threads": "num-threads nthreads thread cpu cpus jobs T p t j",
-    "--gap-open": "gapopen gapo gop gap-open-cost gap-opening",
-    "--gap-extend": "gapextend gape gex gapext gap-ext gap-extension gap-extend-cost",
-    "--matrix": "mat mx mxfile sub-mat scoring-matrix score-matrix substitution-matrix datafile",
-    "--outfmt": "format f m format-mode format-output aformat output-format",
-    "--quiet": "silent",
-    **_GPU,
 }
 
 _PROFILES = {
@@ -106,7 +95,7 @@ _TABLES: dict[str, dict[str, str]] = {
         "chkhmm ohhm",
     },
     ALIGN: {
-        **_SHARED,
+        **_GPU,
         "the first argument, A, holds the queries: swsearch align A B": "query asequence a q i in input",
         "the second argument, B, holds the subjects: swsearch align A B": "subject bsequence b db d target",
         "--alphabet dna": "dna nucleotide snucleotide rna",
@@ -119,23 +108,19 @@ _TABLES: dict[str, dict[str, str]] = {
         "pairs have no E-values; swsearch search has": "evalue e E",
     },
     BUILD: {
-        "--output": "db d outfile database",
         "FASTA files are arguments: swsearch db build INPUT... --output DB.h5": "input i",
         "messages go to stderr": "logfile",
         "swsearch knows no GIs": "gi-mask gi-mask-name",
         "leave it out; swsearch db info shows the files that a database was made from": "title",
         "masks come as lower case, with --mask lower, or are made, with --mask tantan": "mask-data mask-id mask-desc "
         "masking seg",
-        "--volume-size": "max-file-sz",
         "--taxids FILE, with accession and taxid on each line": "taxid taxonmap",
         "--taxonomy FOLDER, with nodes.dmp and names.dmp": "taxonnodes taxonnames",
     },
     APPEND: {"FASTA files are arguments: swsearch db append DB.h5 INPUT...": "input i"},
     FETCH: {
-        "--output": "out outfile",
         "the database is the first argument: swsearch db fetch DB.h5 ID...": "db d database",
         "identifiers are arguments: swsearch db fetch DB.h5 ID..., and --all is all entries": "entry id seq",
-        "--ids": "entry-batch id-file list-file f",
         "entries are written as FASTA, as they went in": "line-length strand mask-sequence-with",
         "messages go to stderr": "logfile",
         "swsearch db info DB.h5 shows what a database holds": "info exact-length list list-outfmt recursive "
@@ -145,7 +130,6 @@ _TABLES: dict[str, dict[str, str]] = {
         "swsearch db info counts taxa": "tax-info",
     },
     INFO: {"the database is the argument: swsearch db info DB.h5": "db d database"},
-    BENCH: {"--threads": _SHARED["--threads"], "--top": "max-hits max-target-seqs k"},
 }
 """By command: what to say, and the names it is said of; an option of ours stands for itself."""
 
@@ -206,7 +190,8 @@ def plain(name: str) -> str:
 
 def advice_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
     """Return what each option of other programs is in a command: an option of ours, or a sentence."""
-    ours = {plain(name): row.flag for row in rows.values() for name in row.others.split()}
+    own = {row.key for row in rows.values()}
+    ours = {name: row.flag for row in rows.values() for name in map(plain, row.others.split()) if name not in own}
     sentences = {plain(name): text for text, names in _TABLES.get(path, {}).items() for name in names.split()}
     return dict.fromkeys(("version", "V"), "swsearch --version shows it") | ours | sentences
 

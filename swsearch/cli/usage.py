@@ -21,9 +21,6 @@ from swsearch.cli.console import say
 from swsearch.cli.parameters import Refused, rows_taken
 from swsearch.errors import SHOWN, InputError, OptionError
 
-UsageError: Any = typer.BadParameter.__bases__[0]
-"""The parser's own error; typer exports only its descendant."""
-
 LIKE = 0.8
 """Similarity, by `difflib`, from which a word is taken for a misspelt one."""
 
@@ -46,7 +43,7 @@ class OneCommand(TyperCommand):
             ctx.meta[CONFIG] = line.keys
         try:
             left = super().parse_args(ctx, words)
-        except UsageError as error:
+        except typer.BadParameter as error:
             raise line.translated(error) from None
         if not ctx.params.get("quiet"):
             for note in notes:
@@ -156,9 +153,7 @@ class _Line:
         return found
 
     def translated(self, error: Any) -> Exception:
-        """Return the parser's error in our words; an order to show the help as it is."""
-        if type(error).__name__ == "NoArgsIsHelpError":
-            return error  # type: ignore[no-any-return]
+        """Return the parser's error in our words."""
         option = getattr(error, "param", None)
         if option is None:
             return InputError(f"{self.path}: {error.format_message()}")

@@ -63,7 +63,8 @@ def takes_options(function: Decorated) -> Decorated:
     first = [each for each in named if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, annotation in SearchKeywords.__annotations__.items()
+        for name, known in SearchKeywords.__annotations__.items()
+        for annotation in [getattr(known, "__forward_arg__", known)]
         for default in [KEYWORD_ROWS[name].default if name in KEYWORD_ROWS else None]
     ]
     function.__signature__ = own.replace(parameters=[*first, *options, *named[len(first) :]])  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, printable, shown
 from swsearch.options.kinds import MAX_POSITION
-from swsearch.remote.wire import LONGEST_TITLE, SearchRequest
+from swsearch.remote.wire import LONGEST_TITLE, SERVER_ROWS, SearchRequest
 from swsearch.scoring import usable_matrices
 from swsearch.server.problems import ServerProblem
 
@@ -164,10 +164,10 @@ WORDS: Mapping[str, BlastWord] = {
 """Every parameter that is known, by its name."""
 
 _OPTIONS = {
-    "evalue": "EXPECT", "max_hits": "HITLIST_SIZE", "matrix": "MATRIX", "gap_open": "GAPCOSTS",
-    "gap_extend": "GAPCOSTS", "statistics": "COMPOSITION_BASED_STATISTICS", "queries": "QUERY",
-    "database": "DATABASE", "genetic_code": "GENETIC_CODE",
-}  # fmt: skip
+    "queries": "QUERY",
+    "database": "DATABASE",
+    **{name: row.url for name, row in SERVER_ROWS.items() if row.url},
+}
 """What options of a search are called here."""
 
 

@@ -22,12 +22,13 @@ def test_what_does_not_go_with_a_cluster(files, words, tmp_path):
     def refused(*more):
         return run(*words, fasta, database, "--engine", "cpu", *more, cwd=tmp_path)
 
-    fails(refused("--cluster", "local:2", "--device", 0), 1, "device: got", "expected none with --cluster")
+    fails(refused("--cluster", "local:2", "--device", 0), 1, "--device: got", "expected none with --cluster")
     fails(
         refused("--cluster", "tcp://127.0.0.1:1", "--threads", 1), 1,
-        "threads: got 1, expected none with --cluster tcp://127.0.0.1:1; workers use the threads",
+        "--threads: got 1, expected none with --cluster tcp://127.0.0.1:1; set the threads when you start the "
+        "workers",
     )  # fmt: skip
-    fails(refused("--task-timeout", 5), 1, "task_timeout: got 5.0, expected none without --cluster")
+    fails(refused("--task-timeout", 5), 1, "--task-timeout: got 5.0, expected none without --cluster")
     fails(
         refused("--cluster", "local:2", "--task-timeout", 0), 1, "--task-timeout: got 0.0, expected a number of sec"
     )

@@ -185,7 +185,7 @@ def test_output_to_a_file(queries, database, tmp_path):
     [
         (["search", "{q}"], 1, ["SUBJECTS"]),
         (["search", "{q}", "{d}", "--fats"], 1, ["swsearch search has no option --fats"]),
-        (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["gap_open: got -11, expected a number >= 0"]),
+        (["search", "{q}", "{d}", "--gap-open", "-11"], 1, ["--gap-open: got -11, expected a number >= 0"]),
         (["search", "{q}", "{d}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'", "BLOSUM62"]),
         (["search", "{q}", "{d}", "--outfmt", "66"], 1, ["outfmt"]),
         (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["ssseqid", "sseqid"]),
@@ -205,7 +205,7 @@ def test_output_to_a_file(queries, database, tmp_path):
             1,
             ["evalue: got 1, expected none with statistics 'none'"],
         ),
-        (["search", "{q}", "{d}", "--threads", "0"], 1, ["threads: got 0"]),
+        (["search", "{q}", "{d}", "--threads", "0"], 1, ["--threads: got 0"]),
         (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),
         (["search", "no.fasta", "{d}"], 1, ["no.fasta"]),
         (["search", "MISSING", "{d}"], 1, ["MISSING"]),  # not taken for a sequence
@@ -215,8 +215,12 @@ def test_output_to_a_file(queries, database, tmp_path):
         (["search", "{q}", "no.fasta"], 2, ["no.fasta"]),
         (["search", "{q}", "."], 2, ["directory"]),
         (["search", "{q}", "{d}", "--engine", "tpu"], 1, ["--engine"]),
-        (["search", "{q}", "{d}", "--engine", "cpu", "--device", "1"], 1, ["device: got 1", "none with engine cpu"]),
-        (["search", "{q}", "{d}", "--engine", "cpu", "--gpu-memory", "1G"], 1, ["gpu_memory: got 1073741824"]),
+        (
+            ["search", "{q}", "{d}", "--engine", "cpu", "--device", "1"],
+            1,
+            ["--device: got 1", "none with engine cpu"],
+        ),
+        (["search", "{q}", "{d}", "--engine", "cpu", "--gpu-memory", "1G"], 1, ["--gpu-memory: got 1073741824"]),
         (["search", "{q}", "{d}", "--gpu-memory", "much"], 1, ["--gpu-memory: got 'much', expected a size such as"]),
         (["search", "{q}", "{d}", "--gpu-memory", "-1G"], 1, ["--gpu-memory: got '-1G'"]),
         (["search", "{q}", "{d}", "--device", "one"], 1, ["--device"]),

@@ -60,7 +60,7 @@ def test_what_is_refused(data: tuple[Path, Path], tmp_path: Path) -> None:
     fails(run("msa", *data, *OPTIONS), 1, "--output")
     fails(run("msa", *data, "-o", tmp_path / "file", *OPTIONS), 6, "is not a folder, expected a folder")
     fails(run("msa", *data, "-o", "-", *OPTIONS), 1, "output: got '-', expected a folder")
-    fails(run("msa", *data, "-o", tmp_path / "new", "--max-seqs", "0", *OPTIONS), 1, "max_seqs: got 0")
+    fails(run("msa", *data, "-o", tmp_path / "new", "--max-seqs", "0", *OPTIONS), 1, "--max-seqs: got 0")
     fails(run("msa", *data, "-o", tmp_path / "new", "--evalue", "0", *OPTIONS), 1, "evalue: got 0.0")
     fails(run("msa", data[0], tmp_path / "no.h5", "-o", tmp_path / "new", *OPTIONS), 2, "no.h5")
     assert not (tmp_path / "new").exists()

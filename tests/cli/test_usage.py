@@ -139,13 +139,14 @@ def test_an_order_for_help_goes_before_what_is_missing(swsearch):
 
 def test_every_option_that_others_have_leads_to_one_of_ours():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
+    elsewhere = {"--output", "--statistics", "--include-ids", "--exclude-ids", "--version"}
     for path, command in commands.items():
         ours = {spelling for option in command.params for spelling in option.opts}
         for name, advice in foreign.advice_of(path, rows_taken(command)).items():
             assert foreign.plain(name) == name, "this name is never found"
             assert f"--{name}" not in ours, f"{name} is our own"
             for word in re.findall(r"--[a-z-]+", advice):
-                assert word in {*ours, "--output", "--statistics", "--include-ids", "--exclude-ids"}, advice
+                assert word in {*ours, *elsewhere}, advice
 
 
 SECTIONS = {

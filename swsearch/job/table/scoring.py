@@ -2,7 +2,7 @@
 
 # no postponed annotations: the kinds of the options follow from them
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypedDict, Union
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from swsearch.job.table.values import MatrixValue
 from swsearch.options.kinds import Integer, QueryRange
@@ -130,8 +130,8 @@ class ScoringKeywords(TypedDict, total=False):
     """Keywords of `ScoringTable`."""
 
     mode: Mode
-    preset: Preset | None
-    matrix: Union["Matrix", str, "Path", None]
+    preset: "Preset | None"
+    matrix: "Matrix | str | Path | None"
     gap_open: int | None
     gap_extend: int | None
 
@@ -239,6 +239,6 @@ class SequenceKeywords(TypedDict, total=False):
     subject_mask: SubjectMask
     translate: bool
     genetic_code: int | None
-    strand: Strand | None
+    strand: "Strand | None"
     frame_shift: int | None
     allow_dna: bool
