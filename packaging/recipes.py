@@ -94,8 +94,8 @@ def requirements() -> list[str]:
     """Return what swsearch takes, as conda writes it."""
     found = []
     for line in setup()["options"]["install_requires"].split():
-        name, least = re.fullmatch(r"([\w-]+)>=([\w.]+)", line).groups()  # type: ignore[union-attr]
-        found.append(f"{CONDA_NAMES.get(name, name)} >={least}")
+        name, versions = re.fullmatch(r"([\w-]+)(>=[\w.]+(?:,<[\w.]+)?)", line).groups()  # type: ignore[union-attr]
+        found.append(f"{CONDA_NAMES.get(name, name)} {versions}")
     return found
 
 

@@ -16,8 +16,8 @@ from swsearch.engines.base import Engine
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning
 from swsearch.job.costs import check_is_whole
-from swsearch.job.inclusion import Inclusion
-from swsearch.job.options import INCLUSION_OPTIONS, SCORING_OPTIONS, SearchOptions
+from swsearch.job.inclusion import INCLUSION_OPTIONS, Inclusion
+from swsearch.job.options import SearchOptions
 from swsearch.job.table.search import SearchTable, TableKeywords
 from swsearch.options.row import Interface, Option, rows_of
 from swsearch.options.words import ENGINES, Preset
@@ -99,6 +99,8 @@ def check_keywords(function: str, given: Mapping[str, Any]) -> None:
 
 def _same_option(name: str) -> str:
     """Return the option that BLAST or another program calls so."""
+    if name == "task":
+        return "preset"
     key = name.replace("_", "-")
     keys = {key, key.lower()}
     return next((row.name for row in KEYWORD_ROWS.values() if keys & {*row.blast.split(), *row.others.split()}), "")
@@ -131,26 +133,15 @@ def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> Sea
     """Return the options that keywords of a function ask for."""
     check_keywords(function, asked)
     given: dict[str, Any] = {**asked}
-    if given.get("preset") is not None or given.get("scoring") is not None:
-        given["has_named_costs"] = True
-    if given.get("preset") is None:
-        given.pop("preset", None)
-    if given.get("scoring") is not None:
-        for name in SCORING_OPTIONS:
-            if given.get(name) is not None:
-                raise OptionError(name, given[name], "none together with scoring, which sets matrix and gap costs")
-        given["scoring"] = protein_scoring(given["scoring"], None)
-    given["rules"] = given.pop("inclusion", None)
-    if given["rules"] is None:
-        del given["rules"]
-    elif not isinstance(given["rules"], Inclusion):
-        raise OptionError("inclusion", given["rules"], "a swsearch.job.inclusion.Inclusion")
-    else:
-        of_rules = {name: getattr(given["rules"], known) for name, known in INCLUSION_OPTIONS.items()}
-        changed = {
-            name for name in of_rules if given.get(name, KEYWORD_ROWS[name].default) != KEYWORD_ROWS[name].default
-        }
-        given |= {name: value for name, value in of_rules.items() if name not in changed}
+    for name in ("preset", "scoring", "inclusion"):
+        if given.get(name) is None:
+            given.pop(name, None)
+    if "scoring" in given:
+        given |= {"scoring": protein_scoring(given["scoring"], None), "has_named_costs": True}
+    if (rules := given.pop("inclusion", None)) is not None:
+        if not isinstance(rules, Inclusion):
+            raise OptionError("inclusion", rules, "a swsearch.job.inclusion.Inclusion")
+        given = {name: getattr(rules, known) for name, known in INCLUSION_OPTIONS.items()} | given | {"rules": rules}
     options = SearchOptions(**given)
     for doubt in options.filters.doubts():
         warnings.warn(doubt, SwsearchWarning, stacklevel=4)

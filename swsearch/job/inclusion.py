@@ -15,7 +15,9 @@ import numpy.typing as npt
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.errors import check_flag, real_number, whole_number
 from swsearch.job.table.search import SearchTable
+from swsearch.options.row import rows_of
 
 ENTROPY_WINDOW, LEAST_ENTROPY = 12, 2.2
 """Residues, and bits: SEG's window and lower cutoff (Wootton and Federhen, Comput. Chem. 17:149, 1993)."""
@@ -40,6 +42,10 @@ Taken = npt.NDArray[np.bool_]
 
 OfWindows = Callable[[ByteArray], Taken]
 """Says which windows of a sequence are of a kind."""
+
+
+INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
+"""Options that are fields of `Inclusion`."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,16 @@ class Inclusion:
     coiled_coil: float | None = 50.0
     ends: float | None = LEAST_OF_ENDS
     several: bool = True
+
+    def __post_init__(self) -> None:
+        for option, name in INCLUSION_OPTIONS.items():
+            object.__setattr__(self, name, rows_of(SearchTable)[option].check(getattr(self, name)))
+        object.__setattr__(self, "columns", whole_number("inclusion.columns", self.columns, 0, 1_000_000))
+        check_flag("inclusion.several", self.several)
+        for name in ("low_complexity", "coiled_coil", "ends"):
+            if (value := getattr(self, name)) is not None:
+                number = real_number(f"inclusion.{name}", value, "a number, or null")
+                object.__setattr__(self, name, number)
 
 
 def passing(

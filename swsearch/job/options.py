@@ -12,7 +12,7 @@ from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, with_gap_costs_of
 from swsearch.job.costs import check_is_whole
 from swsearch.job.filters import HitFilters
-from swsearch.job.inclusion import Inclusion
+from swsearch.job.inclusion import INCLUSION_OPTIONS, Inclusion
 from swsearch.job.table.hits import FilterTable
 from swsearch.job.table.search import SearchTable
 from swsearch.masking import check_mask
@@ -32,9 +32,6 @@ refuse most of them, where a query is of biased composition."""
 
 SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
 """Options that `SearchOptions.scoring` is made of."""
-
-INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "coverage", "max_included": "most"}
-"""Options that are fields of `Inclusion`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +53,10 @@ class SearchOptions(SearchTable):
     has_named_costs: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.scoring is not None:
+            for name in SCORING_OPTIONS:
+                if (value := getattr(self, name)) != rows_of(SearchTable)[name].default:
+                    raise OptionError(name, value, "none together with scoring, which sets matrix and gap costs")
         super().__post_init__()
         self._make_scoring()
         self._set(

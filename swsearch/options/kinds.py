@@ -130,7 +130,17 @@ class Integer(ValueKind):
         self.low, self.high, self.expected = low, high, expected
 
     def check(self, name: str, value: Any) -> int:
-        return whole_number(name, value, self.low, self.high, self.expected)
+        return whole_number(name, value, self.low, self.high, self._range)
+
+    @property
+    def _range(self) -> str:
+        if self.expected or self.low == -MAX_INTEGER:
+            return self.expected or "a whole number"
+        return (
+            f"an integer >= {self.low:,}"
+            if self.high == MAX_INTEGER
+            else f"a whole number from {self.low:,} to {self.high:,}"
+        )
 
     def parse(self, name: str, text: str) -> int:
         number = parse_integer(text)

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from swsearch.db.fasta import Record
-from swsearch.errors import InputError, OptionError, check_choice, check_flag, real_number, shown, whole_number
+from swsearch.errors import InputError, OptionError, check_choice, shown
 from swsearch.inputs import Query
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
@@ -252,21 +252,9 @@ def options_stated(stated: Mapping[str, Any]) -> SearchOptions:
         for name, row in SERVER_ROWS.items()
         if stated.get(name) is not None
     }
-    return SearchOptions(**values, rules=Inclusion(**_rules(stated.get("inclusion"))))
-
-
-def _rules(given: Any) -> dict[str, Any]:
-    """Return what ``inclusion`` says, checked."""
-    rules = dict(_mapping("inclusion", given))
+    rules = _mapping("inclusion", stated.get("inclusion"))
     _check_names("inclusion", rules, INCLUSION_RULES)
-    if "columns" in rules:
-        rules["columns"] = whole_number("inclusion.columns", rules["columns"], 0, 1_000_000)
-    if "several" in rules:
-        check_flag("inclusion.several", rules["several"])
-    for name in ("low_complexity", "coiled_coil", "ends"):
-        if rules.get(name) is not None:
-            rules[name] = real_number(f"inclusion.{name}", rules[name], "a number, or null")
-    return rules
+    return SearchOptions(**values, rules=Inclusion(**rules))
 
 
 def _content(given: Any) -> bytes:

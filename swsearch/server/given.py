@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsearch.errors import OptionError, shown
+from swsearch.job.table.values import IdentifierList
 from swsearch.options.kinds import Flag
 from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS, SearchRequest
 from swsearch.server.problems import ServerProblem
@@ -145,7 +146,7 @@ def searches_of_text(queries: bytes, pairs: TextPairs) -> list[SearchRequest]:
 def option_of_text(name: str, text: str) -> Any:
     """Return an option's value that came as text, as JSON has it; empty text is None."""
     row = SERVER_ROWS.get(name)
-    if row is None or (not text.strip() and not isinstance(row.kind, Flag)):
+    if row is None or (not text.strip() and not isinstance(row.kind, (Flag, IdentifierList))):
         return text.strip() or None
     return row.kind.parse(name, text)
 

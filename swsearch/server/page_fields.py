@@ -76,10 +76,8 @@ class PageField:
         trimmed = text.strip()
         if not trimmed or (self.widget == "choice" and trimmed == self.default):
             return None
-        if self.widget == "flag":
-            return True
         value = text if self.widget == "text" else self.kind.parse(self.name, trimmed)
-        return None if value == [] else value
+        return None if value == [] or value is False else value
 
 
 FORM_FIELDS: Mapping[str, PageField] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from swsearch.errors import OptionError, SequenceError, SwsearchError, printable
+from swsearch.options.kinds import QueryRange, ValueKind
 from swsearch.remote.wire import LONGEST_TITLE, SearchRequest
 from swsearch.server.page_fields import FORM_FIELDS
 from swsearch.server.problems import ServerProblem, problem_of
@@ -86,7 +87,7 @@ class TypedSearch:
         options = dict(request.options)
         if isinstance(options.get("matrix"), Mapping):
             options["matrix_text"] = options.pop("matrix").get("text", "")
-        values = {name: _as_typed(options[name]) for name in FORM_FIELDS if name in options}
+        values = {name: _as_typed(each.kind, options[name]) for name, each in FORM_FIELDS.items() if name in options}
         values["query_format"] = request.query_format
         is_short = len(request.queries) <= MOST_SHOWN_AGAIN or not queries_of
         queries = request.queries.decode("utf-8", errors="replace") if is_short else ""
@@ -199,9 +200,11 @@ def group_of(name: str) -> str:
     return "" if name not in FORM_FIELDS or FORM_FIELDS[name].group == "main" else FORM_FIELDS[name].group
 
 
-def _as_typed(value: Any) -> str:
+def _as_typed(kind: ValueKind, value: Any) -> str:
+    if isinstance(kind, QueryRange):
+        return kind.format(kind.check("", value))
     if isinstance(value, bool):
         return "on" if value else ""
     if isinstance(value, (list, tuple)):
-        return "\n".join(map(str, value))
+        return "".join(f"{each}\n" for each in value)  # commas belong to identifiers then
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
-from swsearch.errors import InputError, check_choice
+from swsearch.errors import InputError, OptionError, check_choice
 from swsearch.options.words import Mode, StatisticsMethod
 from swsearch.scoring import Scoring
 from swsearch.statistics.fitted import PairNulls
@@ -39,7 +39,7 @@ def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float
         raise InputError(f"statistics: {reason}; use 'auto' or 'fitted'")
     for name, value in (("evalue", evalue), ("dbsize", dbsize)):
         if method == "none" and value is not None:
-            raise InputError(f"{name}: got {value:g}, expected none with statistics 'none'; leave one of them out")
+            raise OptionError(name, value, "none with statistics 'none'", "leave one of them out")
 
 
 def why_none(problem: str = "") -> str:

@@ -203,7 +203,7 @@ def test_output_to_a_file(queries, database, tmp_path):
         (
             ["search", "{q}", "{d}", "--statistics", "none", "--evalue", "1"],
             1,
-            ["evalue: got 1, expected none with statistics 'none'"],
+            ["--evalue: got 1.0, expected none with statistics 'none'"],
         ),
         (["search", "{q}", "{d}", "--threads", "0"], 1, ["--threads: got 0"]),
         (["search", "{q}", "{d}", "--mode", "glocal"], 1, ["--mode"]),

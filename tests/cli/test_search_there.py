@@ -136,7 +136,7 @@ WRONG = [
     (["URL/other"], "got database 'other', expected one of db"),
     (["URL/db", "db.h5"], "subjects: got URL/db and 1 more, expected one database of a server alone"),
     (["db.h5", "URL/db"], "expected one database of a server alone"),
-    (["http://me:secret@host/db", "db.h5"], "url: holds a name or a password for host"),
+    (["http://me:secret@host/db", "db.h5"], "url: got a name or password for host"),
     (["URL/db", "--outfmt", "a3m"], "--outfmt a3m: got 4 queries, expected one"),
     (["URL/db", "--max-hits", "9999"], "max_hits: got 9,999, expected at most 5,000, this server's limit"),
     (["URL/db", "--outfmt", "nonsense"], "outfmt: got 'nonsense'"),

@@ -431,7 +431,7 @@ def test_a_scheduler_that_is_killed_ends_the_search() -> None:
             time.sleep(0.5)
             scheduler.kill()
             error = future.exception(SOON)
-            assert str(error).startswith(f"{address}: the scheduler has gone; with --checkpoint")
+            assert str(error).startswith(f"{address}: the scheduler is gone; run the search again; with --checkpoint")
             assert error.exit_code == 3
     finally:
         for process in (scheduler, worker):

@@ -120,12 +120,12 @@ def test_taxids_of_a_file_of_accessions(
     ("text", "problem"),
     [
         ("", "is empty; expected lines of accession and taxid"),
-        ("P00001\n", "its first line is 'P00001'; expected lines of accession and taxid"),
+        ("P00001\n", "got the first line 'P00001', expected lines of accession and taxid"),
         ("P00001 9606\nP00002\nP00003 1 2\n", "line 2: got 'P00002', expected 2 columns"),
         ("P00001 9606\n\nP00002 human\n", "line 3: got 'P00002 human', expected a taxid, a number"),
         ("P00001 -5\n", "line 1: got 'P00001 -5', expected a taxid"),
         ("P00001 99999999999999999999999999\n", "expected a taxid, a number up to 2,147,483,647"),
-        ("x" * (1 << 23), "has no end"),
+        ("x" * (1 << 23), "line 1: is too long; expected lines of accession and taxid"),
     ],
 )
 @pytest.mark.exhaustive
@@ -259,7 +259,7 @@ HOSTILE = {
     "zero": ("nodes.dmp", dump([(0, 0, "r")]), "line 1: got '0', expected a taxid"),
     "empty": ("nodes.dmp", "", "nodes.dmp is empty"),
     "twice": ("nodes.dmp", dump([(1, 1, "r"), (1, 1, "r")]), "taxid 1 has two lines"),
-    "no parent": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s")]), "taxid 5 stands below 7, which has no line"),
+    "no parent": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s")]), "taxid 5 has the parent 7, which has no line"),
     "circle": ("nodes.dmp", dump([(1, 1, "r"), (5, 7, "s"), (7, 6, "s"), (6, 5, "s")]), "has itself as an ancestor"),
     "bytes": ("nodes.dmp", "\0\xff" * 100, "expected taxid, parent and rank"),
     "names": ("names.dmp", "9606\n", "names.dmp, line 1: expected taxid, name"),

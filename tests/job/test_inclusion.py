@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import swsearch
 from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN
@@ -118,4 +117,4 @@ def test_nothing_passes_nothing():
 )  # fmt: skip
 def test_what_cannot_be_asked_for(rules, said):
     with pytest.raises(OptionError, match=said):
-        swsearch.search(UBIQUITIN, [UBIQUITIN], iterations=2, inclusion=Inclusion(**rules))
+        Inclusion(**rules)

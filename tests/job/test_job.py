@@ -185,7 +185,7 @@ def test_missing_subjects_are_a_database_error(subjects):
             "statistics: no statistics are published for BLOSUM62, gap open 3.*; use 'auto' or 'fitted'",
         ),
         ({"statistics": "published", "mode": "global"}, "statistics: no statistics are published for global"),
-        ({"statistics": "none", "evalue": 1.0}, "evalue: got 1, expected none with statistics 'none'"),
+        ({"statistics": "none", "evalue": 1.0}, "evalue: got 1.0, expected none with statistics 'none'"),
         (
             {"statistics": "none", "dbsize": 9, "mode": "global"},
             "dbsize: got 9, expected none with statistics 'none'",

@@ -46,11 +46,11 @@ CHANGED = {
     "rules": (Inclusion(columns=5), []),
     "keep_next": (True, []),
     "translate": (True, ["translate", "genetic_code", "strand"]),
-    "task": ("short", ["evalue"]),  # the scoring of OPTIONS stays
-    "preset": ("short", []),
-    "matrix": (load_matrix("PAM30"), []),
-    "gap_open": (5, []),
-    "gap_extend": (5, []),
+    "task": ("short", ["matrix", "gap_open", "evalue"]),
+    "preset": ("short", ["matrix", "gap_open"]),
+    "matrix": (load_matrix("PAM30"), ["matrix", "gap_open"]),
+    "gap_open": (5, ["gap_open"]),
+    "gap_extend": (5, ["gap_extend"]),
     "has_named_costs": (True, []),
 }
 """Another value of each option, and the names that differ."""
@@ -104,7 +104,7 @@ def test_every_option_is_known():
 def test_each_option_that_changes_results_is_named(database, name):
     value, expected = CHANGED[name]
     was = manifest(queries("MKV"), database, "none", OPTIONS)
-    assert names(was, manifest(queries("MKV"), database, "none", replace(OPTIONS, **{name: value}))) == expected
+    assert names(was, manifest(queries("MKV"), database, "none", SearchOptions(**{name: value}))) == expected
     assert names(was, was) == []
 
 

@@ -5,18 +5,21 @@ import json
 import subprocess
 import sys
 import typing
+from typing import Any
 
 import pytest
 
 import swsearch
 from swsearch.cli.search import SEARCH_ROWS
-from swsearch.errors import OptionError
-from swsearch.job.asked import KEYWORD_ROWS, SearchKeywords
+from swsearch.errors import InputError, OptionError
+from swsearch.job.asked import KEYWORD_ROWS, SearchKeywords, options_of
+from swsearch.job.inclusion import Inclusion
 from swsearch.job.table.scoring import QueryTable
 from swsearch.job.table.search import SearchTable
 from swsearch.options.kinds import Choice
 from swsearch.options.row import Heading, Interface, OptionTable, option, rows_of
 from swsearch.remote.wire import SERVER_ROWS
+from swsearch.server.given import searches_of_text
 
 ROWS = {**rows_of(QueryTable), **rows_of(SearchTable), **SEARCH_ROWS}
 
@@ -30,7 +33,7 @@ def test_type_checkers_know_the_keywords_that_python_takes() -> None:
 
 
 def test_the_type_of_a_choice_is_the_one_of_its_keyword() -> None:
-    hints = typing.get_type_hints(SearchKeywords, vars(swsearch) | {"Path": str, "Matrix": str, "Inclusion": int})
+    hints = typing.get_type_hints(SearchKeywords, localns={"Path": str, "Matrix": str})
     for name, row in KEYWORD_ROWS.items():
         if isinstance(row.kind, Choice):
             words = {word for part in (hints[name], *typing.get_args(hints[name])) for word in typing.get_args(part)}
@@ -56,6 +59,32 @@ def test_a_server_reads_no_file_that_a_request_names(name: str) -> None:
     if row.kind.is_file:
         with pytest.raises(OptionError):
             row.kind.check_json(name, "/etc/passwd")
+
+
+def test_an_empty_list_in_a_request_is_refused() -> None:
+    for name in ("include_ids", "exclude_ids", "taxids", "exclude_taxids"):
+        for text in ("", " , "):
+            with pytest.raises(InputError, match=f"^{name}: "):
+                searches_of_text(b">q\nMKV\n", [("database", "d"), (name, text)])
+    (search,) = searches_of_text(b">q\nMKV\n", [("database", "d"), ("include_ids", ""), ("include_ids", "a, b")])
+    assert search.search_options.include_ids == ("a", "b")
+    (search,) = searches_of_text(b">q\nMKV\n", [("database", "d"), ("max_hits", "5k"), ("translate", "off")])
+    assert (search.search_options.max_hits, search.search_options.translate) == (5000, False)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [({"columns": "x"}, "inclusion.columns"), ({"ends": "x"}, "inclusion.ends"), ({"evalue": 0}, "inclusion_evalue"),
+     ({"several": 1}, "inclusion.several"), ({"most": 0}, "max_included"), ({"coverage": 101}, "inclusion_coverage")],
+)  # fmt: skip
+def test_inclusion_rules_are_checked(rules: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=f"^{said}: got "):
+        Inclusion(**rules)
+
+
+def test_options_override_the_inclusion_rules_beside_them() -> None:
+    options = options_of(iterations=2, inclusion=Inclusion(evalue=0.5, columns=3), inclusion_evalue=0.002)
+    assert (options.inclusion.evalue, options.inclusion.columns) == (0.002, 3)
 
 
 def test_no_name_of_another_program_means_two_options() -> None:
@@ -87,7 +116,7 @@ def test_a_table_checks_its_values() -> None:
         flag: bool = option(False, "A flag.")
 
     assert Made.of({"number": 5, "other": 1}).number == 5
-    with pytest.raises(OptionError, match="number: got 'x', expected an integer"):
+    with pytest.raises(OptionError, match="number: got 'x', expected a whole number"):
         Made(number="x")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="flag: got 1, expected True or False"):
         Made(flag=1)  # type: ignore[arg-type]

@@ -366,6 +366,18 @@ def test_a_job_fills_the_form(visitor: Visitor, house: FakeHouse) -> None:
     assert "also used keep_next." in visitor.page(f"/?from={identifier}").one("p", class_="note").text
 
 
+def test_values_of_other_clients_fill_the_form_as_they_are(visitor: Visitor, house: FakeHouse) -> None:
+    options = {"query_loc": [2, 9], "include_ids": ["a,b", "c"], "taxids": [9606, 10090]}
+    request_of(house, visitor.sent({}))
+    identifier = next(iter(house.jobs))
+    house.requests[identifier] = replace(house.requests[identifier], options=options)
+    page = visitor.page(f"/?from={identifier}")
+    assert page.one("input", name="query_loc").attributes["value"] == "2-9"
+    again = {name: page.one("textarea", name=name).text for name in ("include_ids", "taxids")}
+    found = request_of(house, visitor.sent({**again, "query_loc": "2-9"})).options
+    assert {name: found[name] for name in options} == options | {"query_loc": "2-9", "taxids": ["9606", "10090"]}
+
+
 def test_queries_of_a_job_that_are_too_many_to_show_are_taken_from_it(visitor: Visitor, house: FakeHouse) -> None:
     text = ">long\n" + "MKTAYIAKQR\n" * 110_000
     visitor.sent({"queries": text}, files={"file": ("none", b"")})

@@ -91,7 +91,7 @@ def test_a_search_from_the_form_to_its_downloads(browser: Browser, served: Serve
     browser.until(lambda: browser.all(".downloads"))
     assert browser.one("#share").get_attribute("value") == f"{served.url}/jobs/{identifier}"
     facts = {each.find_element("css selector", "dt").text: each.text for each in browser.all(".facts div")}
-    assert facts["Hits"].endswith("3")
+    assert facts["Maximum hits"].endswith("3")
     (table,) = [each for each in browser.all(".downloads a") if each.text == "Table"]
     with urllib.request.urlopen(table.get_attribute("href")) as answer:
         lines = answer.read().decode().splitlines()
@@ -227,7 +227,7 @@ def test_everything_can_be_done_by_keyboard(browser: Browser, house: FakeHouse, 
         assert not hidden, seen
         if seen[-1] == "queries":
             browser.press(QUERY)
-        if focus.text.startswith("Statistics"):
+        if focus.text.startswith("Hits and E-values"):
             browser.press(Keys.ENTER)
         if seen[-1] == "dbsize":
             browser.press("5M")
@@ -291,7 +291,7 @@ HINTS = [
     (">a\nACGTACGTACGTACGTACGTACGT", "It looks like DNA or RNA"),
     ("P01308", "looks like an accession"),
     ("NP_000198.1, NP_000199", "looks like an accession"),
-    (">a\n", "Paste the sequences, too"),
+    (">a\n", "Paste the sequences as well"),
     ("{\\rtf1 hello}", "profile"),
     (">a\nMKV=LAAG", '"=" is no residue'),
     ("Dear all, please find here the sequence", "no residue"),

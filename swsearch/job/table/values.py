@@ -36,7 +36,7 @@ class CheckedList(tuple[Any, ...]):
 
 
 class IdentifierList(ValueKind):
-    """Identifiers of subjects."""
+    """Identifiers of subjects. Text has one per line, or commas between them."""
 
     python_type: ClassVar[str] = "iterable of str or path"
     metavar: ClassVar[str] = "FILE"
@@ -54,7 +54,8 @@ class IdentifierList(ValueKind):
         return self.check(name, value)
 
     def parse(self, name: str, text: str) -> list[str]:
-        return [each for each in re.split(r"[,;\s]+", text) if each]
+        words = text.split() if "\n" in text else re.split(r"[,\s]+", text)
+        return [name for word in words if (name := word.strip(",;"))]
 
     def format(self, value: Any) -> Any:
         return None
@@ -84,6 +85,9 @@ class TaxidList(IdentifierList):
         if not isinstance(value, (list, tuple)):
             raise OptionError(name, value, "a list of taxids")
         return self.check(name, value)
+
+    def parse(self, name: str, text: str) -> list[str]:
+        return [each for each in re.split(r"[,;\s]+", text) if each]
 
     def format(self, value: Any) -> str:
         return ",".join(map(str, value))
@@ -174,6 +178,8 @@ def read_taxids(source: Taxids, option: str) -> tuple[int, ...]:
     from swsearch.db.lists import read_list
 
     values: Any = [source] if isinstance(source, int) else source
+    if isinstance(source, str) and not source.strip():
+        raise OptionError(option, source, "taxids, such as 9606,10090, or the name of a file with one per line")
     if isinstance(source, (str, os.PathLike)):
         is_list = isinstance(source, str) and re.fullmatch(r"[-+0-9,\s]*[0-9][-+0-9,\s]*", source) is not None
         values = re.split(r"[,\s]+", str(source).strip(", \n")) if is_list else read_list(source, option, "taxids")
