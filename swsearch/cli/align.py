@@ -73,7 +73,7 @@ class PairTable(CommandTable):
         "pairwise (blocks as in EMBOSS), cigar (identifiers, score, positions, CIGAR), sam, paf, jsonl (one JSON "
         "line per pair) or score (identifiers and score, without an alignment).",
         unset="from the file extension, else pairwise",
-        metavar="FMT",
+        metavar="FORMAT",
         others="format f m format-mode format-output aformat output-format",
         heading=Heading.OUTPUT,
     )
@@ -101,8 +101,8 @@ def align_command(
 ) -> None:
     """Align every sequence of A with every sequence of B, or pair by pair.
 
-    Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references. Little
-    work (under 500,000,000 cells) is done on the CPU by --engine auto, before a GPU would have started.
+    Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references.
+    --engine auto uses the CPU below 500,000,000 cells, because a GPU takes longer to start.
     """
     asked, messages, output = PairTable.of(given), MessageTable.of(given), OneOutputTable.of(given).output
     if given["engine"] == "gpu":
