@@ -28,9 +28,9 @@ MASKED = PROTEIN.letters.index("X")
 """The code that stands in the place of a masked residue."""
 
 
-def check_mask(name: str, value: str, more: tuple[str, ...] = ()) -> None:
+def check_mask(name: str, value: str) -> None:
     """Raise `OptionError` unless a mask is known, and tantan here where it is asked for."""
-    check_choice(name, value, (*more, *MASKS))
+    check_choice(name, value, MASKS)
     if value == "tantan":
         tantan()
 

@@ -15,7 +15,7 @@ from swsearch.job.filters import HitFilters
 from swsearch.job.inclusion import INCLUSION_OPTIONS, Inclusion
 from swsearch.job.table.hits import FilterTable
 from swsearch.job.table.search import SearchTable
-from swsearch.masking import check_mask
+from swsearch.masking import tantan
 from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
 from swsearch.options.row import rows_of
 from swsearch.profiles.units import lambda_of
@@ -63,8 +63,8 @@ class SearchOptions(SearchTable):
             rules=replace(self.rules, **{known: getattr(Inclusion, known) for known in INCLUSION_OPTIONS.values()})
         )
         check_is_whole(self.scoring)
-        check_mask("query_mask", self.query_mask)
-        check_mask("subject_mask", self.subject_mask, ("database",))
+        if "tantan" in (self.query_mask, self.subject_mask):
+            tantan()  # raises if pytantan is missing
         if self.max_alignments > 1 and self.mode != "local":
             why = "only local mode reports several alignments"
             raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", why)

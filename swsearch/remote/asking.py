@@ -18,6 +18,7 @@ from swsearch.inputs import QueriesLike, Query, path_of
 from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
+from swsearch.job.table.values import MAX_MATRIX_NAME
 from swsearch.matrices import GAP_COSTS
 from swsearch.options.words import QueryFormat
 from swsearch.profiles.formats import Peeked, format_of
@@ -156,7 +157,7 @@ def matrix_told(matrix: Matrix) -> str | dict[str, str]:
     rows = [" ".join(map(str, matrix.scores[place, : len(letters)].tolist())) for place in range(len(letters))]
     lines = [" ".join(letters), *(f"{letter} {row}" for letter, row in zip(letters, rows, strict=True))]
     text = "\n".join(lines) + "\n"
-    name = matrix.name[:LONGEST_NAME_TOLD]
+    name = matrix.name[:MAX_MATRIX_NAME]
     if matrix.published or not _is_same(matrix, matrix_from_text(text, name, PROTEIN)):
         raise InputError(
             f"matrix {matrix.name}: cannot be sent to a server; give its file, or the name of a known matrix"

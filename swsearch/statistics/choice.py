@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
-from swsearch.errors import InputError, OptionError, check_choice
+from swsearch.errors import InputError, OptionError
 from swsearch.options.words import Mode, StatisticsMethod
 from swsearch.scoring import Scoring
 from swsearch.statistics.fitted import PairNulls
@@ -23,15 +23,16 @@ def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitte
     return "fitted" if method == "auto" else method
 
 
-def check_statistics(method: Any, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None) -> None:
-    """Raise unless the method exists, can be used here, and gives E-values where an option needs them.
+def check_statistics(
+    method: StatisticsMethod, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None
+) -> None:
+    """Raise unless the method can be used here, and gives E-values where an option needs them.
 
     Raises
     ------
     InputError
         Otherwise; the message names the option.
     """
-    check_choice("statistics", method, get_args(StatisticsMethod))
     if method == "published" and statistics_for(scoring, mode) is None:
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
