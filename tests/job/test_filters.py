@@ -152,7 +152,7 @@ def test_ids_that_were_not_utf8(tmp_path):
         ({"min_subject_coverage": -1}, r"min_subject_coverage: got -1"),
         ({"min_score": float("nan")}, r"min_score: got nan"),
         ({"include_ids": "no/such/file"}, r"include_ids: no/such/file: cannot be read: No such file"),
-        ({"include_ids": []}, r"include_ids: holds no identifiers, expected one a line"),
+        ({"include_ids": []}, r"include_ids: no identifiers found, expected at least one"),
         (
             {"exclude_ids": ["x1", "a", "x2", "x3", "x4"]},
             r"exclude_ids: 4 of 5 identifiers not found in <memory>: 'x1', 'x2', 'x3', \.\.\.; "

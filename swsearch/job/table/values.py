@@ -163,7 +163,7 @@ def read_identifiers(source: Identifiers, option: str) -> tuple[str, ...]:
     identifiers = dict.fromkeys(_identifier(option, each) for each in source)
     identifiers.pop("", None)
     if not identifiers:
-        raise InputError(f"{option}: holds no identifiers, expected one a line")
+        raise InputError(f"{option}: no identifiers found, expected at least one")
     return tuple(identifiers)
 
 
