@@ -168,5 +168,7 @@ def test_a_typed_address_submits_where_the_browser_says_that_it_was_typed(
 ) -> None:
     browser.begin_again()
     browser.get(f"http://{own}:{attacked.port}/Blast.cgi?{urlencode(PUT)}")
+    # the driver can return before a loaded machine has drawn the page: wait for either page, then ask which it is
+    browser.until(lambda: "RID =" in browser.driver.page_source or "names no page" in browser.text("body"))
     assert ("RID =" in browser.driver.page_source) is is_told_to_be_typed
     assert ("names no page" in browser.text("body")) is not is_told_to_be_typed
