@@ -17,8 +17,12 @@ def main() -> int:
     if memory_watch.is_watched():
         output_files.watchers.append(memory_watch.tell_of_file)
     try:
-        code = _run()
-    except KeyboardInterrupt:
+        try:
+            code = _run()
+        finally:
+            signals.only_note()
+    except KeyboardInterrupt:  # of the command, or of the moment before signals were only noted
+        signals.only_note()
         code = finish(Interrupted())
     finally:
         output_files.remove_unfinished()

@@ -158,6 +158,38 @@ def test_it_is_heard_wherever_it_comes(body):
 
 
 @pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("at", ["output_files.remove_unfinished", "cli.signals.only_note"])
+def test_a_command_that_is_ending_cleans_up_whatever_comes(at, number):
+    """A signal between a command's last line and its exit decides the exit code alone."""
+    name = at.rpartition(".")[2]
+    before = f"""
+import swsearch.cli.signals, swsearch.output_files
+from swsearch.{at.rpartition(".")[0]} import {name} as real
+ending = []
+def interrupted():
+    if not ending:
+        ending.append(1)
+        os.kill(os.getpid(), {int(number)})
+    real()
+    if {name == "remove_unfinished"}:
+        print("removed", flush=True)
+swsearch.{at} = interrupted
+"""
+    expected = "removed\n" if name == "remove_unfinished" else ""
+    assert ended(slow("print('done', flush=True)", before)) == (128 + number, f"done\n{expected}", "")
+
+
+def test_an_interruption_that_was_to_be_repeated_is_forgotten_once_the_command_has_ended():
+    """One that came in a destructor is raised again a moment later, which may be after the command's end."""
+    body = (
+        "class Dying:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        [None for _ in range(9)]\nDying()"
+    )
+    before = "import swsearch.output_files\nswsearch.output_files.remove_unfinished = lambda: time.sleep(0.1)"
+    assert ended(slow(body, before)) == (143, "", "")
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
 def test_what_is_ignored_stays_ignored(number):
     """A shell has SIGINT ignored in its jobs in the background, and nohup SIGHUP: neither ends them."""
     process = slow("time.sleep(0.3)\nprint('done')", f"signal.signal({int(number)}, signal.SIG_IGN)")
