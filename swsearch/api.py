@@ -166,10 +166,10 @@ def search(
 class Searcher:
     """Searches one database again and again: it stays on the GPU, or in memory, between calls.
 
-    A context manager. Calls from several threads are safe, and those that come while another is scored are scored
-    together; a call with many queries lets others have a turn about every second, or after a query that takes longer.
-    Results are those of `search`. A fork cannot use it (e.g. a worker of ``multiprocessing.Pool``): make one in
-    each process.
+    A context manager; its options hold for all calls. Calls from several threads are safe, and those that come while
+    another is scored are scored together; a call with many queries lets others have a turn about every second, or
+    after a query that takes longer. Results are those of `search`. A fork cannot use it (e.g. a worker of
+    ``multiprocessing.Pool``): make one in each process.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Searcher:
     threads, device, gpu_memory : optional
         As for `search`.
     **options
-        As for `search`, from ``scoring`` to ``frame_shift``; they hold for all calls.
+        As for `search`.
 
     Raises
     ------

@@ -25,7 +25,7 @@ class Refused(typer.BadParameter):
 
 def command_rows(*tables: type[OptionTable], names: str = "", **changes: Mapping[str, Any]) -> dict[str, Option]:
     """Return rows of tables, some with other attributes: those that are named, else all; sorted by their headings."""
-    every = [row for table in tables for row in rows_of(table).values() if Interface.COMMAND in row.interfaces]
+    every = [row for table in tables for row in rows_of(table, Interface.COMMAND).values()]
     rows, headings = {row.name: row for row in every}, [None, *Heading]
     order = sorted(names.split() or rows, key=lambda name: headings.index(rows[name].heading))
     return {name: replace(rows[name], **changes.get(name, {})) for name in order}

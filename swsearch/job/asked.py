@@ -27,11 +27,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 DOCSTRING_WIDTH = 116
 
-KEYWORD_ROWS: Mapping[str, Option] = {
-    name: row for name, row in rows_of(SearchTable).items() if Interface.PYTHON in row.interfaces
-}
+KEYWORD_ROWS = rows_of(SearchTable, Interface.PYTHON)
 """Options that Python takes by name."""
-
 
 ENGINE_KEYWORDS = ("engine", "threads", "device", "gpu_memory", "progress", "checkpoint", "query_format", "client")
 """Other keywords of `swsearch.search`."""

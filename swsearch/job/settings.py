@@ -37,7 +37,7 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
     """
     settings: dict[str, Any] = {}
     missing = []
-    rows = {name: row for name, row in rows_of(SearchTable).items() if Interface.COMMAND in row.interfaces}
+    rows = rows_of(SearchTable, Interface.COMMAND)
     for name in (*SCORING_OPTIONS, *(name for name in rows if name not in SCORING_OPTIONS)):
         value, row = options.effective(name), rows[name]
         if value is None or (value is False and name not in WRITTEN_WHEN_OFF):

@@ -50,11 +50,9 @@ class Header(Enum):
 
 
 EVERYWHERE = Interface.COMMAND | Interface.PYTHON | Interface.SERVER
-ONLY_COMMAND, NO_SERVER, NO_COMMAND = (
-    Interface.COMMAND,
-    Interface.COMMAND | Interface.PYTHON,
-    Interface.PYTHON | Interface.SERVER,
-)
+ONLY_COMMAND = Interface.COMMAND
+NO_SERVER = Interface.COMMAND | Interface.PYTHON
+NO_COMMAND = Interface.PYTHON | Interface.SERVER
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,13 +190,14 @@ class OptionTable:
 _ROWS: dict[type[OptionTable], Mapping[str, Option]] = {}
 
 
-def rows_of(table: type[OptionTable]) -> Mapping[str, Option]:
-    """Return the rows of a table by field, in its order."""
+def rows_of(table: type[OptionTable], interface: Interface | None = None) -> Mapping[str, Option]:
+    """Return the rows of a table by field, in its order; only those of an interface if one is given."""
     if table not in _ROWS:
         _ROWS[table] = MappingProxyType(
             {each.name: _complete(table, each) for each in fields(table) if "row" in each.metadata}
         )
-    return _ROWS[table]
+    rows = _ROWS[table]
+    return rows if interface is None else {name: row for name, row in rows.items() if interface in row.interfaces}
 
 
 def _complete(table: type[OptionTable], declared: DataclassField[Any]) -> Option:

@@ -25,7 +25,7 @@ from swsearch.job.inclusion import Inclusion
 from swsearch.job.options import SearchOptions
 from swsearch.job.search_queries import search_queries
 from swsearch.job.table.search import SearchTable
-from swsearch.options.row import Interface, Option, rows_of
+from swsearch.options.row import Interface, rows_of
 from swsearch.options.words import QUERY_FORMATS
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json
@@ -38,9 +38,7 @@ FIELDS = ("database", "queries", "query_format", "options", "title", "origin")
 INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
 """Keys of ``inclusion``: rules without an option of their own."""
 
-SERVER_ROWS: Mapping[str, Option] = {
-    name: row for name, row in rows_of(SearchTable).items() if Interface.SERVER in row.interfaces
-}
+SERVER_ROWS = rows_of(SearchTable, Interface.SERVER)
 """Options that a request may name."""
 
 OPTION_NAMES = (*SERVER_ROWS, "inclusion")

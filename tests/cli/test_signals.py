@@ -113,8 +113,8 @@ def slow(body="time.sleep(60)", before=""):
     process = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    # byte by byte, for what a buffer took of the rest would be lost
-    assert b"".join(iter(lambda: os.read(process.stdout.fileno(), 1), b"\n")) == b"ready"
+    # without the buffer, which would take more than the line
+    assert process.stdout.buffer.raw.readline() == b"ready\n"
     return process
 
 
