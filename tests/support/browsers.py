@@ -78,11 +78,24 @@ class Browser:
 
     def until(self, condition: Callable[[], Any]) -> Any:
         """Wait until something is so, whatever a page that is changing says meanwhile."""
-        from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+        from selenium.common.exceptions import (
+            NoSuchElementException,
+            StaleElementReferenceException,
+            WebDriverException,
+        )
         from selenium.webdriver.support.wait import WebDriverWait
 
+        def look(_: Any) -> Any:
+            try:
+                return condition()
+            except WebDriverException as error:
+                # the driver has no class of its own for an element of a page that has just been left
+                if "does not belong to the document" in str(error):
+                    raise StaleElementReferenceException from error
+                raise
+
         ignored = (NoSuchElementException, StaleElementReferenceException)
-        return WebDriverWait(self.driver, PATIENCE, 0.05, ignored).until(lambda _: condition())
+        return WebDriverWait(self.driver, PATIENCE, 0.05, ignored).until(look)
 
     def said(self) -> list[str]:
         """What the console said since the last time, violations of a policy among it."""
