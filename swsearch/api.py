@@ -24,19 +24,6 @@ from swsearch.inputs import (
     read_queries,
     with_gap_costs_of,
 )
-from swsearch.job.asked import (
-    SearchKeywords,
-    checked_scoring,
-    engine_of,
-    options_of,
-    protein_scoring,
-    takes_options,
-)
-from swsearch.job.everything import BestScores, best_of_everything, score_everything
-from swsearch.job.pairs_asked import AskedPairs
-from swsearch.job.resident import Resident
-from swsearch.job.running import SearchResults
-from swsearch.job.search_queries import search_queries
 from swsearch.options.numbers import MAX_INTEGER
 from swsearch.options.words import (
     ENGINES,
@@ -45,6 +32,19 @@ from swsearch.options.words import (
     Preset,
     QueryFormat,
 )
+from swsearch.pipeline.arguments import (
+    SearchKeywords,
+    checked_scoring,
+    engine_of,
+    options_of,
+    protein_scoring,
+    takes_options,
+)
+from swsearch.pipeline.pairwise import AskedPairs
+from swsearch.pipeline.resident import Resident
+from swsearch.pipeline.score_matrix import BestScores, best_of_everything, score_everything
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.recurrence import Recurrence
 from swsearch.run_info import Origin
 from swsearch.scoring import Ends, Scoring
@@ -63,7 +63,7 @@ def _check_callable(progress: object) -> None:
 
 def _folder(checkpoint: object) -> Path:
     """Return the folder that an argument names."""
-    from swsearch.job.checkpoint import checkpoint_folder
+    from swsearch.pipeline.checkpoint import checkpoint_folder
 
     return checkpoint_folder(checkpoint)
 

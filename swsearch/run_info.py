@@ -178,7 +178,7 @@ class RunInfo:
     program, genetic_code, database_code
         As in `SearchResult`.
     settings : dict
-        What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.job.settings`.
+        What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.pipeline.saved_options`.
     """
 
     version: str

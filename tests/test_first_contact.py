@@ -17,7 +17,7 @@ import swsearch
 from support.command_line import fails, run
 from swsearch import api, db
 from swsearch.errors import MemoryLimitError, SwsearchError
-from swsearch.job import everything
+from swsearch.pipeline import score_matrix as everything
 from swsearch.results import SearchResult
 
 A, B = "MKVLAAGIVG", "WWPPWWPPMKVLAAG"

@@ -23,7 +23,7 @@ from swsearch.cli.whole import app
 from swsearch.db import append_database, stored, verify_database
 from swsearch.errors import DatabaseDamageError, InputError, OptionError
 from swsearch.inputs import read_queries
-from swsearch.job.hit_alignments import align_hits
+from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.scoring import Scoring
 
 QUERY = "MKVLTHEDWRNQYCFGIPSW" + "A" * 14 + "DTRHCENWVQYGFKLSPIMW"

@@ -10,8 +10,8 @@ import swsearch
 from swsearch.db import build_database
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.inputs import read_queries
-from swsearch.job.options import SearchOptions
-from swsearch.job.resident import Resident
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.resident import Resident
 from swsearch.run_info import Checksum, Origin, checksums, database_checksums
 
 DIGEST = "0" * 64

@@ -52,7 +52,7 @@ MIB = 1 << 20
 
 SMALL_GROUPS = """
 import sys
-from swsearch.job import job
+from swsearch.pipeline import search_job as job
 job.GROUP_ROWS = int(sys.argv.pop(1))
 job.FIRST_ROWS = (job.GROUP_ROWS, job.GROUP_ROWS)
 from swsearch.__main__ import main

@@ -24,7 +24,7 @@ from swsearch.engines.base import ChunkPlan, LoadedChunk
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
-from swsearch.job.scored import prepare
+from swsearch.pipeline.scorer import prepare
 from swsearch.recurrence import Recurrence
 
 Scores = npt.NDArray[np.int64]

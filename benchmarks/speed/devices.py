@@ -50,9 +50,9 @@ class Scans:
         from swsearch.db import Database
         from swsearch.engines import create_engine
         from swsearch.inputs import read_queries
-        from swsearch.job.job import SearchJob
-        from swsearch.job.loaded import LoadedDatabase
-        from swsearch.job.options import SearchOptions
+        from swsearch.pipeline.database_loading import LoadedDatabase
+        from swsearch.pipeline.options import SearchOptions
+        from swsearch.pipeline.search_job import SearchJob
 
         self.engine: Any = create_engine("gpu", device=devices if len(devices) > 1 else devices[0], gpu_memory=memory)
         self.opened = Database.open(database)
@@ -65,7 +65,7 @@ class Scans:
 
     def run(self) -> tuple[float, float]:
         """Scan once, group after group as jobs do; return seconds of the kernels, and of all."""
-        from swsearch.job.job import groups_of
+        from swsearch.pipeline.search_job import groups_of
 
         before, begun = self.engine.usage.kernel_seconds, time.perf_counter()
         for group in groups_of(self.queries):

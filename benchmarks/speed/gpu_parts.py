@@ -26,9 +26,9 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
-from swsearch.job.job import SearchJob, groups_of
-from swsearch.job.loaded import LoadedDatabase
-from swsearch.job.options import SearchOptions
+from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_job import SearchJob, groups_of
 
 MAX_HITS = 10
 """Hits of a query, as in the command."""

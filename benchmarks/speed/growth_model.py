@@ -1,22 +1,24 @@
 """The arithmetic of `growth.py`: how long a search takes, from what its parts take.
 
-A search is a pipeline, as in `swsearch.job.job`: groups of queries go through preparing, scoring, collecting,
-rating, aligning and writing, which work at the same time on different groups. A stage begins a group when it is done
-with the one before, and the stage before it is done with this one, so that all together take about as long as the
-longest stage and the first and the last group. Stages share processors, and Python's lock, which bound the time, too:
+A search is a pipeline, as in `swsearch.pipeline.search_job`: groups of queries go through preparing, scoring,
+collecting, rating, aligning and writing, which work at the same time on different groups. A stage begins a group
+when it is done with the one before, and the stage before it is done with this one, so that all together take about
+as long as the longest stage and the first and the last group. Stages share processors, and Python's lock, which
+bound the time, too:
 
     time = start + loading + the longest of: the pipeline, and each resource that stages share
 
 What is assumed, each of which is a simplification:
 
-1.  Groups of queries are those of `swsearch.job.job.groups_of` for queries of one length; what a stage does is
+1.  Groups of queries are those of `swsearch.pipeline.search_job.groups_of` for queries of one length; what a stage
+does is
     divided among them by residues. No stage waits for the next.
 2.  Cells are scored at one speed, whatever the query's length and the subjects' lengths; devices are alike.
 3.  A database is divided equally, and nothing is scored twice (no worker dies). With fewer than some tasks for each
     worker the last ones leave workers idle: whole rounds of tasks are counted.
 4.  Hits and candidates of a query grow with the database, those of each measured query by itself, until the most that
-    are asked for. Candidates are rated as many at a time as `swsearch.job.rated` takes, and in so many rounds in the
-    mean as those of the measured queries, `Parts.rounds`.
+    are asked for. Candidates are rated as many at a time as `swsearch.pipeline.evalues` takes, and in so many rounds
+    in the mean as those of the measured queries, `Parts.rounds`.
 5.  What threads do for a query's null grows with its length. Rating scores shuffled copies: their cells are counted,
     for candidates that are as long for their query as those of the measured ones; so cells, and what aligning takes,
     grow with the square of the length. Queries have lengths as different as Swiss-Prot's, unless theirs are known.
@@ -39,8 +41,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from swsearch.job.job import FIRST_ROWS, GROUP_ROWS
-from swsearch.job.rated import FEWEST_AT_ONCE, MOST_AT_ONCE
+from swsearch.pipeline.evalues import FEWEST_AT_ONCE, MOST_AT_ONCE
+from swsearch.pipeline.search_job import FIRST_ROWS, GROUP_ROWS
 
 MEMORY_USED = 0.9
 """Part of a device's memory for residues; the rest has queries, boundaries and scores."""

@@ -27,8 +27,8 @@ from benchmarks.support.common import Records, write
 from benchmarks.support.timing import say
 
 if TYPE_CHECKING:
-    from swsearch.job.job import SearchJob
-    from swsearch.job.selection import Selection
+    from swsearch.pipeline.search_job import SearchJob
+    from swsearch.pipeline.selection import Selection
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -108,7 +108,7 @@ class Copies:
     Parameters
     ----------
     score : callable
-        `swsearch.job.nulls.score_shuffled`, in whose place it stands.
+        `swsearch.pipeline.null_models.score_shuffled`, in whose place it stands.
     """
 
     def __init__(self, score: Callable[..., Any]) -> None:
@@ -162,10 +162,10 @@ def measured_stages(database: Path, queries: Path, turns: int) -> dict[str, Any]
     from swsearch.engines import create_engine
     from swsearch.engines.cpu import extension
     from swsearch.inputs import read_queries
-    from swsearch.job import nulls
-    from swsearch.job.job import SearchJob
-    from swsearch.job.loaded import LoadedDatabase
-    from swsearch.job.options import SearchOptions
+    from swsearch.pipeline import null_models as nulls
+    from swsearch.pipeline.database_loading import LoadedDatabase
+    from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search_job import SearchJob
 
     asked = read_queries(queries)
     clock, copies = Clock(extension.load()), Copies(nulls.score_shuffled)
@@ -218,8 +218,8 @@ def _merged(selections: Sequence[Selection], n_subjects: int, turns: int) -> flo
     """Return the processor seconds to unpack and merge selections that came in parts."""
     from dataclasses import replace
 
-    from swsearch.job.kept import packed, unpacked
-    from swsearch.job.selection import merge
+    from swsearch.pipeline.candidate_codec import packed, unpacked
+    from swsearch.pipeline.selection import merge
 
     parts = [
         packed([
@@ -293,7 +293,7 @@ def parts_of(measured: dict[str, Any], gpu: dict[str, Any]) -> Parts:
     gpu : dict
         What `gpu.json` holds.
     """
-    from swsearch.job.rated import MOST_AT_ONCE
+    from swsearch.pipeline.evalues import MOST_AT_ONCE
 
     found = measured["found"]
     lengths, hits, rated = found["query_lengths"], sum(found["hits"]), found["rated"]

@@ -23,8 +23,8 @@ import numpy as np
 from benchmarks.speed.build import measure, number
 from benchmarks.support.common import arguments, finish, heading, table
 from swsearch.db import Database, build_database
-from swsearch.job.filters import HitFilters, allowed_subjects
-from swsearch.job.table.values import read_identifiers
+from swsearch.pipeline.filters import HitFilters, allowed_subjects
+from swsearch.pipeline.table.values import read_identifiers
 
 ASKED = 1_000_000
 """Identifiers of a list."""

@@ -53,9 +53,9 @@ def scan_seconds(engine: str, queries: Path, database: Path) -> float:
     from swsearch.db import Database
     from swsearch.engines import create_engine
     from swsearch.inputs import read_queries
-    from swsearch.job.job import SearchJob, groups_of
-    from swsearch.job.loaded import LoadedDatabase
-    from swsearch.job.options import SearchOptions
+    from swsearch.pipeline.database_loading import LoadedDatabase
+    from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search_job import SearchJob, groups_of
 
     found = read_queries(queries)
     with create_engine(engine) as made, Database.open(database) as opened:

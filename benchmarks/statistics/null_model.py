@@ -21,8 +21,8 @@ from benchmarks.support import plots
 from benchmarks.support.common import arguments, read
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query
-from swsearch.job.nulls import NullMaker
-from swsearch.job.shuffled import REVERSED, Joined, score_shuffled
+from swsearch.pipeline.null_models import NullMaker
+from swsearch.pipeline.shuffling import REVERSED, Joined, score_shuffled
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import EULER

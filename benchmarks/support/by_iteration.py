@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import swsearch
-from swsearch.job.options import SearchOptions
+from swsearch.pipeline.options import SearchOptions
 
 MOST = 10**6
 """More hits than any query has."""

@@ -41,7 +41,7 @@ from benchmarks.statistics.iterated import drawn
 from benchmarks.statistics.sensitivity import ERRORS, WRONGS, apart
 from benchmarks.statistics.sensitivity_measures import curve_of, judged, read_scope, sensitivity
 from benchmarks.support.common import finish, heading, table
-from swsearch.job import iterated
+from swsearch.pipeline import iterative as iterated
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import Construction, build_profile
 from swsearch.profiles.profile import Profile

@@ -47,10 +47,10 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Candidates, ChunkPlan, Engine, LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
-from swsearch.job.job import SearchJob
-from swsearch.job.options import SearchOptions
-from swsearch.job.scored import prepare
 from swsearch.options.words import Mode
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.scorer import prepare
+from swsearch.pipeline.search_job import SearchJob
 from swsearch.recurrence import Recurrence
 
 SHARES = [0.0, 0.01, 0.02, 0.03, 0.05]

@@ -131,13 +131,13 @@ PyObject* py_forget(PyObject*, PyObject* number) {
 PyObject* py_is_stopped(PyObject*, PyObject*) { return PyBool_FromLong(this_thread_is_stopped()); }
 
 PyMethodDef methods[] = {
-    {"work_on", py_work_on, METH_O, "Say by a number what this thread works on; see swsearch.job.ahead."},
+    {"work_on", py_work_on, METH_O, "Say by a number what this thread works on; see swsearch.pipeline.prefetch."},
     {"stop", py_stop, METH_O, "Let what computes for some work end with KeyboardInterrupt."},
     {"forget", py_forget, METH_O, "Take `stop` back, where the work has ended."},
     {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread's work."},
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
-    {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.job.further."},
+    {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.pipeline.additional_hsps."},
     {"count", py_count, METH_VARARGS, "Count the columns of alignments; see swsearch.engines.cpu.columns."},
     {"rows", py_rows, METH_VARARGS, "Write alignments as rows of text; see swsearch.engines.cpu.columns."},
     {"trace_back_operations", py_trace_back_operations, METH_VARARGS,
@@ -145,8 +145,8 @@ PyMethodDef methods[] = {
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"align_shifted", py_align_shifted, METH_VARARGS, "Align with frame shifts; see swsearch.engines.cpu.shifts."},
     {"shifted_memory", py_shifted_memory, METH_VARARGS, "Count the bytes that `align_shifted` takes for a pair."},
-    {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.job.shuffled."},
-    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.job.shuffled."},
+    {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.pipeline.shuffling."},
+    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.shuffling."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -1,4 +1,4 @@
-// module_shuffle: the bindings that swsearch/job/shuffled.py calls.
+// module_shuffle: the bindings that swsearch/pipeline/shuffling.py calls.
 #include "module/module.hpp"
 
 #include <algorithm>

@@ -102,8 +102,8 @@ def formats() -> str:
 
 def options() -> str:
     """List the options of a search by their names in every interface."""
-    from swsearch.job.table.search import SearchTable
     from swsearch.options.row import Interface, rows_of
+    from swsearch.pipeline.table.search import SearchTable
 
     rows = [
         (

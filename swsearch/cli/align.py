@@ -14,11 +14,11 @@ from swsearch.cli.parameters import command_rows, takes
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
-from swsearch.job.table.scoring import ScoringTable, SequenceTable
 from swsearch.options.kinds import ByteSize
 from swsearch.options.row import Heading, option
 from swsearch.options.words import AlphabetName, Preset
 from swsearch.output_files import check_output, check_spared, open_output
+from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment

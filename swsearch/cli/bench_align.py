@@ -10,9 +10,9 @@ from swsearch.cli.console import checked_threads, command, say
 from swsearch.cli.parameters import command_rows, takes
 from swsearch.cli.tables import CommandTable, EngineTable
 from swsearch.errors import OptionError
-from swsearch.job.table.scoring import ScoringTable
 from swsearch.options.kinds import Integer
 from swsearch.options.row import option
+from swsearch.pipeline.table.scoring import ScoringTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

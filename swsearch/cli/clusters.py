@@ -10,14 +10,14 @@ from swsearch.errors import OptionError
 if TYPE_CHECKING:
     from swsearch.cli.tables import EngineTable, MessageTable, RunTable
     from swsearch.engines.base import Engine
-    from swsearch.job.running import SearchResults
+    from swsearch.pipeline.search_results import SearchResults
 
 
 def engine_for(
     asked: EngineTable, run: RunTable, subjects: Any, threads: int | None, messages: MessageTable, cpu_only: str = ""
 ) -> tuple[Engine, type[SearchResults]]:
     """Return the engine of a search of some paths, and the class of its results; ``cpu_only`` as `create_engine`."""
-    from swsearch.job.running import SearchResults
+    from swsearch.pipeline.search_results import SearchResults
 
     if run.cluster is None:
         if run.task_timeout is not None:

@@ -17,9 +17,9 @@ from swsearch.cli.parameters import command_rows, takes
 from swsearch.cli.tables import CommandTable, MessageTable
 from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, printable
-from swsearch.job.table.scoring import SequenceTable
 from swsearch.options.row import option
 from swsearch.options.words import Mask
+from swsearch.pipeline.table.scoring import SequenceTable
 
 db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 

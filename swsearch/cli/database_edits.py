@@ -20,9 +20,9 @@ from swsearch.cli.database_tables import (
 from swsearch.cli.parameters import command_rows, takes
 from swsearch.cli.tables import MessageTable
 from swsearch.errors import InputError
-from swsearch.job.table.scoring import SequenceTable
 from swsearch.options.row import option
 from swsearch.options.words import OnDuplicate
+from swsearch.pipeline.table.scoring import SequenceTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -23,10 +23,10 @@ from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTabl
 from swsearch.cli.urls import refuse_urls
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import OptionError
-from swsearch.job.table.scoring import QueryTable
-from swsearch.job.table.search import SearchTable
 from swsearch.options.kinds import Integer, Percentage
 from swsearch.options.row import REQUIRED, Heading, option, rows_of
+from swsearch.pipeline.table.scoring import QueryTable
+from swsearch.pipeline.table.search import SearchTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -120,8 +120,8 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
     from swsearch.inputs import check_subject_inputs
-    from swsearch.job.options import SearchOptions
     from swsearch.output_files import check_spared
+    from swsearch.pipeline.options import SearchOptions
     from swsearch.profiles.filtering import RowFilter
     from swsearch.report.msa import AlignmentFolder
     from swsearch.run_info import Origin

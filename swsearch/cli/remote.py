@@ -15,8 +15,8 @@ from swsearch.errors import InputError
 from swsearch.options.words import ProgressKind
 
 if TYPE_CHECKING:
-    from swsearch.job.options import SearchOptions
     from swsearch.options.words import QueryFormat
+    from swsearch.pipeline.options import SearchOptions
     from swsearch.remote.client import Client
     from swsearch.remote.server_job import SearchToSend
     from swsearch.report.outputs import Output

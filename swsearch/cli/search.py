@@ -17,14 +17,14 @@ from swsearch.cli.search_notes import say_afterwards, say_of_queries
 from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
 from swsearch.cli.urls import url_among
 from swsearch.cli.warm_up import warm_up_gpu
-from swsearch.job.table.scoring import QueryTable
-from swsearch.job.table.search import SearchTable
+from swsearch.pipeline.table.scoring import QueryTable
+from swsearch.pipeline.table.search import SearchTable
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
-    from swsearch.job.job import SearchJob
-    from swsearch.job.options import SearchOptions
     from swsearch.options.words import QueryFormat
+    from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search_job import SearchJob
 
 SEARCH_ROWS = command_rows(QueryTable, SearchTable, OutputTable, MessageTable, EngineTable, RunTable)
 """The options of ``swsearch search``."""
@@ -57,8 +57,8 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
     from swsearch.inputs import check_subject_inputs
-    from swsearch.job.options import SearchOptions
     from swsearch.output_files import check_spared
+    from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, check_saved, saved, saved_files
     from swsearch.run_info import Origin
@@ -118,7 +118,7 @@ def paths_of(subjects: list[str]) -> Path | list[Path]:
 
 
 def _folder(checkpoint: str) -> Path:
-    from swsearch.job.checkpoint import checkpoint_folder
+    from swsearch.pipeline.checkpoint import checkpoint_folder
 
     return checkpoint_folder(checkpoint)
 
@@ -127,7 +127,7 @@ def read_queries(
     path: str, options: SearchOptions, query_format: QueryFormat, quiet: bool
 ) -> tuple[list[Query], SearchOptions]:
     """Read the queries; return the options with the gap costs of profiles among them."""
-    from swsearch.job.search_queries import search_queries
+    from swsearch.pipeline.search_queries import search_queries
 
     queries = search_queries(Path(path), options, query_format, argument="")
     say_of_queries(path, queries, quiet)

@@ -9,8 +9,8 @@ from swsearch.cli.console import say
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
-    from swsearch.job.job import SearchJob
-    from swsearch.job.running import SearchResults
+    from swsearch.pipeline.search_job import SearchJob
+    from swsearch.pipeline.search_results import SearchResults
 
 
 def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from swsearch.cluster.transport import WorkerPlace
 from swsearch.engines.cpu import extension
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
-from swsearch.job.ahead import Stopped
+from swsearch.pipeline.prefetch import Stopped
 
 TaskFunction = Callable[[bytes, WorkerPlace], bytes]
 
@@ -35,7 +35,7 @@ class _Call:
         self.is_stopped = False
 
 
-# far from those of `swsearch.job.ahead`, which count from 1 in the same process
+# far from those of `swsearch.pipeline.prefetch`, which count from 1 in the same process
 _numbers = itertools.count(1 << 40)
 _guard = threading.Lock()
 _running: dict[str, _Call] = {}

@@ -18,7 +18,7 @@ from swsearch.blocks import IntArray
 from swsearch.cluster.sent import AllowedPart, VolumeWork, to_bytes
 from swsearch.cluster.transport import Task
 from swsearch.engines.cpu import extension
-from swsearch.job.ahead import Ahead, check_wanted, work_of_thread
+from swsearch.pipeline.prefetch import Ahead, check_wanted, work_of_thread
 
 if TYPE_CHECKING:
     from swsearch.cluster.crew import Crew

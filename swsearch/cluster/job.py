@@ -1,7 +1,8 @@
 """A search job whose queries are scored, rated and aligned by the workers of a crew.
 
-The stages are those of `swsearch.job.job`. Here a stage submits tasks and waits for them: several groups of queries
-are under way at a time, results of shares are merged as they come, and what comes out is in the order of the queries.
+The stages are those of `swsearch.pipeline.search_job`. Here a stage submits tasks and waits for them: several groups
+of queries are under way at a time, results of shares are merged as they come, and what comes out is in the order of
+the queries.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from swsearch.cluster.transport import Task
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
-from swsearch.job.filters import ALL_SUBJECTS
-from swsearch.job.iterated import IteratedJob
-from swsearch.job.job import Collected, SearchJob, Selected
-from swsearch.job.kept import unpacked
-from swsearch.job.loaded import LoadedDatabase
-from swsearch.job.options import SearchOptions
-from swsearch.job.scored import Found, Prepared, Scorer
-from swsearch.job.selection import Selection, merge, moved
+from swsearch.pipeline.candidate_codec import unpacked
+from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.filters import ALL_SUBJECTS
+from swsearch.pipeline.iterative import IteratedJob
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.scorer import Found, Prepared, Scorer
+from swsearch.pipeline.search_job import Collected, SearchJob, Selected
+from swsearch.pipeline.selection import Selection, merge, moved
 from swsearch.recurrence import Recurrence
 from swsearch.results import SearchResult
 from swsearch.scoring import QueryRows

@@ -13,9 +13,9 @@ from swsearch.blocks import IntArray
 from swsearch.cluster.client import Remote, results_of, side_by_side
 from swsearch.cluster.sent import PairsSent, of_bytes, to_bytes, without_history
 from swsearch.engines.pair_base import PairAligner
-from swsearch.job.further import FoundFurther
-from swsearch.job.nulls import N_COPIES, PairsAsked
-from swsearch.job.pair_work import FurtherToFind, OfQuery, PairsToAlign, PairWork
+from swsearch.pipeline.additional_hsps import FoundFurther
+from swsearch.pipeline.null_models import N_COPIES, PairsAsked
+from swsearch.pipeline.pair_work import FurtherToFind, OfQuery, PairsToAlign, PairWork
 from swsearch.results import SubjectCodes
 from swsearch.statistics.fitted import PairNulls
 

@@ -11,10 +11,10 @@ from swsearch.cluster.sent import EngineWanted
 from swsearch.engines.choice import checked
 from swsearch.errors import DatabaseError, EngineError, GpuUnavailableError, InputError, OptionError, check_choice
 from swsearch.inputs import path_of
-from swsearch.job.job import SearchJob
-from swsearch.job.options import SearchOptions
-from swsearch.job.running import SearchResults
 from swsearch.options.words import ENGINES
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search_results import SearchResults
 
 if TYPE_CHECKING:
     from swsearch.db import Database

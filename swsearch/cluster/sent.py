@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.job.filters import Allowed
-from swsearch.job.options import SearchOptions
 from swsearch.options.words import Mask
+from swsearch.pipeline.filters import Allowed
+from swsearch.pipeline.options import SearchOptions
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.fitted import Fit, FittedStatistics
 
@@ -142,7 +142,8 @@ class GroupSent:
 
 @dataclass(frozen=True, eq=False)
 class PairsSent:
-    """Pairs of some queries, to get their nulls: what `swsearch.job.nulls.PairsAsked` has, query after query.
+    """Pairs of some queries, to get their nulls: what `swsearch.pipeline.null_models.PairsAsked` has, query after
+    query.
 
     Parameters
     ----------

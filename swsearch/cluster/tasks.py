@@ -18,13 +18,13 @@ from swsearch.cluster.transport import WorkerPlace
 from swsearch.cluster.worker import OpenWork, bench_of, open_volume
 from swsearch.errors import SwsearchError
 from swsearch.inputs import Query
-from swsearch.job.ahead import check_wanted, for_each
-from swsearch.job.further import FoundFurther, find_after
-from swsearch.job.kept import packed
-from swsearch.job.nulls import NullMaker, PairsAsked
-from swsearch.job.pair_work import FurtherToFind, PairsToAlign, PairWork
-from swsearch.job.scored import Scorer
-from swsearch.job.subjects import SubjectReader
+from swsearch.pipeline.additional_hsps import FoundFurther, find_after
+from swsearch.pipeline.candidate_codec import packed
+from swsearch.pipeline.null_models import NullMaker, PairsAsked
+from swsearch.pipeline.pair_work import FurtherToFind, PairsToAlign, PairWork
+from swsearch.pipeline.prefetch import check_wanted, for_each
+from swsearch.pipeline.scorer import Scorer
+from swsearch.pipeline.subject_reader import SubjectReader
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.fitted import Fit
 from swsearch.version import version
@@ -43,7 +43,8 @@ def score(payload: bytes, worker: WorkerPlace) -> bytes:
     Returns
     -------
     bytes
-        Selections, one per query, as `swsearch.job.kept.packed` has them; places are those in the volume.
+        Selections, one per query, as `swsearch.pipeline.candidate_codec.packed` has them; places are those in the
+        volume.
     """
     common, sent, place, of = of_bytes(payload)
     bench = bench_of(worker)
@@ -151,7 +152,7 @@ def further(payload: bytes, worker: WorkerPlace) -> bytes:
     Returns
     -------
     bytes
-        For each pair a list of what `swsearch.job.further.find_after` returns.
+        For each pair a list of what `swsearch.pipeline.additional_hsps.find_after` returns.
     """
     common, sent = of_bytes(payload)
     wanted: FurtherToFind = sent

@@ -25,10 +25,10 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import DatabaseError, GpuUnavailableError
-from swsearch.job.filters import Allowed
-from swsearch.job.job import ENOUGH_THREADS, GROUP_ROWS
-from swsearch.job.least import LeastScores
-from swsearch.job.loaded import LoadedDatabase
+from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.filters import Allowed
+from swsearch.pipeline.search_job import ENOUGH_THREADS, GROUP_ROWS
+from swsearch.pipeline.thresholds import LeastScores
 from swsearch.processors import threads_that_help
 
 if TYPE_CHECKING:

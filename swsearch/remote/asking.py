@@ -15,12 +15,12 @@ from swsearch.alphabet import DNA, PROTEIN, Alphabet
 from swsearch.db.inputs import Input
 from swsearch.errors import InputError
 from swsearch.inputs import QueriesLike, Query, path_of
-from swsearch.job.inclusion import Inclusion
-from swsearch.job.options import SearchOptions
-from swsearch.job.search_queries import search_queries
-from swsearch.job.table.values import MAX_MATRIX_NAME
 from swsearch.matrices import GAP_COSTS
 from swsearch.options.words import QueryFormat
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.table.values import MAX_MATRIX_NAME
 from swsearch.profiles.formats import Peeked, format_of
 from swsearch.profiles.saving import line_of
 from swsearch.remote.wire import INCLUSION_RULES, LINES, LONGEST_NAME_TOLD, SERVER_ROWS, SearchRequest

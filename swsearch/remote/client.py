@@ -11,8 +11,8 @@ from swsearch.engines.base import Progress
 from swsearch.engines.choice import checked
 from swsearch.errors import InputError, OptionError, check_choice
 from swsearch.inputs import QueriesLike, path_of
-from swsearch.job.asked import SearchKeywords, options_of
 from swsearch.options.words import QUERY_FORMATS, QueryFormat
+from swsearch.pipeline.arguments import SearchKeywords, options_of
 from swsearch.remote.asking import checksums_here, read_to_send
 from swsearch.remote.received import ReceivedResults
 from swsearch.remote.server_job import SearchThere, SearchToSend, ServerJob

@@ -19,14 +19,14 @@ from swsearch.db.taxonomy import Taxa
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Progress, QueryGroup, Workload
 from swsearch.errors import InputError
 from swsearch.inputs import Query
-from swsearch.job.filters import Allowed
-from swsearch.job.job import SearchJob
-from swsearch.job.kept import Unreadable, put_together
-from swsearch.job.options import SearchOptions
-from swsearch.job.running import SearchResults
-from swsearch.job.selection import Selection
-from swsearch.job.subjects import SubjectReader
 from swsearch.options.words import Mask
+from swsearch.pipeline.candidate_codec import Unreadable, put_together
+from swsearch.pipeline.filters import Allowed
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search_results import SearchResults
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.subject_reader import SubjectReader
 from swsearch.profiles.alignment import spread
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from swsearch.engines.base import Progress
 from swsearch.engines.choice import checked
 from swsearch.errors import InputError, ServerError
-from swsearch.job.ahead import Stopped
-from swsearch.job.options import SearchOptions
 from swsearch.output_files import open_outputs
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.prefetch import Stopped
 from swsearch.remote.asking import AskedQueries, request_for
 from swsearch.remote.frames import BrokenOffError
 from swsearch.remote.received import ReceivedJob, ReceivedResults

@@ -16,13 +16,13 @@ import numpy as np
 from swsearch.blocks import IntArray, RunLengths
 from swsearch.db.stored import is_source
 from swsearch.errors import ServerError, SwsearchError, shown
-from swsearch.job.ahead import Stopped
-from swsearch.job.job import SearchJob
-from swsearch.job.kept import narrowed, taken_apart
-from swsearch.job.ranking import Ranked
-from swsearch.job.running import SearchResults
-from swsearch.job.selection import Selection
 from swsearch.options.words import MASKS, Mask
+from swsearch.pipeline.candidate_codec import narrowed, taken_apart
+from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search_results import SearchResults
+from swsearch.pipeline.selection import Selection
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import line_of
 from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, NumberArray, check_of, frame, frames

@@ -21,12 +21,12 @@ from typing import Any
 from swsearch.db.fasta import Record
 from swsearch.errors import InputError, OptionError, check_choice, shown
 from swsearch.inputs import Query
-from swsearch.job.inclusion import Inclusion
-from swsearch.job.options import SearchOptions
-from swsearch.job.search_queries import search_queries
-from swsearch.job.table.search import SearchTable
 from swsearch.options.row import Interface, rows_of
 from swsearch.options.words import QUERY_FORMATS
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.table.search import SearchTable
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.saving import read_json
 from swsearch.profiles.texts import Text

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 from swsearch import report
 from swsearch.errors import InputError, OptionError
-from swsearch.job.hit_alignments import align_hits
-from swsearch.job.running import SearchResults
 from swsearch.output_files import check_output, is_stdout, open_outputs
+from swsearch.pipeline.hit_alignments import align_hits
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import available_processors
 from swsearch.report.a3m import ONE_QUERY
 from swsearch.results import SearchResult

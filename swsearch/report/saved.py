@@ -10,9 +10,9 @@ from typing import TextIO
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OutputError
 from swsearch.inputs import Query
-from swsearch.job.running import SearchResults
 from swsearch.options.words import QueryFormat
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.formats import format_to_write
 from swsearch.report import find_format

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swsearch.errors import OptionError, shown
-from swsearch.job.table.values import IdentifierList
 from swsearch.options.kinds import Flag
+from swsearch.pipeline.table.values import IdentifierList
 from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS, SearchRequest
 from swsearch.server.problems import ServerProblem
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from swsearch.job.ahead import Stopped
-from swsearch.job.running import SearchResults
+from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.html import Link

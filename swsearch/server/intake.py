@@ -8,8 +8,8 @@ from typing import Any
 
 from swsearch.errors import InputError
 from swsearch.inputs import Query
-from swsearch.job.filters import SUBJECT_FILTERS
-from swsearch.job.options import SearchOptions, check_scales
+from swsearch.pipeline.filters import SUBJECT_FILTERS
+from swsearch.pipeline.options import SearchOptions, check_scales
 from swsearch.remote.wire import LINES, SearchRequest
 from swsearch.server.places import ServedPlace
 from swsearch.server.problems import ServerProblem

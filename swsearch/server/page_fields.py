@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 from swsearch.alphabet import PROTEIN
-from swsearch.job.table.scoring import QueryTable
-from swsearch.job.table.search import SearchTable
 from swsearch.matrices import GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES
 from swsearch.options.kinds import ValueKind, Widget
 from swsearch.options.row import Heading, Option, rows_of
+from swsearch.pipeline.table.scoring import QueryTable
+from swsearch.pipeline.table.search import SearchTable
 from swsearch.scoring import usable_matrices
 
 NOT_ON_THE_PAGE = {

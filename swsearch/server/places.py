@@ -18,8 +18,8 @@ from swsearch.engines.base import Engine
 from swsearch.engines.choice import create_engine
 from swsearch.errors import EngineError, InputError
 from swsearch.inputs import Query
-from swsearch.job.options import SearchOptions
-from swsearch.job.resident import Resident
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.resident import Resident
 from swsearch.remote.wire import SearchRequest
 from swsearch.run_info import Checksum, Origin, database_checksums
 from swsearch.server.settings import ServerSettings

@@ -12,9 +12,9 @@ from typing import IO
 from weakref import WeakSet
 
 from swsearch.errors import InputError, OutputError, ServerError
-from swsearch.job.hit_alignments import align_hits
-from swsearch.job.job import SearchJob
-from swsearch.job.running import SearchResults
+from swsearch.pipeline.hit_alignments import align_hits
+from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import threads_that_help
 from swsearch.remote.received import ReceivedResults, read_transfer
 from swsearch.remote.transfer import write_transfer

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from swsearch.job.ahead import Stopped
-from swsearch.job.running import SearchResults
+from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.server.places import Log
 
 WATCH_SECONDS = 0.1

@@ -6,7 +6,7 @@ A server's folder holds::
     jobs.sqlite              the table
     jobs/ID/queries          as they were sent
     jobs/ID/asked.json       the rest of the request
-    jobs/ID/checkpoint/      what was found; see `swsearch.job.checkpoint`
+    jobs/ID/checkpoint/      what was found; see `swsearch.pipeline.checkpoint`
     jobs/ID/results          the same of a search in iterations; see `swsearch.remote.transfer`
 
 A job is there when its row is: its folder is written before, and removed after the row. What a server that was killed

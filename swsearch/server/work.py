@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, OutputError
-from swsearch.job.job import SearchJob
-from swsearch.job.resident import ResidentResults
+from swsearch.pipeline.resident import ResidentResults
+from swsearch.pipeline.search_job import SearchJob
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import SearchResult

@@ -1,9 +1,9 @@
 """The fixed panel of random sequences: what chance gives with a query is first learned from it.
 
 Random sequences have the background composition of proteins, residue by residue independent of each other. Of each,
-some copies with the residues shuffled in windows are scored, as copies of subjects are (`swsearch.job.shuffled`), so
-that both kinds of chance scores vary alike. The panel depends on nothing: the same query has the same null with every
-database, engine and machine.
+some copies with the residues shuffled in windows are scored, as copies of subjects are
+(`swsearch.pipeline.shuffling`), so that both kinds of chance scores vary alike. The panel depends on nothing: the
+same query has the same null with every database, engine and machine.
 """
 
 from __future__ import annotations

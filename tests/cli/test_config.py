@@ -12,7 +12,7 @@ import pytest
 
 import swsearch
 from swsearch.cli import main
-from swsearch.job.settings import settings_of
+from swsearch.pipeline.saved_options import settings_of
 from swsearch.report.settings_text import settings_in, toml_of
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
@@ -137,7 +137,7 @@ def test_names_of_settings_are_options_of_the_search() -> None:
     from typer.main import get_command
 
     from swsearch.cli.whole import app
-    from swsearch.job.options import SearchOptions
+    from swsearch.pipeline.options import SearchOptions
 
     command = get_command(app).commands["search"]  # type: ignore[attr-defined]
     known = {spelling for option in command.params for spelling in option.opts}

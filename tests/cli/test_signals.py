@@ -42,7 +42,7 @@ IMPORTED = (
     "typer",
     "numpy",
     "swsearch.db.database",
-    "swsearch.job.job",
+    "swsearch.pipeline.search_job",
 )
 """Modules from the first to the last that a search imports."""
 

@@ -20,7 +20,7 @@ from swsearch.cluster.calls import (
 )
 from swsearch.cluster.transport import WorkerPlace
 from swsearch.errors import ClusterError, DatabaseDamageError, MemoryLimitError, OptionError, SequenceError
-from swsearch.job.ahead import Stopped, check_wanted
+from swsearch.pipeline.prefetch import Stopped, check_wanted
 
 PLACE = WorkerPlace(0, 0, 1, 0, "here")
 SOON = 20

@@ -27,12 +27,12 @@ from swsearch.cluster.sent import EngineWanted
 from swsearch.db import build_database
 from swsearch.db.volumes import write_manifest
 from swsearch.errors import ClusterError, GpuUnavailableError, InputError, OptionError
-from swsearch.job import job
-from swsearch.job.ahead import check_wanted
-from swsearch.job.asked import options_of
-from swsearch.job.pair_work import PairWork
-from swsearch.job.running import SearchResults
-from swsearch.job.search_queries import search_queries
+from swsearch.pipeline import search_job as job
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.pair_work import PairWork
+from swsearch.pipeline.prefetch import check_wanted
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.run_info import Origin
 
 FORMATS = ("6", "0", "xml", "json")

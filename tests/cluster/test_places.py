@@ -18,8 +18,8 @@ from swsearch.cluster.running import ClusterResults
 from swsearch.cluster.sent import EngineWanted
 from swsearch.db import build_database, write_manifest
 from swsearch.inputs import read_queries
-from swsearch.job.asked import options_of
-from swsearch.job.running import SearchResults
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.search_results import SearchResults
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 FORMATS = ["6 std score stitle", "0", "xml", "json", "jsonl"]

@@ -21,8 +21,8 @@ from swsearch.db import build_database
 from swsearch.engines.base import ChunkPlan
 from swsearch.errors import DatabaseError
 from swsearch.inputs import read_queries
-from swsearch.job.options import SearchOptions
-from swsearch.job.scored import Scorer
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.scorer import Scorer
 from swsearch.version import version
 
 PLACE = WorkerPlace(0, 0, 1, 1 << 30, "here")

@@ -39,7 +39,7 @@ SEARCHES: dict[str, tuple[list[str], list[str]]] = {
 
 def small_groups() -> None:
     """Let the searches of this process cut their queries into small groups."""
-    from swsearch.job import job
+    from swsearch.pipeline import search_job as job
 
     assert hasattr(job, "GROUP_ROWS"), "the size of groups stands elsewhere"
     job.GROUP_ROWS = GROUP_ROWS

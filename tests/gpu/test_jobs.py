@@ -21,9 +21,9 @@ from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
 from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
-from swsearch.job import job
-from swsearch.job.options import SearchOptions
 from swsearch.options.words import MODES
+from swsearch.pipeline import search_job as job
+from swsearch.pipeline.options import SearchOptions
 from swsearch.scoring import load_matrix
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)

@@ -12,10 +12,10 @@ from support.small_jobs import CHUNK, Small
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.gpu.memory import MIB
 from swsearch.inputs import read_queries
-from swsearch.job import resident
-from swsearch.job.ahead import Stopped
-from swsearch.job.asked import options_of
-from swsearch.job.resident import Resident
+from swsearch.pipeline import resident
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.resident import Resident
 
 pytestmark = pytest.mark.gpu
 

@@ -21,10 +21,10 @@ from swsearch.engines.gpu import division, several, speeds
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.errors import EngineError, OptionError, SwsearchWarning
 from swsearch.inputs import read_queries
-from swsearch.job import job
-from swsearch.job.options import SearchOptions
-from swsearch.job.resident import Resident
 from swsearch.options.words import MODES
+from swsearch.pipeline import search_job as job
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.resident import Resident
 
 SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 12, 800), 0, 30]))
 QUERIES = [SUBJECTS[3] * 2, SUBJECTS[70], SUBJECTS[-1], "", SUBJECTS[299] * 3]

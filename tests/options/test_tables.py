@@ -12,12 +12,12 @@ import pytest
 import swsearch
 from swsearch.cli.search import SEARCH_ROWS
 from swsearch.errors import InputError, OptionError
-from swsearch.job.asked import KEYWORD_ROWS, SearchKeywords, options_of
-from swsearch.job.inclusion import Inclusion
-from swsearch.job.table.scoring import QueryTable
-from swsearch.job.table.search import SearchTable
 from swsearch.options.kinds import Choice
 from swsearch.options.row import Heading, Interface, OptionTable, option, rows_of
+from swsearch.pipeline.arguments import KEYWORD_ROWS, SearchKeywords, options_of
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.table.scoring import QueryTable
+from swsearch.pipeline.table.search import SearchTable
 from swsearch.remote.wire import SERVER_ROWS
 from swsearch.server.given import searches_of_text
 
@@ -94,7 +94,7 @@ def test_no_name_of_another_program_means_two_options() -> None:
 
 
 def test_tables_import_no_numpy() -> None:
-    code = "import sys, swsearch.job.table.search, swsearch.cli.parameters; print('numpy' in sys.modules)"
+    code = "import sys, swsearch.pipeline.table.search, swsearch.cli.parameters; print('numpy' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
 

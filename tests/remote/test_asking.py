@@ -16,8 +16,8 @@ from support.small_searches import PARENT, QUERIES
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
 from swsearch.inputs import Query, read_queries
-from swsearch.job.asked import options_of
-from swsearch.job.inclusion import Inclusion
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.inclusion import Inclusion
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.saving import line_of
 from swsearch.remote.asking import matrix_told, options_told, read_to_send, request_for

@@ -19,8 +19,8 @@ from support.small_searches import PARENT, QUERIES, build, searched, written
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import InputError, ServerError
-from swsearch.job.ahead import Stopped
-from swsearch.job.asked import options_of
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.prefetch import Stopped
 from swsearch.remote import service
 from swsearch.remote.asking import read_to_send, request_for
 from swsearch.remote.transfer import write_transfer

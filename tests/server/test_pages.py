@@ -12,7 +12,6 @@ import pytest
 from support.fake_house import FakeHouse
 from support.web_pages import Page, Visitor, pages_alone
 from swsearch.errors import OptionError, SequenceError
-from swsearch.job.options import DEFAULT_EVALUE, SearchOptions
 from swsearch.options.words import (
     MASKS,
     MODES,
@@ -23,6 +22,7 @@ from swsearch.options.words import (
     Strand,
     SubjectMask,
 )
+from swsearch.pipeline.options import DEFAULT_EVALUE, SearchOptions
 from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS
 from swsearch.server.page_examples import EXAMPLES
 from swsearch.server.page_fields import FORM_FIELDS, NOT_ON_THE_PAGE, choices_of

@@ -20,7 +20,7 @@ from support.samples import sample
 from swsearch import report
 from swsearch.db import Database
 from swsearch.errors import InputError, OptionError
-from swsearch.job.job import SearchJob
+from swsearch.pipeline.search_job import SearchJob
 from swsearch.remote.received import read_transfer
 from swsearch.report.html import Link
 from swsearch.server.house import House
@@ -224,7 +224,7 @@ def test_pieces_come_as_they_are_made_and_are_made_no_more_once_they_are_closed(
 ) -> None:
     job = done(house, asked(8))
     monkeypatch.setattr("swsearch.server.rendering.PIECE_BYTES", 1000)
-    monkeypatch.setattr("swsearch.job.job.KEPT_TOGETHER", 4)
+    monkeypatch.setattr("swsearch.pipeline.search_job.KEPT_TOGETHER", 4)
     made, real = [], SearchJob.made
     monkeypatch.setattr(
         SearchJob, "made", lambda self, queries, *rest: made.append(len(queries)) or real(self, queries, *rest)

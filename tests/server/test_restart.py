@@ -15,8 +15,8 @@ import pytest
 
 from support.houses import CLIENT, ObedientEngine, asked, built, done, engines, settings, wait_until
 from support.samples import sample
-from swsearch.job import checkpoint
-from swsearch.job import job as job_module
+from swsearch.pipeline import checkpoint
+from swsearch.pipeline import search_job as job_module
 from swsearch.server import house as house_module
 from swsearch.server.house import House
 from swsearch.server.jobs import Job
@@ -196,7 +196,7 @@ SERVER = """
 import resource, sys
 from pathlib import Path
 from support.houses import *
-from swsearch.job import job as job_module
+from swsearch.pipeline import search_job as job_module
 from swsearch.server import places
 from swsearch.server.problems import ServerProblem
 

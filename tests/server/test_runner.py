@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.houses import wait_until
 from support.samples import random_cases
-from swsearch.job.ahead import Stopped
+from swsearch.pipeline.prefetch import Stopped
 from swsearch.server.runner import FairQueue, Runner, Running
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import swsearch
 from swsearch.alphabet import PROTEIN
-from swsearch.job import job
 from swsearch.options.words import MODES
+from swsearch.pipeline import search_job as job
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.lengths import Lengths

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from swsearch.cluster.transport import WorkerPlace
 from swsearch.errors import DatabaseError, EngineError, OptionError
-from swsearch.job.ahead import check_wanted
+from swsearch.pipeline.prefetch import check_wanted
 
 begun, stopped = threading.Event(), threading.Event()
 """Set by `endless`, in the process that runs it."""

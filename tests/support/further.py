@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsearch.alignments import PairAlignment
-from swsearch.job.further import find_after
+from swsearch.pipeline.additional_hsps import find_after
 
 
 def further_after(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:

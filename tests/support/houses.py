@@ -17,7 +17,7 @@ from swsearch.db import Database
 from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import GpuUnavailableError, MemoryLimitError
-from swsearch.job.ahead import check_wanted
+from swsearch.pipeline.prefetch import check_wanted
 from swsearch.remote.wire import SearchRequest
 from swsearch.server import places
 from swsearch.server.house import House

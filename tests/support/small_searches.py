@@ -12,7 +12,7 @@ from typing import Any
 from swsearch import report
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.job.running import SearchResults
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.outputs import Output, write_reports
 from swsearch.results import SearchResult

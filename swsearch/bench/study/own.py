@@ -17,10 +17,10 @@ from swsearch.db import Database
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
-from swsearch.job.job import SearchJob
-from swsearch.job.loaded import LoadedDatabase
-from swsearch.job.options import SearchOptions
 from swsearch.options.words import Mode, StatisticsMethod
+from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_job import SearchJob
 from swsearch.statistics.karlin_altschul import statistics_for
 
 MAX_HITS = 10

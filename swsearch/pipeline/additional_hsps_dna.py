@@ -1,0 +1,134 @@
+"""More than one alignment of a hit of a DNA query: they come from all of its frames, and stand in one order.
+
+Those of each frame are what `swsearch.pipeline.additional_hsps` finds in it; no two frames share a pair of residues.
+Each has the E-value that it would have as the best alignment of its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alignment import PairAlignment
+from swsearch.blocks import IntArray
+from swsearch.inputs import Query
+from swsearch.later import Later
+from swsearch.pipeline.additional_hsps import find_after
+from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pair_work import PairWork, aligned_alone
+from swsearch.pipeline.thresholds import LeastScores
+from swsearch.results import Hsp
+from swsearch.statistics.choice import HitNumbers
+from swsearch.statistics.fitted import FittedStatistics, PairNulls
+from swsearch.statistics.karlin_altschul import Statistics
+
+NumbersOf = Callable[[Query, Statistics | PairNulls | None, Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
+"""Returns what statistics say of a query's scores with subjects of some lengths."""
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherOfFrames:
+    """Makes what finds the further alignments of the hits of one DNA query.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    least : LeastScores
+        Least scores of alignments.
+    work : PairWork
+        Aligns, and makes nulls.
+    numbers : callable
+        Returns what statistics say of scores.
+    queries : sequence of Query
+        The frames.
+    statistics : sequence of Statistics or None
+        Of each frame.
+    subjects, lengths, frames : ndarray, shape (n,), int64
+        Of the hits: places in the input, residues, and which frame each is best in.
+    """
+
+    options: SearchOptions
+    least: LeastScores
+    work: PairWork
+    numbers: NumbersOf
+    queries: Sequence[Query]
+    statistics: Sequence[Statistics | None]
+    subjects: IntArray
+    lengths: IntArray
+    frames: IntArray
+    _least: dict[int, IntArray] = field(default_factory=dict)
+
+    def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
+        """Return it for the hit of a row, from its best alignment."""
+        return Later(lambda: self._find(row, alignment.get()))
+
+    def _find(self, row: int, best: PairAlignment) -> list[Hsp]:
+        options = self.options
+        found = [
+            (place, hsp)
+            for place, query in enumerate(self.queries)
+            if len(query.codes)
+            for hsp in self._of_frame(row, place, best)
+        ]
+
+        def order(each: tuple[int, Hsp]) -> tuple[float, int, int]:
+            place, hsp = each
+            evalue = hsp.evalue if options.sort == "evalue" and hsp.evalue is not None else 0.0
+            return evalue, -hsp.score, place
+
+        chosen = [hsp for _, hsp in sorted(found, key=order)][: options.max_alignments - 1]
+        return [
+            hsp for hsp in chosen if hsp.query_frame and options.filters.passes(hsp.pair, hsp.query_frame.dna_length)
+        ]
+
+    def _of_frame(self, row: int, place: int, best: PairAlignment) -> Iterator[Hsp]:
+        """Yield the alignments of a frame, but for the hit's own."""
+        query, subject = self.queries[place], np.array([self.subjects[row]], dtype=np.int64)
+        least, is_own = int(self._least_of(place)[self.lengths[row]]), place == int(self.frames[row])
+        first = best
+        if not is_own:
+            scored = query.scored(self.options.scoring)
+            first = aligned_alone(self.work.reader, scored, best.subject)
+            first = first.shown_as(query.letters, best.subject_letters)
+            if first.score < least:
+                return
+        nulls = self._nulls(query, self.statistics[place], subject, first.score)
+        threshold = self.options.threshold
+        if nulls is not None and threshold is not None:
+            least = max(least, int(nulls.least_scores(threshold, self.least.effective_residues)[0]))
+        most = self.options.max_alignments - 1
+        more = [first.like(*each) for each in find_after(first, most, least)]
+        for pairs, of_these in (
+            ([] if is_own else [first], nulls),
+            (more, None if nulls is None else nulls.further(np.zeros(len(more), dtype=np.int64))),
+        ):
+            scores, lengths = [pair.score for pair in pairs], np.full(len(pairs), self.lengths[row])
+            used = self.statistics[place] if of_these is None else of_these
+            for pair, number in zip(pairs, self.numbers(query, used, scores, lengths), strict=True):
+                if threshold is None or number.evalue is None or number.evalue <= threshold:
+                    yield Hsp(pair, pair.score, **vars(number), query_frame=query.frame)
+
+    def _least_of(self, place: int) -> IntArray:
+        """Return the least score of an alignment of a frame, by subject length, at least 1."""
+        if place not in self._least:
+            statistics = self.statistics[place]
+            null = statistics if isinstance(statistics, FittedStatistics) else None
+            self._least[place] = np.maximum(self.least.of(len(self.queries[place].codes), null), 1)
+        return self._least[place]
+
+    def _nulls(self, query: Query, statistics: Statistics | None, subject: IntArray, score: int) -> PairNulls | None:
+        """Return the null of a frame and the hit's subject, where each pair has one of its own."""
+        if not isinstance(statistics, FittedStatistics):
+            return None
+        residues = self.least.effective_residues
+        threshold = self.options.threshold
+        assert threshold is not None
+        limit = threshold / max(statistics.fit.subjects(residues), 1e-300)
+        lengths = self.work.reader.database.lengths_of(subject).astype(np.int64)
+        scores = np.array([score], dtype=np.int64)
+        return self.work.nulls([PairsAsked(query, statistics, subject, scores, lengths, limit)])[0]

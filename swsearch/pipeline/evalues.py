@@ -1,0 +1,213 @@
+"""From candidates to hits: each candidate of a query gets a null of its own, and an E-value by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swsearch.blocks import FloatArray
+from swsearch.inputs import Query
+from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pair_work import PairWork
+from swsearch.pipeline.ranking import Ranked, in_order
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.shuffling import cut_at
+from swsearch.statistics.fitted import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
+from swsearch.statistics.karlin_altschul import KarlinAltschul
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
+"""Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""
+
+MOST_RATED = 1 << 20
+"""Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
+
+SURE, DOUBTFUL = 1e-6, 0.01
+"""A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
+
+
+@dataclass(frozen=True)
+class Rater:
+    """Gives candidates their nulls, and keeps those that are hits.
+
+    Parameters
+    ----------
+    database : Database
+        Open.
+    options : SearchOptions
+        What is asked for; with a threshold.
+    work : PairWork
+        Scores shuffled copies.
+    residues : int
+        Residues that E-values refer to.
+    published : KarlinAltschul or None
+        What to compare with.
+    """
+
+    database: Database
+    options: SearchOptions
+    work: PairWork
+    residues: int
+    published: KarlinAltschul | None
+
+    def rated_group(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
+        """Return the hits among the candidates of some queries.
+
+        All of them are worked on together, in rounds, until each has enough.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+            The queries.
+        selections : sequence of Selection
+            Of each; what has no null, or whose candidates have theirs, stays as it is.
+
+        Returns
+        -------
+        list of Selection
+            Candidates are hits: within the threshold by their own nulls, in order, no more than are asked for.
+        """
+        found = list(selections)
+        rating = [
+            _Rating(query, selection, selection.statistics, place)
+            for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
+            if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
+        ]
+        sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
+        for part in cut_at(sizes, MOST_RATED):
+            for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
+                found[each.place] = kept
+        return found
+
+    def _hits_of(self, rating: Sequence[_Rating]) -> list[Selection]:
+        """Rate candidates in rounds over all queries, and choose the hits of each."""
+        open_ones = [each for each in rating if len(each.selection.candidates)]
+        while open_ones:
+            parts = [each.next_part(self._at_once) for each in open_ones]
+            asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
+            nulls = self.work.nulls(asked)
+            chances = probabilities_of(nulls, [part.scores for part in parts])
+            for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
+                each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
+            open_ones = [each for each in open_ones if not self._is_enough(each)]
+        published = self._published_of_suspects(rating)
+        return [self._kept(each, of_query) for each, of_query in zip(rating, published, strict=True)]
+
+    @property
+    def _at_once(self) -> int:
+        return min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
+
+    @property
+    def _threshold(self) -> float:
+        assert self.options.threshold is not None
+        return self.options.threshold
+
+    def _asked(self, rating: _Rating, part: Ranked) -> PairsAsked:
+        null = rating.statistics
+        limit = self._threshold / max(null.fit.subjects(self.residues), 1e-300)
+        lengths = self.database.lengths_of(part.subjects).astype(np.int64)
+        return PairsAsked(rating.query, null, part.subjects, part.scores, lengths, limit)
+
+    def _is_enough(self, rating: _Rating) -> bool:
+        """Say whether none of the other candidates can be among the hits: an own null makes no E-value smaller."""
+        evalues, most = rating.evalues, self.options.max_hits
+        others = rating.selection.candidates[len(evalues) :]
+        if not len(others):
+            return True
+        if self.options.filters.needs_alignments:
+            return False
+        if self.options.sort == "score":
+            return int(np.count_nonzero(evalues <= self._threshold)) >= most
+        if len(evalues) < most or others.evalues is None:
+            return False
+        return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
+
+    def _published_of_suspects(self, rating: Sequence[_Rating]) -> list[FloatArray]:
+        """Return published E-values of candidates that have large ones, by query, infinity for all others.
+
+        Of many queries together, since that takes hardly longer than of one.
+        """
+        found = [np.full(len(each.evalues), np.inf) for each in rating]
+        if self.published is None:
+            return found
+        suspects = [np.flatnonzero(each.evalues > DOUBTFUL) for each in rating]
+        for part in cut_at(np.array([len(places) for places in suspects], dtype=np.int64), AT_ONCE):
+            pairs = list(zip(rating[part], suspects[part], strict=True))
+            published = self.published.evalues(
+                np.concatenate([each.selection.candidates.scores[places] for each, places in pairs]),
+                np.repeat([len(each.query.codes) for each, _ in pairs], [len(places) for _, places in pairs]),
+                np.concatenate([each.nulls.lengths[places] for each, places in pairs]),
+                self.residues,
+            )
+            ends = np.cumsum([len(places) for _, places in pairs])
+            for column, places, values in zip(
+                found[part], suspects[part], np.split(published, ends[:-1]), strict=True
+            ):
+                column[places] = values
+        return found
+
+    def _kept(self, rating: _Rating, published: FloatArray) -> Selection:
+        """Choose from the candidates that have E-values, those first in line."""
+        evalues, nulls, options = rating.evalues, rating.nulls, self.options
+        candidates = rating.selection.candidates[: len(evalues)]
+        if not len(candidates):
+            return replace(rating.selection, nulls=nulls)
+        rated = evalues if options.sort == "evalue" else None
+        order = in_order(candidates.scores, candidates.subjects, rated)
+        most = len(order) if options.filters.needs_alignments else options.max_hits
+        best = order[evalues[order] <= self._threshold][:most]
+        ranked = Ranked(candidates.scores[best], candidates.subjects[best], None if rated is None else rated[best])
+        doubt = self._doubt(rating, published)
+        return replace(rating.selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
+
+    def _doubt(self, rating: _Rating, published: FloatArray) -> str:
+        """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
+        doubted = np.flatnonzero(published <= SURE)
+        if not len(doubted) or rating.query.profile is not None:
+            return ""  # a profile rewards composition more than the matrix that published constants are of
+        first = int(doubted[np.argmin(published[doubted])])
+        candidates = rating.selection.candidates
+        name = self.database.identifier(int(candidates.subjects[first]))
+        return (
+            f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
+            f"a published E-value <= {SURE:g} but a fitted one > {DOUBTFUL:g}, e.g. {name!r} (score "
+            f"{candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): its shuffled or "
+            f"reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is composition or a "
+            "repeated pattern"
+        )
+
+
+class _Rating:
+    """A query whose candidates get their nulls, the best first; ``place`` is the query's among the others."""
+
+    def __init__(self, query: Query, selection: Selection, statistics: FittedStatistics, place: int) -> None:
+        self.query, self.selection, self.statistics, self.place = query, selection, statistics, place
+        self.evalues: FloatArray = np.empty(0)
+        self._found: list[PairNulls] = []
+
+    def next_part(self, first: int) -> Ranked:
+        """Return the next candidates: so many ``first``, and then as many again as have their nulls.
+
+        So a query with thousands of candidates has few rounds, in which all threads have something to do, and twice
+        as many of them get nulls as have to, at most.
+        """
+        done = len(self.evalues)
+        return self.selection.candidates[done : 2 * done or first]
+
+    def add(self, nulls: PairNulls, evalues: FloatArray) -> None:
+        """Take over the nulls and E-values, shape (n,), of these."""
+        self._found.append(nulls)
+        self.evalues = np.concatenate([self.evalues, evalues])
+
+    @property
+    def nulls(self) -> PairNulls:
+        """All nulls so far."""
+        if len(self._found) != 1:
+            self._found = [PairNulls.joined(self.statistics, self._found)]
+        return self._found[0]

@@ -1,0 +1,140 @@
+"""Which hits are reported, beyond their E-values: filters by score, identity, coverage and identifier.
+
+They compose with the limit on hits: the best N that pass are reported, not those of the best N that pass. Score and
+identifier are known when a subject is scored; identity and coverage take its alignment, so that candidates are then
+aligned from the best on until N have passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import IntArray
+from swsearch.errors import InputError, shown
+from swsearch.inputs import Query
+from swsearch.pipeline.table.hits import FilterTable
+from swsearch.pipeline.taxon_filter import TAXON_OPTIONS, subjects_of_taxa
+from swsearch.translation import CODON
+
+if TYPE_CHECKING:
+    from swsearch.alignment import PairAlignment
+    from swsearch.alignments import AlignmentTable
+    from swsearch.db import Database
+
+NAMED = 3
+"""Most unknown identifiers that a message names."""
+
+PERCENTAGES = ("min_identity", "min_query_coverage", "min_subject_coverage")
+"""Filters that take a percentage."""
+
+SUBJECT_FILTERS = (("include_ids", True), ("taxids", True), ("exclude_ids", False), ("exclude_taxids", False))
+"""Filters that name subjects, and whether these may be hits or may not; all of them hold together."""
+
+ALL_SUBJECTS: dict[str, Any] = {name: None for name, _ in SUBJECT_FILTERS}
+"""Options without filters that name subjects."""
+
+Allowed = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HitFilters(FilterTable):
+    """Filters of hits. None asks for nothing.
+
+    Identity is the percentage of identical columns of the alignment, gaps included, as BLAST's ``pident``. Coverage
+    is that of the sequence between its first and its last aligned residue, as BLAST's ``qcovhsp``; of the
+    nucleotides of a DNA query.
+    """
+
+    @property
+    def needs_alignments(self) -> bool:
+        """Whether a hit must be aligned to tell if it passes."""
+        return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
+
+    def passes(self, pair: PairAlignment, nucleotides: int | None = None) -> bool:
+        """Say whether an alignment has the identity, coverage and score that are asked for.
+
+        Parameters
+        ----------
+        pair : PairAlignment
+            The alignment.
+        nucleotides : int, optional
+            Those of the DNA that the query is a frame of, where it is one: each residue covers three of them.
+        """
+        covered = pair.query_end - pair.query_start, pair.subject_end - pair.subject_start
+        query_length = len(pair.query)
+        if nucleotides is not None:
+            covered, query_length = (CODON * covered[0], covered[1]), nucleotides
+        return (
+            100 * pair.identities >= (self.min_identity or 0) * pair.length
+            and 100 * covered[0] >= (self.min_query_coverage or 0) * query_length
+            and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
+            and (self.min_score is None or pair.score >= self.min_score)
+        )
+
+    def passing(
+        self, found: AlignmentTable, query: Query, subject_lengths: npt.NDArray[np.integer]
+    ) -> npt.NDArray[np.bool_]:
+        """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
+        covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
+        if query.frame is not None and query.frame.number:
+            covered = query.frame.step * covered
+        passing = 100 * found.identities >= (self.min_identity or 0) * found.length
+        passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
+        passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
+        if self.min_score is not None:
+            passing &= found.score >= self.min_score
+        return passing
+
+    def doubts(self) -> list[str]:
+        """Say of which percentages it must be asked whether they are meant as shares, 0 to 1: those from 0 to 1."""
+        found = []
+        for name in PERCENTAGES:
+            value = getattr(self, name)
+            if value is not None and 0 < value <= 1:
+                meant = f"{100 * value:g}"
+                found.append(f"{name} {value:g} means {value:g}%; if you mean {meant}%, give {meant}")
+        return found
+
+
+def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
+    """Return which subjects may be hits, by ordinal; None if all may.
+
+    Raises
+    ------
+    InputError
+        If an identifier or a taxid is not in the database, or no subject is left.
+    """
+    asked = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
+    if not asked:
+        return None
+    allowed: Allowed = np.ones(database.n_subjects, dtype=np.bool_)
+    for name, is_wanted in asked:
+        find = subjects_of_taxa if name in TAXON_OPTIONS else _places
+        named: Allowed = np.zeros(database.n_subjects, dtype=np.bool_)
+        named[find(database, getattr(filters, name), name, filters.ignore_missing_ids)] = True
+        allowed &= named if is_wanted else ~named
+    if not allowed.any():
+        names = ", ".join(name for name, _ in asked)
+        raise InputError(f"{names}: no subject of {database.name} is left, expected at least one")
+    return allowed
+
+
+def _places(database: Database, identifiers: tuple[str, ...], option: str, ignore_missing: bool) -> IntArray:
+    """Return the ordinals of all subjects of these names."""
+    asked, subjects = database.places_of(identifiers)
+    if not ignore_missing:
+        known = np.zeros(len(identifiers), dtype=np.bool_)
+        known[asked] = True
+        unknown = np.flatnonzero(~known)
+        if len(unknown):
+            names = ", ".join(shown(identifiers[place]) for place in unknown[:NAMED].tolist())
+            raise InputError(
+                f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers not found in {database.name}: "
+                f"{names}{', ...' if len(unknown) > NAMED else ''}; expected identifiers or accessions; use "
+                "--ignore-missing-ids to skip the missing ones"
+            )
+    return subjects

@@ -1,0 +1,377 @@
+"""Where a query matches reading frames of DNA: the alignments in windows of frames, each found once.
+
+A search of a database of DNA scores windows of its frames (`swsearch.db.frames`). What is found in the best of them
+are alignments, any number in each. From here on each is a subject of its own: a region of its frame, that is the
+alignment and as much around it that it has `REGION` residues, if the frame has them. So hits, their order and their
+E-values do not depend on how frames were cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns, interleave
+from swsearch.db.classes import offsets_of
+from swsearch.db.content import ranges
+from swsearch.db.fasta import header_text
+from swsearch.db.framed import FramedDatabase
+from swsearch.db.frames import FramePieces
+from swsearch.engines.pools import SequencePool
+from swsearch.inputs import Query
+from swsearch.later import Later
+from swsearch.pipeline.pair_work import align_pairs
+from swsearch.pipeline.ranking import Ranked, in_order
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.shuffling import cut_at, scores_with_copies
+from swsearch.pipeline.subject_reader import SubjectReader
+from swsearch.results import Headers, SubjectCodes
+from swsearch.translation.frame import CODON, FRAME_NUMBERS
+
+_NONE: IntArray = np.empty(0, dtype=np.int64)
+
+REGION = 1024
+"""Residues of the region of an alignment, at least, where its frame has so many: enough to tell its composition from
+that of others by shuffled copies, and the length of the random sequences that its score is compared with."""
+
+WINDOWS_OF_LOCUS = 3
+"""Windows that an alignment can meet at most: it spans no more than a margin, and cores are longer."""
+
+SHORT_CORES = 2
+"""Margins in the cores of the windows by which those that were selected are narrowed down."""
+
+RESIDUES_AT_ONCE = 16 << 20
+"""Residues of windows that are scored or aligned at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loci:
+    """Alignments of queries with frames, n of them, each with its region as a subject.
+
+    Parameters
+    ----------
+    regions : FramePieces
+        The regions.
+    table : AlignmentTable
+        The alignments; subject residues are counted from the beginning of the region.
+    dna_lengths : ndarray, shape (n,), int64
+        Nucleotides of the records.
+    """
+
+    regions: FramePieces
+    table: AlignmentTable
+    dna_lengths: IntArray
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Residues of the regions, shape (n,), int64."""
+        return self.regions.ends - self.regions.begins
+
+    @classmethod
+    def of(cls, table: AlignmentTable, pieces: FramePieces, dna_lengths: IntArray) -> Loci:
+        """Return alignments with pieces of frames as ones with regions; lengths, shape (n,), are of all records."""
+        begins, ends = table.subject_start + pieces.begins, table.subject_end + pieces.begins
+        lengths = dna_lengths[pieces.records].astype(np.int64)
+        in_frame = np.maximum(lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
+        spare = np.maximum(REGION - (ends - begins), 0)
+        first = np.minimum(np.maximum(begins - spare // 2, 0), np.maximum(in_frame - REGION, 0))
+        first = np.minimum(first, begins)
+        last = np.minimum(np.maximum(first + REGION, ends), in_frame)
+        moved = replace(table, subject_start=begins - first, subject_end=ends - first)
+        return cls(replace(pieces, begins=first, ends=last), moved, lengths)
+
+    @classmethod
+    def none(cls) -> Loci:
+        """Return no loci."""
+        return cls(FramePieces(_NONE, _NONE, _NONE, _NONE), AlignmentTable.concatenate([]), _NONE)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Loci]) -> Loci:
+        """Return the rows of several, one after the other; at least one."""
+        return cls(
+            _joined([each.regions for each in parts]),
+            AlignmentTable.concatenate([each.table for each in parts]),
+            np.concatenate([each.dna_lengths for each in parts]),
+        )
+
+    def take(self, rows: IntArray) -> Loci:
+        """Return some, by their rows, shape (m,)."""
+        return Loci(self.regions.take(rows), self.table.take(rows), self.dna_lengths[rows])
+
+    @property
+    def place_keys(self) -> tuple[IntArray, ...]:
+        """What puts loci in the order of their places, the least significant first, each of shape (n,), int64."""
+        frames = np.argsort(np.array(FRAME_NUMBERS))  # by number, ascending
+        order = frames[np.searchsorted(np.sort(FRAME_NUMBERS), self.regions.numbers)]
+        begins = self.regions.begins + self.table.subject_start
+        return self.table.query_start, begins, order, self.regions.records
+
+
+@dataclass(frozen=True)
+class LocatedSelection(Selection):
+    """A selection whose candidates are loci, by their places among those of all queries that were located together.
+
+    Parameters
+    ----------
+    loci : Loci or None
+        These; never None.
+    """
+
+    loci: Loci | None = None
+
+
+@dataclass(frozen=True)
+class LocusReader(SubjectReader):
+    """Reads the regions of loci as a search scores and shows them.
+
+    Parameters
+    ----------
+    frames : FramedDatabase
+        The database.
+    loci : Loci
+        The loci, by whose places subjects are asked for.
+    """
+
+    frames: FramedDatabase = field(kw_only=True)
+    loci: Loci = field(kw_only=True)
+
+    def one(self, subject: int) -> tuple[ByteArray, ByteArray | None]:
+        """Return a region's residues, shape (length,), uint8; none are masked."""
+        return self.frames.translated(self.loci.regions.take(np.array([subject])))[0], None
+
+    def scored(self, subjects: IntArray) -> SequencePool:
+        """Return regions, shape (n,), as they are scored: codes end to end, and where each begins."""
+        return self.frames.translated(self.loci.regions.take(subjects))
+
+    def shown(self, subjects: IntArray) -> SubjectCodes:
+        """Return regions, shape (n,), as they are scored and shown."""
+        codes, offsets = self.scored(subjects)
+        return SubjectCodes(codes, None, offsets)
+
+    def headers(self, subjects: IntArray) -> Headers:
+        """Return the headers of the records of loci, shape (n,)."""
+        records = self.loci.regions.records[subjects]
+        pool, offsets = self.frames.record_headers(records)
+        taxa = Later(partial(self.frames.record_taxa, records)) if self.frames.has_taxa else None
+        return Headers(pool.tobytes(), offsets, taxa)
+
+    # what is asked of a database of these subjects
+
+    def lengths_of(self, subjects: IntArray) -> IntArray:
+        """Return the residues of regions, shape (n,), int64."""
+        return self.loci.lengths[subjects]
+
+    def identifier(self, subject: int) -> str:
+        """Return the identifier of a locus's record."""
+        pool, _ = self.frames.record_headers(self.loci.regions.records[[subject]])
+        return header_text(pool.tobytes())[0]
+
+
+@dataclass(frozen=True)
+class LociAsked:
+    """A query, and the windows that were selected for it.
+
+    Parameters
+    ----------
+    query : Query
+        The query.
+    windows : Ranked
+        Windows with their best scores.
+    keys : ndarray, shape (n,), float64
+        What loci are put in order by, of the best score of each window: small is good.
+    least : ndarray, shape (n,), int64
+        Least score of a hit in each window, matrix units; the same in all of a record.
+    """
+
+    query: Query
+    windows: Ranked
+    keys: FloatArray
+    least: IntArray
+
+    def best(self, limit: int) -> LociAsked:
+        """Return the question without windows that hold none of the best loci of so many.
+
+        What is found in a window is a locus or meets one that is as good; and one meets three windows at most.
+        """
+        most = WINDOWS_OF_LOCUS * limit
+        if len(self.keys) <= most:
+            return self
+        good = np.flatnonzero(self.keys <= np.partition(self.keys, most - 1)[most - 1])
+        windows = Ranked(self.windows.scores[good], self.windows.subjects[good])
+        return LociAsked(self.query, windows, self.keys[good], self.least[good])
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Stretches of frames in which a query is to be aligned, with the least score of a hit in each, shape (n,)."""
+
+    pieces: FramePieces
+    least: IntArray
+
+    def take(self, rows: IntArray) -> _Stretches:
+        return _Stretches(self.pieces.take(rows), self.least[rows])
+
+    def merged(self, cores: IntArray) -> _Stretches:
+        """Return those whose cores touch as one; they come in the order of places, and ``cores`` end theirs, (n,)."""
+        each = self.pieces
+        same = (each.records[1:] == each.records[:-1]) & (each.numbers[1:] == each.numbers[:-1])
+        first = np.append(True, ~(same & (each.begins[1:] == cores[:-1])))[: len(each)]
+        begins = np.flatnonzero(first)
+        last = np.append(begins[1:], len(each))[: len(begins)] - 1
+        pieces = FramePieces(each.records[begins], each.numbers[begins], each.begins[begins], each.ends[last])
+        return _Stretches(pieces, self.least[begins])
+
+    def cut(self, core: int, margin: int) -> tuple[_Stretches, IntArray]:
+        """Return windows of stretches, the cores of which are shorter, and where these end."""
+        each = self.pieces
+        counts = np.maximum(-(-np.maximum(each.ends - each.begins - margin, 1) // core), 1)
+        of = np.repeat(np.arange(len(each)), counts)
+        begins = each.begins[of] + ranges(np.zeros(len(each), dtype=np.int64), counts) * core
+        ends = np.minimum(begins + core + margin, each.ends[of])
+        return _Stretches(
+            FramePieces(each.records[of], each.numbers[of], begins, ends), self.least[of]
+        ), begins + core
+
+
+@dataclass(frozen=True)
+class Locator:
+    """Finds the loci of queries in the windows that were selected for them.
+
+    In each frame the best alignment is a locus; the next are the best of what is left of it and of what is right of
+    it, and so on: no nucleotide belongs to two loci of a frame. An alignment that is a hit lies in the window in
+    whose core it begins, which is therefore one of those that were selected; so those that touch are looked at
+    together, and what is found does not depend on how frames were cut. First windows are narrowed down by scoring
+    shorter ones.
+
+    Parameters
+    ----------
+    reader : SubjectReader
+        Of windows.
+    database : FramedDatabase
+        What it reads.
+    dna_lengths : ndarray, shape (n_records,), integer
+        Nucleotides of all records.
+    threads : int
+        How many to use.
+    limit : int
+        Loci of a query that are wanted: the best.
+    """
+
+    reader: SubjectReader
+    database: FramedDatabase
+    dna_lengths: IntArray
+    threads: int
+    limit: int
+
+    def located(self, asked: Sequence[LociAsked]) -> list[Loci]:
+        """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
+        narrowed = [self._narrowed(each.best(self.limit)) for each in asked]
+        found: list[list[Loci]] = [[] for _ in asked]
+        stretches = _Stretches(
+            _joined([each.pieces for each in narrowed]), np.concatenate([_NONE, *(each.least for each in narrowed)])
+        )
+        of_query = np.repeat(np.arange(len(asked)), [len(each.pieces) for each in narrowed])
+        queries = [each.query for each in asked]
+        while len(of_query):
+            loci, of_found, stretches, of_query = self._aligned(queries, of_query, stretches)
+            for k in np.flatnonzero(np.bincount(of_found, minlength=1)).tolist():
+                found[k].append(loci.take(np.flatnonzero(of_found == k)))
+        made = [Loci.concatenate([Loci.none(), *each]) for each in found]
+        return [each.take(np.lexsort(each.place_keys)) for each in made]
+
+    def _narrowed(self, asked: LociAsked) -> _Stretches:
+        """Return the stretches that hold a query's loci, in the order of places."""
+        database, order = self.database, np.argsort(asked.windows.subjects)
+        subjects, windows = asked.windows.subjects[order], database.windows
+        selected = _Stretches(database.pieces_of(subjects), asked.least[order])
+        short, cores = selected.merged(database.cores_of(subjects)[1]).cut(
+            SHORT_CORES * windows.margin, windows.margin
+        )
+        scores = self._scores(asked.query, short.pieces)
+        good = np.flatnonzero(scores >= short.least)
+        return short.take(good).merged(cores[good])
+
+    def _scores(self, query: Query, pieces: FramePieces) -> IntArray:
+        """Score a query with pieces of frames."""
+        scores = np.zeros(len(pieces), dtype=np.int64)
+        for part in cut_at(pieces.ends - pieces.begins, RESIDUES_AT_ONCE):
+            some = self.database.translated(pieces.take(np.arange(len(pieces))[part]))
+            recurrence = self.reader.recurrence
+            (scores[part],) = scores_with_copies(
+                [query.scored(recurrence.scoring)], recurrence, chunk_of(*some), self.threads
+            )
+        return scores
+
+    def _aligned(
+        self, queries: Sequence[Query], of_query: IntArray, stretches: _Stretches
+    ) -> tuple[Loci, IntArray, _Stretches, IntArray]:
+        """Align stretches; return the loci, whose each is, and what is left and right of them, and whose that is."""
+        found: list[tuple[AlignmentTable, IntArray]] = []
+        for part in cut_at(stretches.pieces.ends - stretches.pieces.begins, RESIDUES_AT_ONCE):
+            rows = np.arange(len(of_query))[part]
+            codes = self.database.translated(stretches.pieces.take(rows))
+            table = align_pairs(
+                self.reader, queries, SubjectCodes(codes[0], None, codes[1]), of_query[rows], None, self.threads
+            )
+            good = np.flatnonzero(table.score >= stretches.least[rows])
+            found.append((table.take(good), rows[good]))
+        rows = np.concatenate([_NONE, *(rows for _, rows in found)])
+        table, pieces = AlignmentTable.concatenate([table for table, _ in found]), stretches.pieces.take(rows)
+        left = replace(pieces, ends=pieces.begins + table.subject_start)
+        right = replace(pieces, begins=pieces.begins + table.subject_end)
+        rest = _Stretches(_joined([left, right]), np.tile(stretches.least[rows], 2))
+        filled = np.flatnonzero(rest.pieces.ends > rest.pieces.begins)
+        loci = Loci.of(table, pieces, self.dna_lengths)
+        return loci, of_query[rows], rest.take(filled), np.tile(of_query[rows], 2)[filled]
+
+
+def _joined(parts: Sequence[FramePieces]) -> FramePieces:
+    """Return pieces, one after the other."""
+    columns = ("records", "numbers", "begins", "ends")
+    return FramePieces(*(np.concatenate([_NONE, *(getattr(each, name) for each in parts)]) for name in columns))
+
+
+def chunk_of(codes: ByteArray, offsets: IntArray) -> Chunk:
+    """Return sequences as a chunk that engines score; its ``subjects`` are their places.
+
+    Parameters
+    ----------
+    codes : ndarray, shape (n_residues,), uint8
+        End to end.
+    offsets : ndarray, shape (n + 1,), int64
+        Where each begins.
+    """
+    lengths = np.diff(offsets).astype(np.int32)
+    order = np.argsort(-lengths, kind="stable")
+    columns = offsets_of(block_columns(lengths[order]))
+    residues = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
+    for block, (first, last) in enumerate(pairwise(columns.tolist())):
+        some = order[block * LANES : (block + 1) * LANES]
+        interleave(codes[ranges(offsets[some], lengths[some].astype(np.int64))], lengths[some], residues[first:last])
+    return Chunk(residues, columns, lengths[order], order)
+
+
+def best_loci(scores: IntArray, keys: FloatArray | None, first: int, limit: int) -> Ranked:
+    """Return the best of a query's loci, the places of which count from ``first``.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n,), int64
+        In the order of places.
+    keys : ndarray, shape (n,), float64, or None
+        E-values, where the order is by them.
+    first, limit : int
+        The place of the first, and how many are kept.
+    """
+    places = np.arange(first, first + len(scores))
+    order = in_order(scores, places, keys)[:limit]
+    return Ranked(scores[order], places[order], None if keys is None else keys[order])

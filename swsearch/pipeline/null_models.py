@@ -1,0 +1,250 @@
+"""Null models of a search's queries and hits: which scores with random, shuffled and reversed sequences they need.
+
+What is scored follows from the pair alone. Every candidate is scored with its reversed subject and a few shuffled
+copies; more copies follow while the error of their mean matters to an E-value that may be a hit's.
+
+All queries of a group are worked on together: what is asked of the extension are many thousand pairs at a time, which
+it shares among all threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import Chunk, FloatArray, IntArray
+from swsearch.inputs import Query
+from swsearch.pipeline.shuffling import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import QueryLike
+from swsearch.statistics.fitted import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
+from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of
+
+ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
+"""Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
+the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
+
+N_COPIES = (3, 7, 15, 31)
+"""Numbers of shuffled copies: the first for each candidate, beside the reversed subject, and the others for those
+whose E-value is still uncertain."""
+
+MOST_ERROR = 0.2
+"""Error of a null's mean from which more copies are scored, in standard deviations: 1.3 fold in terms of E-values."""
+
+DECIDED = 4.0
+"""Errors by which a mean may be off: a pair that then still is no hit, or a sure one, gets no more copies. So it
+hardly ever matters to a pair what the threshold is."""
+
+NO_CHANCE = 1e-12
+"""Probability by chance below which a pair is sure; see `DECIDED`."""
+
+QUERIES_AT_ONCE, ROWS_AT_ONCE = 1024, 50_000
+"""Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""
+
+FITTED_AT_ONCE = 64
+"""Queries whose nulls are made at a time: sums over their scores take 3 MB."""
+
+MOST_RESIDUES = 64 << 20
+"""Residues of subjects, or of random sequences, that are at hand at a time."""
+
+FIRST_LOOKED_AT = 16
+"""Residues by which most subjects that are not the query are told from it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairsAsked:
+    """Pairs of one query that are to get their nulls.
+
+    Parameters
+    ----------
+    query : Query
+        With residues.
+    statistics : FittedStatistics
+        Its null.
+    subjects, scores : ndarray, shape (n,), int64
+        Places in the input, and scores in matrix units.
+    lengths : ndarray, shape (n,), int64
+        Residues of the subjects.
+    limit : float
+        Probability by chance up to which a pair is a hit.
+    """
+
+    query: Query
+    statistics: FittedStatistics
+    subjects: IntArray
+    scores: IntArray
+    lengths: IntArray
+    limit: float
+
+    def __getitem__(self, part: slice) -> PairsAsked:
+        return replace(self, subjects=self.subjects[part], scores=self.scores[part], lengths=self.lengths[part])
+
+
+@dataclass(frozen=True)
+class NullMaker:
+    """Makes nulls.
+
+    Parameters
+    ----------
+    fit : Fit
+        The search.
+    recurrence : Recurrence
+        What is computed.
+    threads : int
+        For shuffling and scoring, on the CPU.
+    """
+
+    fit: Fit
+    recurrence: Recurrence
+    threads: int
+
+    def of_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
+        """Return the null of each query; None for one without residues."""
+        found: list[FittedStatistics | None] = [None] * len(queries)
+        filled = [k for k, query in enumerate(queries) if len(query.codes)]
+        of_lengths = self._of_ratios if self.fit.mode == "global" else self._of_fixed
+        for k, null in zip(filled, of_lengths([self._scored(queries[k]) for k in filled]), strict=True):
+            found[k] = null
+        return found
+
+    def _scored(self, query: Query) -> QueryLike:
+        """Return what a query is scored as."""
+        return query.codes if query.profile is None else query.rows(self.recurrence.scoring)
+
+    def _of_fixed(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
+        """Make nulls with the random sequences that all queries have in common."""
+        for part in _together(queries):
+            panel = panel_for(self.fit.mode, 1)
+            chunk = _panel_chunk(panel, self.threads)
+            scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
+            for begin in range(0, len(part), FITTED_AT_ONCE):
+                some = slice(begin, begin + FITTED_AT_ONCE)
+                lengths = [len(query) for query in part[some]]
+                yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
+
+    def _of_ratios(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
+        """Make nulls with random sequences whose lengths follow the query's."""
+        panels = [panel_for(self.fit.mode, len(query)) for query in queries]
+        for part in cut_at(np.array([panel.n_residues for panel in panels], dtype=np.int64), MOST_RESIDUES):
+            sequences = [codes for panel in panels[part] for codes in panel.codes()]
+            n = [panel.n_scores // COPIES for panel in panels[part]]
+            pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
+            scores = score_shuffled(
+                queries[part], Joined.of(sequences), pairs, range(COPIES), self.recurrence, self.threads
+            )
+            rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
+            for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
+                yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
+
+    def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+        """Return the nulls of the pairs of some queries.
+
+        Parameters
+        ----------
+        asked : sequence of PairsAsked
+            One for a query.
+        read : callable
+            Returns the codes of subjects.
+        """
+        parts: list[list[PairNulls]] = [[] for _ in asked]
+        for places, run in _runs(asked):
+            for place, nulls in zip(places, self._of_run(run, read), strict=True):
+                parts[place].append(nulls)
+        return [PairNulls.joined(each.statistics, found) for each, found in zip(asked, parts, strict=True)]
+
+    def _of_run(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+        """Return the nulls of pairs whose subjects may all be at hand."""
+        subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
+        sequences = Joined(*read(subjects))
+        queries = [self._scored(each.query) for each in asked]
+        sizes = [len(each.subjects) for each in asked]
+        pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
+        starts = np.cumsum([0, *sizes])
+        of_query = [slice(begin, end) for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+
+        def scores(pairs: IntArray, copies: range) -> IntArray:
+            found = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
+            return found.astype(np.int64)
+
+        first = scores(pairs, range(REVERSED, N_COPIES[0]))
+        totals, n = first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
+        nulls = [
+            PairNulls(
+                each.statistics,
+                each.lengths,
+                np.zeros(len(each.lengths)),
+                _bounds(each.query.codes, sequences, place[part]),
+            )
+            for each, part in zip(asked, of_query, strict=True)
+        ]
+        for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
+            means: FloatArray = totals / n.astype(np.float64)
+            nulls = [
+                each.with_copies(means[part], first[part, 0]) for each, part in zip(nulls, of_query, strict=True)
+            ]
+            if more is None:
+                break
+            errors = [
+                each.errors(means[part], first[part, 0], done) for each, part in zip(nulls, of_query, strict=True)
+            ]
+            near = np.concatenate(_near(asked, nulls, errors)) & (n == done)
+            if not near.any():
+                break
+            totals[near] += scores(pairs[near], range(done, more)).sum(axis=1)
+            n[near] = more
+        return nulls
+
+
+def _near(
+    asked: Sequence[PairsAsked], nulls: Sequence[PairNulls], errors: Sequence[FloatArray]
+) -> list[npt.NDArray[np.bool_]]:
+    """Say of which pairs of each query, (n,), more copies are needed, given the errors of their means."""
+    shifts = [DECIDED * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)]
+    least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(asked, shifts, strict=True)])
+    most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(asked, shifts, strict=True)])
+    return [
+        (error > MOST_ERROR) & (low <= each.limit) & (high >= NO_CHANCE)
+        for each, error, low, high in zip(asked, errors, least, most, strict=True)
+    ]
+
+
+def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
+    """Cut queries into runs that are scored together with one panel."""
+    sizes = np.array([max(len(query), -(-ROWS_AT_ONCE // QUERIES_AT_ONCE)) for query in queries], dtype=np.int64)
+    return (queries[part] for part in cut_at(sizes, ROWS_AT_ONCE))
+
+
+def _runs(asked: Sequence[PairsAsked]) -> Iterator[tuple[list[int], list[PairsAsked]]]:
+    """Cut what is asked for into runs of at most `MOST_RESIDUES`, or of one pair; with whose pairs these are."""
+    whose = np.repeat(np.arange(len(asked)), [len(each.subjects) for each in asked])
+    starts = np.searchsorted(whose, np.arange(len(asked)))
+    sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])
+    for part in cut_at(sizes, MOST_RESIDUES):
+        # not np.unique, which imports numpy's masked arrays: 20 ms at the start of each search
+        places = np.flatnonzero(np.bincount(whose[part])).tolist()
+        bounds = [(max(part.start - int(starts[k]), 0), part.stop - int(starts[k])) for k in places]
+        yield places, [asked[k][begin:end] for k, (begin, end) in zip(places, bounds, strict=True)]
+
+
+@lru_cache(maxsize=2)
+def _panel_chunk(panel: Panel, threads: int) -> Chunk:
+    return shuffled_chunk(panel.codes(), range(COPIES), threads)
+
+
+def _bounds(query: ByteArray, subjects: Joined, places: IntArray) -> FloatArray:
+    """Return the probability of identical subjects by chance, and `CERTAIN` for those that differ; shape (n,)."""
+    bounds = np.full(len(places), CERTAIN)
+    n = len(query)
+    begins = subjects.offsets[places]
+    alike = np.flatnonzero(subjects.offsets[places + 1] - begins == n)
+    columns = np.arange(min(n, FIRST_LOOKED_AT))
+    begun = (subjects.codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
+    same = [k for k in alike[begun].tolist() if np.array_equal(query, subjects.codes[begins[k] : begins[k] + n])]
+    if same:
+        bounds[same] = probability_of(query)
+    return bounds

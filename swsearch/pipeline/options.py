@@ -1,0 +1,237 @@
+"""Options of a search, validated on construction."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from swsearch.errors import InputError, OptionError
+from swsearch.inputs import Query, with_gap_costs_of
+from swsearch.masking import tantan
+from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
+from swsearch.options.row import rows_of
+from swsearch.pipeline.filters import HitFilters
+from swsearch.pipeline.gap_cost_check import check_is_whole
+from swsearch.pipeline.inclusion import INCLUSION_OPTIONS, Inclusion
+from swsearch.pipeline.table.hits import FilterTable
+from swsearch.pipeline.table.search import SearchTable
+from swsearch.profiles.units import lambda_of
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Scoring
+from swsearch.statistics.choice import check_statistics, statistics_in_force
+from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
+from swsearch.translation import QueryTranslation, asked_translation
+from swsearch.translation.codes import STANDARD_CODE
+
+CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
+"""Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
+refuse most of them, where a query is of biased composition."""
+
+SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
+"""Options that `SearchOptions.scoring` is made of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(SearchTable):
+    """All options of a search; each value is checked alone, then in combination.
+
+    Parameters
+    ----------
+    scoring : Scoring, optional
+        Matrix and gap costs; by default those of the `SCORING_OPTIONS`, which are reset to their defaults.
+    rules : Inclusion, optional
+        Inclusion rules without an option of their own.
+    has_named_costs : bool
+        Whether gap costs were chosen: then those of a profile do not replace them.
+    """
+
+    scoring: Scoring = None  # type: ignore[assignment]  # set on construction
+    rules: Inclusion = field(default_factory=Inclusion)
+    has_named_costs: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.scoring is not None:
+            for name in SCORING_OPTIONS:
+                if (value := getattr(self, name)) != rows_of(SearchTable)[name].default:
+                    raise OptionError(name, value, "none together with scoring, which sets matrix and gap costs")
+        super().__post_init__()
+        self._make_scoring()
+        self._set(
+            rules=replace(self.rules, **{known: getattr(Inclusion, known) for known in INCLUSION_OPTIONS.values()})
+        )
+        check_is_whole(self.scoring)
+        if "tantan" in (self.query_mask, self.subject_mask):
+            tantan()  # raises if pytantan is missing
+        if self.max_alignments > 1 and self.mode != "local":
+            why = "only local mode reports several alignments"
+            raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", why)
+        check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
+        self._check_iterations()
+        self._check_translation()
+        self._check_query_loc()
+        code, strand = self.effective("genetic_code"), self.effective("strand")
+        self._set(genetic_code=None if code == STANDARD_CODE else code, strand=None if strand == "both" else strand)
+
+    def _set(self, **values: Any) -> None:
+        """Set fields during construction."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _make_scoring(self) -> None:
+        """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
+        preset, evalue = self.preset, self.evalue
+        if self.task == "short":
+            if preset == "sensitive":
+                raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
+            preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
+        is_named = preset != "default" or self.gap_open is not None or self.gap_extend is not None
+        scoring = self.scoring or Scoring(self.matrix or PRESET_MATRICES[preset], self.gap_open, self.gap_extend)
+        defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
+        self._set(**defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or is_named)
+
+    def _check_query_loc(self) -> None:
+        if self.query_loc is not None and (self.makes_profiles or self.translation is not None):
+            beside = self.profiles_asked if self.makes_profiles else "--translate"
+            raise OptionError("query_loc", self.query_loc, f"none with {beside}", "cut the queries beforehand")
+
+    def _check_translation(self) -> None:
+        """Check that DNA is searched with in a way that its frames can be."""
+        if self.translation is None:
+            return
+        why = "translated queries are only aligned locally"
+        if self.mode != "local":
+            raise OptionError("mode", self.mode, "local with --translate (in Python translate=True)", why)
+        if self.makes_profiles:
+            raise InputError(
+                f"translate: cannot be combined with {self.profiles_asked}; iterated searches need protein queries"
+            )
+        if self.frame_shift is not None:
+            self._check_shifts()
+
+    def _check_shifts(self) -> None:
+        """Check that nothing is asked for that alignments with frame shifts do not have."""
+        if self.statistics == "published":
+            why = "published constants do not cover frameshifts"
+            raise OptionError("statistics", self.statistics, "fitted or none with --frame-shift", why)
+        if self.max_alignments > 1:
+            why = "frameshift searches find one alignment per strand"
+            raise OptionError("max_alignments", self.max_alignments, "1 with --frame-shift", why)
+        if self.query_mask == "tantan":
+            why = "tantan masks only proteins"
+            raise OptionError("query_mask", self.query_mask, "none or lower with --frame-shift", why)
+
+    def _check_iterations(self) -> None:
+        """Check that hits can make profiles: this takes E-values, and a matrix that has units."""
+        if not self.makes_profiles:
+            return
+        if self.threshold is None:
+            why = f"{self.profiles_asked} needs E-values to choose hits"
+            raise OptionError("statistics", self.statistics, "fitted or published", why)
+        lambda_of(self.scoring.matrix)
+
+    @cached_property
+    def filters(self) -> HitFilters:
+        """Filters of hits; `max_hits` counts the hits that pass."""
+        return HitFilters.of(vars(self))
+
+    @cached_property
+    def inclusion(self) -> Inclusion:
+        """Rules for the hits that make profiles."""
+        return replace(self.rules, **{known: getattr(self, name) for name, known in INCLUSION_OPTIONS.items()})
+
+    @cached_property
+    def translation(self) -> QueryTranslation | None:
+        """Translation of DNA queries."""
+        return asked_translation(self.translate, self.genetic_code, self.strand, self.frame_shift)
+
+    @property
+    def published(self) -> KarlinAltschul | None:
+        """Published statistics, if E-values come from them."""
+        is_published = statistics_in_force(self.statistics) == "published"
+        return statistics_for(self.scoring, self.mode) if is_published else None
+
+    @property
+    def cpu_only(self) -> str:
+        """What is asked for that the CPU alone computes; empty where any engine does."""
+        return "" if self.frame_shift is None else "alignments with frame shifts"
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """What is computed."""
+        return Recurrence(self.scoring, self.mode, frame_shift=self.frame_shift)
+
+    @property
+    def n_frames(self) -> int:
+        """Frames that are searched in place of each query; 1 where it is protein."""
+        return 1 if self.translation is None else len(self.translation.frames)
+
+    @property
+    def makes_profiles(self) -> bool:
+        """Whether hits make profiles."""
+        return self.iterations > 1 or self.keep_next
+
+    @property
+    def profiles_asked(self) -> str:
+        """What asks for profiles of hits, for messages."""
+        return f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
+
+    def of_inclusion(self) -> SearchOptions:
+        """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
+        filters = {name: row.default for name, row in rows_of(FilterTable).items()}
+        return replace(
+            self, **filters, max_hits=self.max_included + 1, evalue=self.inclusion_evalue, max_alignments=1,
+            sort="evalue", distribution=False, iterations=1, keep_next=False,
+        )  # fmt: skip
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether each hit is held against shuffled copies of its subject."""
+        return statistics_in_force(self.statistics) == "fitted"
+
+    @property
+    def threshold(self) -> float | None:
+        """The E-value threshold in force."""
+        if self.published is None and not self.is_fitted:
+            return None
+        return DEFAULT_EVALUE if self.evalue is None else self.evalue
+
+    @property
+    def max_candidates(self) -> int:
+        """Subjects that may be needed for `max_hits` hits: more, where alignments or nulls may refuse some."""
+        if self.filters.needs_alignments:
+            return sys.maxsize
+        return max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.is_fitted else self.max_hits
+
+    def with_costs_of(self, queries: Sequence[Query]) -> SearchOptions:
+        """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
+        scoring = with_gap_costs_of(queries, self.scoring, self.has_named_costs)
+        return self if scoring is self.scoring else replace(self, scoring=scoring)
+
+    def effective(self, name: str) -> Any:
+        """Return the value in force of an option; None where it has no effect."""
+        requires = rows_of(SearchTable)[name].requires or name
+        if not {"translate": self.translate, "iterations": self.makes_profiles}.get(requires, True):
+            return None
+        if name in SCORING_OPTIONS:
+            return getattr(self.scoring, name, None)
+        if name in ("genetic_code", "strand"):
+            return getattr(self.translation, name)
+        return self.threshold if name == "evalue" else getattr(self, name)
+
+
+def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
+    """Raise `OptionError` if published statistics are asked for, and a profile has other scores than they are of."""
+    if options.published is None:
+        return
+    for query in queries:
+        if query.profile is None or query.profile.scale == 1:
+            continue
+        raise OptionError(
+            "statistics",
+            "published",
+            f"fitted: the scores of profile {query.identifier} are {query.profile.scale:g} times the matrix's units, "
+            "which published constants are not of",
+        )

@@ -1,0 +1,325 @@
+"""What an iteration adds to a query's profile: hits are chosen, aligned, trimmed and laid below the query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.pools import pool_of
+from swsearch.inputs import Query
+from swsearch.pipeline.evalues import Rater
+from swsearch.pipeline.hits import HitMaker
+from swsearch.pipeline.inclusion import passing
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pair_work import align_pairs
+from swsearch.pipeline.prefetch import check_wanted, for_each
+from swsearch.pipeline.profile_members import next_iteration
+from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.trimming import trimmed
+from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.stacking import FoundSequences, stack
+from swsearch.profiles.units import lambda_of
+from swsearch.results import HitList, SubjectCodes
+from swsearch.scoring import QueryRows
+
+MOST_REPEATS = 100
+"""Parts of one subject that enter at most: titin has some hundred domains of one family."""
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """What an iteration of a query found for its next profile.
+
+    Parameters
+    ----------
+    alignment : QueryAlignment
+        The query, what stays of a profile that was given, and what was found.
+    is_cut : bool
+        Whether there were more subjects than are taken.
+    """
+
+    alignment: QueryAlignment
+    is_cut: bool
+
+
+@dataclass(frozen=True)
+class Includer:
+    """Chooses the hits that make profiles, and aligns them.
+
+    Parameters
+    ----------
+    maker : HitMaker
+        Makes hits, by the options of inclusion.
+    rater : Rater or None
+        Rates candidates by these options, where statistics are fitted.
+    options : SearchOptions
+        Of the whole search.
+    threads : int
+        For alignments.
+    """
+
+    maker: HitMaker
+    rater: Rater | None
+    options: SearchOptions
+    threads: int
+
+    def rated(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
+        """Return what makes profiles among candidates: their best within the E-value, one more than is wanted."""
+        wanted = self.maker.options
+        chosen = [
+            replace(each, candidates=each.included or Ranked(*_NOTHING), limit=wanted.max_candidates, included=None)
+            for each in selections
+        ]
+        if self.rater is None:
+            return [replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen]
+        return self.rater.rated_group(queries, chosen)
+
+    def grown(
+        self,
+        queries: Sequence[Query],
+        bases: Sequence[QueryAlignment],
+        selections: Sequence[Selection],
+        aligner: PairAligner | None = None,
+    ) -> list[Growth]:
+        """Lay the hits of an iteration below their queries.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+            As they were searched with.
+        bases : sequence of QueryAlignment
+            The alignment of each without what this database adds.
+        selections : sequence of Selection
+            What `rated` returned.
+        aligner : PairAligner, optional
+            What aligns instead of the CPU.
+        """
+        most = self.options.inclusion.most
+        cut = [len(each.candidates) > most for each in selections]
+        kept = [
+            replace(each, candidates=each.candidates[:most], nulls=None if each.nulls is None else each.nulls[:most])
+            for each in selections
+        ]
+        lists = self.maker.lists(queries, kept, True, aligner)
+        found = [_Parts.of(hits) for hits in lists]
+        if self.options.inclusion.several and self.options.mode == "local":
+            self._add_further(queries, kept, lists, found, aligner)
+        grown: list[Growth | None] = [None] * len(lists)
+
+        def lay(place: int) -> None:
+            check_wanted()
+            alignment = self._laid(queries[place], bases[place], lists[place], found[place])
+            grown[place] = Growth(alignment, cut[place])
+
+        for_each(lay, range(len(lists)), self.threads)
+        return [each for each in grown if each is not None]
+
+    def _laid(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
+        """Lay what passes the rules below a query."""
+        rules, scoring, profile = self.options.inclusion, self.options.scoring, query.profile
+        subjects = hits.subjects
+        if subjects is None or not len(parts.table):
+            return base
+        starts = subjects.offsets[:-1][parts.of_hit]
+        table, order = parts.table, parts.in_order()
+        if rules.ends is not None:
+            least = rules.ends * math.log(2) / lambda_of(scoring.matrix)
+            table = trimmed(table, query.rows(scoring), scoring, subjects.codes, starts, least)
+        stored = stored_codes(subjects.codes, subjects.letters)
+        good = passing(rules, base.query, stored, starts, table)
+        chosen = order[good[order]]
+        headers = hits.table.headers
+        found = FoundSequences(
+            headers.identifiers,
+            headers.descriptions,
+            (stored, subjects.offsets),
+            hits.table.subjects,
+            parts.of_hit[chosen],
+            parts.evalues[chosen],
+        )
+        earlier = None if profile is None else profile.alignment
+        return stack(base, found, table.take(chosen), next_iteration(profile), earlier)
+
+    # further parts of subjects
+
+    def _add_further(
+        self,
+        queries: Sequence[Query],
+        selections: Sequence[Selection],
+        lists: Sequence[HitList],
+        found: Sequence[_Parts],
+        aligner: PairAligner | None,
+    ) -> None:
+        """Add alignments of what of the subjects is beside those that there are, round after round."""
+        flanks = [
+            _Flanks.beside(self._least(query, selection, hits), query.rows(self.options.scoring), hits, parts)
+            for query, selection, hits, parts in zip(queries, selections, lists, found, strict=True)
+        ]
+        for _ in range(MOST_REPEATS):
+            check_wanted()
+            if not any(len(each) for each in flanks):
+                return
+            pool, of_query, least = _joined(lists, flanks)
+            table = align_pairs(self.maker.work.reader, queries, pool, of_query, least, self.threads, aligner)
+            begin = 0
+            for place, each in enumerate(flanks):
+                some = table[begin : begin + len(each)]
+                begin += len(each)
+                numbers = partial(self._evalues, queries[place], selections[place], lists[place])
+                flanks[place] = found[place].add(each, some, numbers, self.options.inclusion.evalue)
+
+    def _least(self, query: Query, selection: Selection, hits: HitList) -> IntArray:
+        """Return the least score of a further part of each hit, shape (n,)."""
+        maker, options = self.maker, self.maker.options
+        least = np.maximum(maker.least.of(len(query.codes))[hits.table.subject_lengths], 1)
+        if selection.nulls is not None and options.threshold is not None:
+            least = np.maximum(least, selection.nulls.least_scores(options.threshold, maker.least.effective_residues))
+        return least
+
+    def _evalues(
+        self, query: Query, selection: Selection, hits: HitList, rows: IntArray, scores: IntArray
+    ) -> FloatArray:
+        """Return the E-values of scores of further parts of some hits; all of shape (n,)."""
+        nulls = selection.nulls
+        statistics = selection.statistics if nulls is None else nulls.further(rows)
+        return self.maker.arrays(query, statistics, scores, hits.table.subject_lengths[rows]).evalues
+
+
+_NOTHING = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+
+
+@dataclass(eq=False)
+class _Parts:
+    """The alignments of a query with its hits: of each the best one, and further ones.
+
+    Parameters
+    ----------
+    table : AlignmentTable
+        m of them; subject positions are those in whole subjects.
+    of_hit : ndarray, shape (m,), int64
+        The row of each one's hit.
+    evalues : ndarray, shape (m,), float64
+        Of each.
+    """
+
+    table: AlignmentTable
+    of_hit: IntArray
+    evalues: FloatArray
+
+    @classmethod
+    def of(cls, hits: HitList) -> _Parts:
+        """Return the best alignments of hits."""
+        table = hits.alignments
+        if table is None:
+            table = AlignmentTable.of([])
+        return cls(table, np.arange(len(table), dtype=np.int64), hits.table.numbers.evalues)
+
+    def in_order(self) -> IntArray:
+        """Return the places of all alignments: the best hit first, and of each the best part."""
+        order: IntArray = np.lexsort((self.table.subject_start, self.evalues, self.of_hit))
+        return order
+
+    def add(self, flanks: _Flanks, table: AlignmentTable, numbers: _Numbers, evalue: float) -> _Flanks:
+        """Take in the alignments of flanks that are good enough, and return what is beside these."""
+        reached = np.flatnonzero(table.score >= flanks.least)
+        evalues = numbers(flanks.of_hit[reached], table.score[reached])
+        reached, evalues = reached[evalues <= evalue], evalues[evalues <= evalue]
+        good, begins = table.take(reached), flanks.begins[reached]
+        good = replace(good, subject_start=good.subject_start + begins, subject_end=good.subject_end + begins)
+        taken = flanks.take(reached)
+        self.table = AlignmentTable.concatenate([self.table, good])
+        self.of_hit = np.concatenate([self.of_hit, taken.of_hit])
+        self.evalues = np.concatenate([self.evalues, evalues])
+        return taken.around(good)
+
+
+_Numbers = Callable[[IntArray, IntArray], FloatArray]
+"""Returns the E-values of scores with the subjects of some hits' rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Flanks:
+    """Stretches of a query's hits that may hold further parts.
+
+    Parameters
+    ----------
+    reach : ndarray, shape (n_rows + 1,), int64
+        Largest score that so many residues may have with the query.
+    of_hit, begins, ends : ndarray, shape (n,), int64
+        The row of each one's hit, and where in its subject it lies, half-open.
+    least : ndarray, shape (n,), int64
+        Least score of a part of it.
+    """
+
+    reach: IntArray
+    of_hit: IntArray
+    begins: IntArray
+    ends: IntArray
+    least: IntArray
+
+    def __len__(self) -> int:
+        return len(self.of_hit)
+
+    @classmethod
+    def beside(cls, least: IntArray, rows: QueryRows, hits: HitList, parts: _Parts) -> _Flanks:
+        """Return what is beside the best alignments of hits, whose further parts have these least scores."""
+        best = np.sort(np.maximum(rows.scores.max(axis=1), 0))[::-1]
+        reach = np.concatenate([[0], np.cumsum(best, dtype=np.int64)])
+        nothing = np.zeros(len(parts.of_hit), dtype=np.int64)
+        whole = cls(reach, parts.of_hit, nothing, hits.table.subject_lengths[parts.of_hit], least[parts.of_hit])
+        return whole.around(parts.table)
+
+    def take(self, chosen: IntArray) -> _Flanks:
+        """Return some, places of shape (m,)."""
+        return replace(
+            self,
+            of_hit=self.of_hit[chosen],
+            begins=self.begins[chosen],
+            ends=self.ends[chosen],
+            least=self.least[chosen],
+        )
+
+    def around(self, found: AlignmentTable) -> _Flanks:
+        """Return what is left of each on both sides of an alignment in it, where it may be enough for another."""
+        both = replace(
+            self,
+            of_hit=np.concatenate([self.of_hit, self.of_hit]),
+            begins=np.concatenate([self.begins, found.subject_end]),
+            ends=np.concatenate([found.subject_start, self.ends]),
+            least=np.concatenate([self.least, self.least]),
+        )
+        reach = self.reach[np.clip(both.ends - both.begins, 0, len(self.reach) - 1)]
+        return both.take(np.flatnonzero((both.ends > both.begins) & (reach >= both.least)))
+
+
+def _joined(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[SubjectCodes, IntArray, IntArray]:
+    """Return the residues of all flanks end to end, the place of each one's list, and its least score."""
+    codes: list[ByteArray] = []
+    for hits, each in zip(lists, flanks, strict=True):
+        subjects = hits.subjects
+        if subjects is not None:
+            first = subjects.offsets[each.of_hit]
+            codes += [
+                subjects.codes[begin:end]
+                for begin, end in zip((first + each.begins).tolist(), (first + each.ends).tolist(), strict=True)
+            ]
+    of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
+    pool = pool_of(codes)
+    return SubjectCodes(pool[0], None, pool[1]), of_query, np.concatenate([each.least for each in flanks])
+
+
+def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:
+    """Return codes, shape (n,), uint8, without X where they are masked, from the letters that are shown."""
+    if letters is None:
+        return codes
+    stored: ByteArray = PROTEIN.encode_table[letters]
+    return stored

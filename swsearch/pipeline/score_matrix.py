@@ -1,0 +1,113 @@
+"""All scores of some queries with all subjects, nothing chosen and nothing rated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import IntArray
+from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.errors import MemoryLimitError
+from swsearch.inputs import Query
+from swsearch.pipeline.database_loading import LoadedDatabase, host_memory
+from swsearch.pipeline.scorer import prepare, score_all
+from swsearch.pipeline.search_job import SCORES_MEMORY, groups_of, plan_for
+from swsearch.recurrence import Recurrence
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+
+def score_everything(
+    queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None
+) -> ScoreArray:
+    """Score every query with every subject, masked as the database says.
+
+    Returns
+    -------
+    ndarray, shape (n_queries, n_subjects), int32
+        Exact scores in matrix units, queries and subjects in input order.
+    """
+    scores = _matrix(len(queries), database.n_subjects)
+    start = 0
+    with closing(LoadedDatabase(engine, database, plan_for(engine, groups_of(queries), database))) as chunks:
+        for group in groups_of(queries):
+            rows = slice(start, start + len(group))
+            prepared = prepare(engine, group, recurrence)
+            score_all(engine, prepared, chunks, scores[rows], progress)
+            start = rows.stop
+    return scores
+
+
+def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
+    """Return a score matrix, or raise `MemoryLimitError` if it does not fit the memory."""
+    n_bytes, memory = 4 * n_queries * n_subjects, host_memory()
+    with suppress(MemoryError):
+        if n_bytes <= memory:  # a larger one might be given all the same, and end the process when it is filled
+            return np.zeros((n_queries, n_subjects), dtype=np.int32)
+    raise MemoryLimitError(
+        f"score: got {n_queries:,} queries and {n_subjects:,} subjects, a score matrix of {n_bytes / 1e9:,.1f} GB, "
+        f"expected at most the memory of {memory / 1e9:,.1f} GB; use top= to keep only the best subjects of each "
+        "query"
+    )
+
+
+class BestScores(NamedTuple):
+    """The best subjects of each query.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (n_queries, k), int32
+        Exact scores, matrix units, the best first.
+    subjects : ndarray, shape (n_queries, k), int64
+        Places in the input; of equal scores the first subject comes first.
+    """
+
+    scores: ScoreArray
+    subjects: IntArray
+
+
+def best_of_everything(
+    queries: Sequence[Query],
+    database: Database,
+    engine: Engine,
+    recurrence: Recurrence,
+    top: int,
+    progress: Progress | None,
+) -> BestScores:
+    """Score every query with every subject, and keep the best; memory holds all scores of some queries at a time.
+
+    Parameters
+    ----------
+    queries, database, engine, recurrence, progress
+        As for `score_everything`.
+    top : int
+        Subjects of each query: all, where there are no more.
+    """
+    k = min(top, database.n_subjects)
+    scores = np.zeros((len(queries), k), dtype=np.int32)
+    subjects = np.zeros((len(queries), k), dtype=np.int64)
+    most = max(1, SCORES_MEMORY // (4 * max(1, database.n_subjects)))
+    start = 0
+    with closing(LoadedDatabase(engine, database, plan_for(engine, groups_of(queries, most), database))) as chunks:
+        for group in groups_of(queries, most):
+            every: ScoreArray = np.zeros((len(group), database.n_subjects), dtype=np.int32)
+            score_all(engine, prepare(engine, group, recurrence), chunks, every, progress)
+            for row, of_query in enumerate(every, start):
+                best = _best_places(of_query, k)
+                subjects[row], scores[row] = best, of_query[best]
+            start += len(group)
+    return BestScores(scores, subjects)
+
+
+def _best_places(scores: npt.NDArray[np.int32], k: int) -> IntArray:
+    """Return the places of the k best scores, shape (k,), the first place first among equal ones."""
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    places = np.concatenate([above, equal[: k - len(above)]])
+    found: IntArray = places[np.argsort(-scores[places].astype(np.int64), kind="stable")]
+    return found

@@ -1,0 +1,304 @@
+"""Scoring groups of queries with a database: what each engine finds, and which subjects are a query's best."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from swsearch.blocks import Chunk
+from swsearch.engines.base import (
+    Candidates,
+    Engine,
+    LoadedChunk,
+    Pending,
+    Progress,
+    QueryGroup,
+    ScoreArray,
+    Thresholds,
+)
+from swsearch.inputs import Query
+from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.filters import Allowed
+from swsearch.pipeline.null_models import NullMaker
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.prefetch import check_wanted, for_each
+from swsearch.pipeline.ranking import TopHits, TwoTops
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.thresholds import LeastScores
+from swsearch.recurrence import Recurrence
+from swsearch.statistics.choice import why_none
+from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.karlin_altschul import Statistics
+from swsearch.statistics.observed import ScoreTally
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Queries that are ready to be scored together, once.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        At least one.
+    nulls : sequence of FittedStatistics or None
+        Each query's null, where statistics are fitted and it has residues.
+    tops : sequence of TopHits
+        What keeps each query's best subjects.
+    group : QueryGroup
+        What the engine made of them.
+    tallies : sequence of ScoreTally
+        What counts each query's scores, where that is asked for.
+    """
+
+    queries: Sequence[Query]
+    nulls: Sequence[FittedStatistics | None]
+    tops: Sequence[TopHits]
+    group: QueryGroup
+    tallies: Sequence[ScoreTally]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an engine found in a chunk: candidates of each query, or all scores.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        Which; its residues are not needed any more.
+    candidates : sequence of Candidates or None
+        One per query.
+    scores : ndarray, shape (n_queries, n_subjects), int32, or None
+        Matrix units.
+    """
+
+    chunk: Chunk
+    candidates: Sequence[Candidates] | None
+    scores: ScoreArray | None
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores queries with a database.
+
+    Parameters
+    ----------
+    engine : Engine
+        Open.
+    options : SearchOptions
+        What is asked for.
+    recurrence : Recurrence
+        What is computed.
+    least : LeastScores
+        The least score of a hit.
+    allowed : ndarray, shape (n_subjects,), bool, or None
+        Which subjects may be hits.
+    nulls : NullMaker or None
+        Makes the queries' nulls, where statistics are fitted.
+    threads : int
+        For counting scores.
+    included : LeastScores or None
+        The least score of what may make a query's next profile, where that is wanted; its options say how many.
+    """
+
+    engine: Engine
+    options: SearchOptions
+    recurrence: Recurrence
+    least: LeastScores
+    allowed: Allowed | None
+    nulls: NullMaker | None
+    threads: int
+    included: LeastScores | None = None
+
+    def prepare(self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None] | None = None) -> Prepared:
+        """Make queries ready, which takes neither the engine's device nor the database; with nulls that are known."""
+        if nulls is None:
+            nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
+        tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
+        tallies = [ScoreTally() for _ in queries]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
+
+    def _top(self, n: int, null: FittedStatistics | None) -> TopHits:
+        """Make what keeps the best subjects of a query of n residues."""
+        least, limit = self.least, self.options.max_candidates
+        top = TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
+        if self.included is None:
+            return top
+        included = self.included
+        most = included.options.max_candidates
+        return TwoTops(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
+
+    def together(self, parts: Sequence[Prepared]) -> Prepared:
+        """Join queries that were made ready one after the other, to be scored together."""
+        if len(parts) == 1:
+            return parts[0]
+        queries = [query for each in parts for query in each.queries]
+        nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
+        tallies = [tally for each in parts for tally in each.tallies]
+        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
+
+    def select(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> list[Selection]:
+        """Score queries, and return what may be reported for each; ``in_flight`` is as in the engine's plan."""
+        return self.collected(prepared, self.found(prepared, loaded, in_flight, progress))
+
+    def found(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> list[Found]:
+        """Score queries, and return what `collected` has to look at: the last chunk, or the only one.
+
+        Of the chunks before it the best are kept at once, so that thresholds rise for those that follow.
+        """
+        waiting: list[Found] = []
+
+        def take(found: Found) -> None:
+            while waiting:
+                self._collect(prepared, waiting.pop())
+            waiting.append(found)
+
+        if self.options.distribution:
+            for chunk in loaded:
+                check_wanted()
+                scores = self.engine.score(prepared.group, chunk, progress)
+                take(Found(_bare(chunk.chunk), None, scores))
+                loaded.done(chunk)
+        else:
+            self._find(prepared, loaded, in_flight, progress, take)
+        return waiting
+
+    def begun(
+        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> Callable[[], list[Found]] | None:
+        """Begin to score queries, where the engine keeps the database as one chunk and can have others in work.
+
+        Returns
+        -------
+        callable or None
+            Waits for what was begun and returns it as `found` does; None where `found` must be asked.
+        """
+        chunk = loaded.whole
+        if chunk is None or in_flight < 2 or self.options.distribution:
+            return None
+        check_wanted()
+        pending = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
+
+        def finish() -> list[Found]:
+            _first_ready([pending])
+            found = [Found(_bare(chunk.chunk), pending.wait(), None)]
+            loaded.done(chunk)
+            return found
+
+        return finish
+
+    def collected(self, prepared: Prepared, waiting: Sequence[Found]) -> list[Selection]:
+        """Return what may be reported for each query; takes neither the engine nor the database."""
+        self.collect(prepared, waiting)
+        limit = self.options.max_candidates
+        counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
+        each = zip(prepared.tops, prepared.nulls, counts, strict=True)
+        return [
+            Selection(
+                top.ranked, limit, *self._statistics_of(null), count,
+                included=top.included.ranked if isinstance(top, TwoTops) else None,
+            )
+            for top, null, count in each
+        ]  # fmt: skip
+
+    def collect(self, prepared: Prepared, waiting: Sequence[Found]) -> None:
+        """Keep the best of what was found; `collected` does this too."""
+        for found in waiting:
+            self._collect(prepared, found)
+
+    def clear(self, prepared: Prepared) -> None:
+        """Forget what was found for queries, so that they can be scored once more."""
+        for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
+            top.clear()
+            tally.clear()
+
+    def part(self, prepared: Prepared, part: slice) -> Prepared:
+        """Return some of the queries, to be scored without the others; what keeps their best subjects is the same."""
+        queries = prepared.queries[part]
+        group = prepare(self.engine, queries, self.recurrence)
+        return Prepared(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
+
+    def _find(
+        self,
+        prepared: Prepared,
+        loaded: LoadedDatabase,
+        in_flight: int,
+        progress: Progress | None,
+        take: Callable[[Found], None],
+    ) -> None:
+        """Let the engine look for what reaches the thresholds, which rise while the best are found."""
+        pending: list[tuple[LoadedChunk, Pending]] = []
+
+        def finish() -> None:
+            chunk, found = pending.pop(_first_ready([found for _, found in pending]))
+            take(Found(_bare(chunk.chunk), found.wait(), None))
+            loaded.done(chunk)
+
+        for chunk in loaded:
+            check_wanted()
+            found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
+            pending.append((chunk, found))
+            while len(pending) >= in_flight:
+                finish()
+        while pending:
+            finish()
+
+    def _collect(self, prepared: Prepared, found: Found) -> None:
+        """Keep the best of what was found in a chunk, and count its scores, if they are all there."""
+        if found.candidates is not None:
+            for top, candidates in zip(prepared.tops, found.candidates, strict=True):
+                top.add(found.chunk, candidates)
+            return
+        assert found.scores is not None
+        thresholds, lengths, rows = _thresholds(prepared, found.chunk), found.chunk.lengths, found.scores
+
+        def collect(query: int) -> None:
+            places = thresholds.select(query, lengths, rows[query])
+            prepared.tops[query].add(found.chunk, Candidates(places, rows[query][places]))
+            prepared.tallies[query].add(rows[query])
+
+        for_each(collect, range(len(rows)), self.threads)
+
+    def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
+        """Return the statistics of a query, and why there are none."""
+        if not self.options.is_fitted:
+            statistics = self.options.published
+            return statistics, "" if statistics is not None else why_none()
+        return null, "" if null is not None else why_none("the query has no residues")
+
+
+def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
+    """Make a group of queries ready for an engine."""
+    return engine.prepare([query.rows(recurrence.scoring) for query in queries], recurrence)
+
+
+def score_all(
+    engine: Engine, group: QueryGroup, chunks: LoadedDatabase, scores: ScoreArray, progress: Progress | None
+) -> None:
+    """Fill in the scores of a group with every subject, shape (n_queries, n_subjects), in input order."""
+    for loaded in chunks:
+        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
+        chunks.done(loaded)
+
+
+def _bare(chunk: Chunk) -> Chunk:
+    """Return a chunk without its residues, which are not needed once it was scored."""
+    return chunk.kept() if len(chunk.residues) else chunk
+
+
+def _thresholds(prepared: Prepared, chunk: Chunk) -> Thresholds:
+    return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
+
+
+def _first_ready(pending: Sequence[Pending]) -> int:
+    """Wait until one of several is ready; return its place."""
+    while True:
+        for place, found in enumerate(pending):
+            if found.is_ready():
+                return place
+        check_wanted()
+        time.sleep(0.0002)

@@ -1,0 +1,322 @@
+"""A search as its caller sees it: results that come one after the other, and what they are results of."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from swsearch.engines.base import Engine, Progress
+from swsearch.inputs import Query, open_subjects
+from swsearch.pipeline.hit_alignments import align_hits
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_job import SearchJob
+from swsearch.processors import threads_that_help
+from swsearch.results import HitList, together
+from swsearch.run_info import Origin, RunInfo
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from swsearch.db import Database
+    from swsearch.results import SearchResult
+
+
+_AN_ITERATOR = "it is an iterator; use list(results), or next(results) for the first"
+
+
+@dataclass
+class Iterated:
+    """How many iterations queries took.
+
+    Parameters
+    ----------
+    queries, converged : int
+        How many there were, and converged.
+    iterations : int
+        Searches of all of them together.
+    """
+
+    queries: int = 0
+    converged: int = 0
+    iterations: int = 0
+
+    def add(self, result: SearchResult) -> None:
+        """Count a query."""
+        self.queries += 1
+        self.converged += result.converged
+        self.iterations += max(len(result.steps), 1)
+
+    def describe(self) -> str:
+        """Return ``3 queries, 7 iterations, 2 converged``."""
+        plural = "query" if self.queries == 1 else "queries"
+        times = "iteration" if self.iterations == 1 else "iterations"
+        return f"{self.queries:,} {plural}, {self.iterations:,} {times}, {self.converged:,} converged"
+
+
+class _Search:
+    """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
+
+    def __init__(
+        self,
+        open_job: Callable[[SearchOptions, Path | None], SearchJob],
+        options: SearchOptions,
+        close: Callable[[], None],
+    ) -> None:
+        self._open_job, self.options, self.close = open_job, options, close
+        self.opened: SearchJob | None = None
+        self.checkpoint: Path | None = None
+        self.unfitted: list[str] = []
+        self.doubts: list[str] = []
+        self.iterated = Iterated()
+        self.watchers: list[Callable[[SearchResult], None]] = []
+        self.aligned = False
+
+    def job(self) -> SearchJob:
+        """Return the job, opened when it is first asked for."""
+        if self.opened is None:
+            self.opened = self._open_job(self.options, self.checkpoint)
+        return self.opened
+
+    def batches(self) -> Generator[list[SearchResult]]:
+        """Yield results, some at a time; close what was made for the search in the end."""
+        try:
+            with closing(self.job().batches(self.aligned)) as batches:
+                for batch in batches:
+                    self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
+                    self.doubts += [result.doubt for result in batch if result.doubt]
+                    for result in batch:
+                        self.iterated.add(result)
+                        for watcher in self.watchers:
+                            watcher(result)
+                    yield batch
+        finally:
+            self.close()
+
+
+def _kind_of(options: SearchOptions) -> type[SearchJob]:
+    """Return the kind of job that does what is asked for."""
+    if not options.makes_profiles:
+        return SearchJob
+    from swsearch.pipeline.iterative import IteratedJob
+
+    return IteratedJob
+
+
+class SearchResults:
+    """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
+
+    The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
+    a database that it opened too. Results stay as they are: hits can be aligned after the database was closed.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        In the order of the results.
+    subjects : Database, path, or an iterable of sequences
+        As `swsearch.search` takes them; opened when the search begins.
+    options : SearchOptions
+        What is asked for.
+    engine : Engine
+        Open.
+    owns_engine : bool
+        Whether to close it in the end.
+    progress : callable, optional
+        Called with the number of cells just finished, from a thread of the search.
+    threads : int, optional
+        For alignments; one for each processor by default.
+    origin : Origin, optional
+        Where the queries and the command come from, for reports.
+    """
+
+    kind_of: Callable[[SearchOptions], Callable[..., SearchJob]] = staticmethod(_kind_of)
+    """Says which kind of job does what is asked for; one that runs elsewhere has jobs of its own."""
+
+    @staticmethod
+    def kind_of_dna(database: Database) -> Callable[..., SearchJob]:
+        """Return the kind of job that searches a database of DNA."""
+        from swsearch.pipeline.translated_job import TranslatedJob
+
+        return TranslatedJob
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        subjects: Any,
+        options: SearchOptions,
+        engine: Engine,
+        *,
+        owns_engine: bool = False,
+        progress: Progress | None = None,
+        threads: int | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        # the search may not know its results: it ends when these are dropped
+        kind_of, kind_of_dna, is_distribution_asked = self.kind_of, self.kind_of_dna, options.distribution
+
+        def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
+            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
+            try:
+                kind = kind_of(options) if database.genetic_code is None else kind_of_dna(database)
+                if database.genetic_code is not None and not is_distribution_asked:
+                    options = replace(options, distribution=False)  # a report would show it, and does without
+                job = kind(queries, database, engine, options, progress, threads, origin)
+                if checkpoint is not None:
+                    job.keep_in(checkpoint)
+                return job
+            except BaseException:
+                if database is not subjects:
+                    database.close()
+                raise
+
+        self._begin(subjects, open_job, options, threads, engine.close if owns_engine else lambda: None)
+
+    def _begin(
+        self,
+        subjects: Any,
+        open_job: Callable[[SearchOptions, Path | None], SearchJob],
+        options: SearchOptions,
+        threads: int | None,
+        close: Callable[[], None],
+    ) -> None:
+        """Set up a search whose job is opened when it is first asked for; ``close`` is called in the end."""
+        self._subjects, self._threads = subjects, threads
+        self._search = _Search(open_job, options, close)
+        self._found = self._search.batches()
+        self._waiting: deque[SearchResult] = deque()
+
+    @property
+    def job(self) -> SearchJob:
+        """The job, whose database is opened now."""
+        return self._search.job()
+
+    @property
+    def run(self) -> RunInfo:
+        """What reports say of the search as a whole; opens the database."""
+        return self.job.run
+
+    @property
+    def unfitted(self) -> list[str]:
+        """Why some of the queries so far have no E-values."""
+        return self._search.unfitted
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to tell of the queries so far, of which published statistics and these say very different things."""
+        return self._search.doubts
+
+    @property
+    def iterated(self) -> Iterated:
+        """How many iterations the queries so far took."""
+        return self._search.iterated
+
+    def keep_distribution(self) -> None:
+        """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, distribution=True)
+
+    def watch(self, watcher: Callable[[SearchResult], None]) -> None:
+        """Let something be called with each result before it is passed on, in the thread that takes results."""
+        self._search.watchers.append(watcher)
+
+    def keep_next(self) -> None:
+        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, keep_next=True)
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
+        self._search.checkpoint = folder
+
+    def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
+        """Yield what is left, the results of queries that were scored together at a time.
+
+        Parameters
+        ----------
+        aligned : bool
+            Whether to align the hits, many together.
+        several : bool, optional
+            Whether to do so anyway where hits may have further alignments, which are found then.
+        """
+        aligned = aligned or (several and self._search.options.max_alignments > 1)
+        self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
+        while batch := self._next_batch():
+            if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
+                align_hits(batch, threads_that_help(self._threads))
+            yield batch
+
+    def _next_batch(self) -> list[SearchResult]:
+        """Return what was found and not yet taken, or else the next results; nothing after the last."""
+        waiting, self._waiting = list(self._waiting), deque()
+        return waiting or next(self._found, [])
+
+    if not TYPE_CHECKING:  # type checkers refuse both without a hint
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(f"SearchResults has no len(): {_AN_ITERATOR}")
+
+        def __getitem__(self, index: object) -> NoReturn:
+            raise TypeError(f"SearchResults cannot be indexed: {_AN_ITERATOR}")
+
+        def __bool__(self) -> bool:
+            return True  # not by a length
+
+    def __iter__(self) -> SearchResults:
+        return self
+
+    def __next__(self) -> SearchResult:
+        if not self._waiting:
+            self._waiting = deque(self._next_batch())
+        if not self._waiting:
+            raise StopIteration
+        return self._waiting.popleft()
+
+    def _taken(self) -> Iterator[SearchResult]:
+        for batch in self.batches(aligned=True):
+            yield from batch
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Take the results that are left, and return all their hits as one DataFrame of pandas.
+
+        One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
+        `swsearch.results.together`, whose functions take lists of results too.
+        """
+        return together.to_pandas(self._taken())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return what `to_pandas` does as one DataFrame of polars."""
+        return together.to_polars(self._taken())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return what `to_pandas` does as one Table of pyarrow."""
+        return together.to_arrow(self._taken())
+
+    def stop(self) -> None:
+        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
+        self.job.stop()
+
+    def close(self) -> None:
+        """End the search, and close its engine unless that was given open; hits stay as they are."""
+        self._found.close()
+        self._waiting.clear()
+        self._search.close()
+        opened = self._search.opened
+        if opened is not None and opened.checkpoint is not None:
+            opened.checkpoint.close()
+
+    def __enter__(self) -> SearchResults:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        opened = self._search.opened
+        if opened is not None and opened.database is not self._subjects:
+            opened.database.close()

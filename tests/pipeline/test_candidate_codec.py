@@ -1,0 +1,157 @@
+"""Selections become bytes and the same selections, to the bit; other bytes are refused."""
+
+import io
+import json
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swsearch.pipeline.candidate_codec import Unreadable, packed, unpacked
+from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.selection import Selection
+from swsearch.scoring import Scoring
+from swsearch.statistics.distributions import Gumbel, PearsonThree
+from swsearch.statistics.fitted import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.observed import ScoreCounts
+
+PUBLISHED = statistics_for(Scoring(), "local")
+N_SUBJECTS = 10**10
+
+whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
+scores = st.integers(1 - 2**31, 2**31 - 1) | st.integers(-300, 300)
+real = st.floats(width=64)
+text = st.text(max_size=20)
+parameters = st.floats(-1e6, 1e6)
+
+
+def arrays(values, size, kind):
+    return st.lists(values, min_size=size, max_size=size).map(lambda found: np.array(found, dtype=kind))
+
+
+@st.composite
+def fits(draw):
+    lengths = tuple(sorted(draw(st.sets(st.integers(1, 10**6), min_size=2, max_size=5))))
+    means, variances = (
+        tuple(draw(st.lists(each, min_size=len(lengths), max_size=len(lengths))))
+        for each in (parameters, st.floats(0.1, 1e6))
+    )
+    fit = Fit(draw(st.sampled_from(["local", "global"])), draw(st.integers(0, 9)), draw(whole), draw(whole))
+    distribution = draw(st.builds(PearsonThree, st.integers(9, 100)) | st.builds(Gumbel))
+    return FittedStatistics(fit, draw(st.integers(1, 10**6)), lengths, means, variances, distribution)
+
+
+@st.composite
+def selections(draw):
+    n, statistics = draw(st.integers(0, 6)), draw(st.none() | st.just(PUBLISHED) | fits())
+    evalues = draw(st.none() | arrays(real, n, np.float64))
+    places = draw(arrays(st.integers(0, N_SUBJECTS - 1), n, np.int64))
+    nulls = counted = None
+    if isinstance(statistics, FittedStatistics) and draw(st.booleans()):
+        lengths = draw(arrays(st.integers(0, 10**6), n, np.int64))
+        nulls = PairNulls(statistics, lengths, draw(arrays(parameters, n, float)), draw(arrays(real, n, float)))
+    if draw(st.booleans()):
+        k = draw(st.integers(0, 4))
+        counted = ScoreCounts(draw(arrays(whole, k, np.int64)), draw(arrays(whole, k, np.int64)))
+    ranked = Ranked(draw(arrays(scores, n, np.int64)), places, evalues)
+    limit = draw(st.sampled_from([1, 500, sys.maxsize]))
+    included = None
+    if draw(st.booleans()):
+        k = draw(st.integers(0, 3))
+        places = draw(arrays(st.integers(0, N_SUBJECTS - 1), k, np.int64))
+        included = Ranked(draw(arrays(scores, k, np.int64)), places, draw(st.none() | arrays(real, k, np.float64)))
+    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text), included)
+
+
+def bits(value):
+    """A value as something that is equal only where every bit is."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, tuple):
+        return tuple(map(bits, value))
+    if hasattr(value, "__dataclass_fields__"):
+        return type(value), [(each.name, bits(getattr(value, each.name))) for each in fields(value)]
+    return value
+
+
+@given(st.lists(selections(), min_size=1, max_size=4))
+def test_what_is_kept_comes_back_to_the_bit(given_):
+    found = unpacked(packed(given_), PUBLISHED, N_SUBJECTS)
+    assert [bits(each) for each in found] == [bits(each) for each in given_]
+
+
+def test_nothing_is_kept_twice_as_wide_as_it_is():
+    n = 100_000
+    small = Selection(Ranked(np.arange(n) % 300, np.arange(n)), n)
+    assert len(packed([small])) < 6 * n + 5_000
+
+
+def test_nulls_of_another_query_are_not_kept():
+    fit = Fit("local", 1, 5, 50)
+    mine, other = (FittedStatistics(fit, n, (5, 9), (1.0, 2.0), (1.0, 1.0), Gumbel()) for n in (7, 8))
+    nothing = np.empty(0, dtype=np.int64)
+    nulls = PairNulls(other, nothing, np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match="nulls that belong to its statistics"):
+        packed([Selection(Ranked(nothing, nothing), 3, mine, nulls=nulls)])
+
+
+def changed(data, **others):
+    """The same file with other arrays."""
+    with np.load(io.BytesIO(data), allow_pickle=True) as file:
+        arrays = {name: file[name] for name in file.files}
+    if "facts" in others:
+        facts = json.loads(arrays["facts"].tobytes())
+        facts[0] |= others.pop("facts")
+        arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, **arrays | others)
+    return stream.getvalue()
+
+
+FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "shape": 9,
+       "means": ["0x1p0"] * 2, "variances": ["0x1p0"] * 2}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("others", "problem"),
+    [
+        ({"scores": np.array([object()], dtype=object)}, "pickle"),
+        ({"scores": np.array([1.0, 2.0])}, "scores has type float64"),
+        ({"scores": np.array([[1, 2]])}, "scores has type int64 and shape"),
+        ({"scores": np.array([1 << 40, 2])}, "scores has numbers beyond"),
+        ({"scores": np.array([1])}, "scores has no 2 values more"),
+        ({"scores": np.array([1, 2, 3])}, "scores has more values than queries have"),
+        ({"subjects": np.array([0, 10])}, "subjects that the database lacks"),
+        ({"subjects": np.array([-1, 0])}, "subjects that the database lacks"),
+        ({"bounds": np.array([1], dtype=np.float32)}, "bounds has type float32"),
+        ({"facts": {"candidates": -1}}, "scores has no -1 values more"),
+        ({"facts": {"candidates": "2"}}, "TypeError"),
+        ({"facts": {"nulls": 0}}, "nulls without a fit"),
+        ({"facts": {"statistics": "unheard of"}}, "statistics that were not asked for"),
+        ({"facts": {"statistics": {"shape": 3}}}, "KeyError"),
+        ({"facts": {"statistics": FIT | {"shape": 500}}}, "distribution of shape 500"),
+        ({"facts": {"statistics": FIT | {"lengths": [5]}}}, "without lengths, means or variances"),
+        ({"facts": {"statistics": FIT | {"variances": ["0x1p0", "-0x1p0"]}}}, "without lengths, means or variances"),
+        ({"facts": {"statistics": FIT | {"means": ["nan", "0x1p0"]}}}, "means has numbers beyond"),
+        ({"facts": {"statistics": FIT | {"variances": ["inf", "0x1p0"]}}}, "variances has numbers beyond"),
+    ],
+)
+def test_what_does_not_fit_is_refused(others, problem):
+    data = packed([Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)])
+    with pytest.raises(Unreadable, match=problem):
+        unpacked(changed(data, **others), PUBLISHED, 10)
+
+
+def test_any_bytes_are_refused():
+    data = packed([Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)])
+    for other in (b"", b"PK", data[:-30], data[30:], b"\x93NUMPY" + data, np.arange(3).tobytes()):
+        with pytest.raises(Unreadable):
+            unpacked(other, PUBLISHED, 10)
+    with pytest.raises(Unreadable, match="not asked for"):
+        unpacked(data, None, 10)

@@ -1,0 +1,194 @@
+"""From candidates to hits: the best by their own E-values, in order, within what is asked for."""
+
+import numpy as np
+import pytest
+
+import swsearch
+from support.cases import random_codes
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.options.words import MODES
+from swsearch.pipeline import evalues as rated
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pair_work import PairWork
+from swsearch.profiles.profile import Profile
+from swsearch.scoring import Scoring
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def of_kinds(generator, kinds, n, share=0.8):
+    """Draw a sequence most of whose residues are of few kinds."""
+    few = generator.choice(list(kinds), n)
+    return "".join(np.where(generator.random(n) < share, few, generator.choice(list(LETTERS), n)))
+
+
+@pytest.fixture(scope="module")
+def query():
+    """Half of it is of few kinds of residues."""
+    generator = np.random.default_rng(20)
+    return PROTEIN.decode(random_codes(generator, 80, 20)) + of_kinds(generator, "EK", 120)
+
+
+@pytest.fixture(scope="module")
+def database(query):
+    """Strangers, relatives of the query's usual half, and sequences that are charged as its other half is."""
+    generator = np.random.default_rng(21)
+    records = [(f"stranger{k}", PROTEIN.decode(random_codes(generator, 150, 20))) for k in range(80)]
+    for k in range(40):
+        codes = PROTEIN.encode(query[:80]).copy()
+        changed = generator.random(80) < 0.55 + k / 200
+        codes[changed] = random_codes(generator, int(changed.sum()), 20)
+        records.append((f"relative{k}", PROTEIN.decode(codes)))
+    records += [(f"charged{k}", of_kinds(generator, "EK", 250)) for k in range(60)]
+    with Database.from_records([records[k] for k in generator.permutation(len(records))]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def everything(query, database):
+    """Every subject, by mode."""
+    return {mode: search(query, database, mode=mode, evalue=1e6, max_hits=1000).hits for mode in MODES}
+
+
+def search(query, database, **options):
+    (result,) = swsearch.search(query, database, **{"engine": "cpu", **options})
+    return result
+
+
+def listed(hits):
+    return [(hit.subject_id, hit.score, hit.evalue) for hit in hits]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_all_candidates_are_in_the_order_of_their_own_evalues(everything, mode):
+    hits = everything[mode]
+    assert len(hits) >= 175  # semi-global ones have scores above 0
+    keys = [(hit.evalue, -hit.score, hit.subject_index) for hit in hits]
+    assert keys == sorted(keys)
+    assert [hit.score for hit in hits] != sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_composition_is_known(everything):
+    """By score and by published statistics what is charged comes first; by fitted ones the relatives do."""
+    hits = everything["local"]
+    charged = [hit for hit in hits if hit.subject_id.startswith("charged")]
+    assert sum(hit.evalue_published < 1e-6 for hit in charged) > 40
+    assert min(hit.evalue for hit in charged) > 1e-3
+    assert sum(hit.subject_id.startswith("relative") for hit in hits[:20]) > 15
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("max_hits", [1, 5, 17])
+def test_the_best_of_all_are_kept(query, database, everything, mode, max_hits):
+    assert listed(search(query, database, mode=mode, max_hits=max_hits).hits) == listed(everything[mode][:max_hits])
+
+
+def test_as_many_candidates_as_needed_get_their_nulls(query, database, everything, monkeypatch):
+    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
+    monkeypatch.setattr(rated, "MOST_AT_ONCE", 3)
+    for max_hits in (1, 4, 30):
+        found = search(query, database, max_hits=max_hits)
+        assert listed(found.hits) == listed(everything["local"][:max_hits])
+
+
+def test_rounds_grow(query, database, everything, monkeypatch):
+    """What is charged comes first, and all of it has to get its nulls before the best relative can be told."""
+    sizes = []
+    real = PairWork.nulls
+
+    def nulls(self, asked):
+        sizes.append(sum(len(each.subjects) for each in asked))
+        return real(self, asked)
+
+    monkeypatch.setattr(PairWork, "nulls", nulls)
+    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
+    found = search(query, database, max_hits=1)
+    assert listed(found.hits) == listed(everything["local"][:1])
+    assert len(sizes) > 4
+    assert sizes[:-1] == [2, 2, 4, 8, 16, 32, 64][: len(sizes) - 1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_by_score_the_best_scores_within_the_threshold_are_kept(query, database, everything, mode):
+    within = [hit for hit in everything[mode] if hit.evalue <= 1e-3]
+    expected = sorted(within, key=lambda hit: (-hit.score, hit.subject_index))
+    assert len(expected) > 20
+    for max_hits in (6, 500):
+        found = search(query, database, mode=mode, evalue=1e-3, sort="score", max_hits=max_hits)
+        assert listed(found.hits) == listed(expected[:max_hits])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_choose_among_hits_of_their_own_evalues(query, database, everything, mode):
+    within = [hit for hit in everything[mode] if hit.evalue <= 1e-3]
+    least = int(np.median([100 * hit.pair.identities / hit.pair.length for hit in within]))
+    alike = [hit for hit in within if 100 * hit.pair.identities >= least * hit.pair.length]
+    assert 4 < len(alike) < len(within)
+    for max_hits in (3, 500):
+        found = search(query, database, mode=mode, evalue=1e-3, min_identity=least, max_hits=max_hits)
+        assert listed(found.hits) == listed(alike[:max_hits])
+    names = [hit.subject_id for hit in within[::2]]
+    found = search(query, database, mode=mode, evalue=1e-3, include_ids=names)
+    assert listed(found.hits) == listed(within[::2])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"mode": "global"}, {"sort": "score", "max_hits": 7}, {"mode": "semiglobal"}]
+)
+def test_keeping_the_distribution_changes_no_hit(query, database, options):
+    plain, kept = (search(query, database, distribution=asked, **options) for asked in (False, True))
+    assert listed(plain.hits) == listed(kept.hits)
+    assert plain.doubt == kept.doubt
+    assert plain.distribution is None
+    assert kept.distribution.expected is not None
+
+
+def test_what_composition_explains_is_doubted(query, database):
+    doubted = search(query, database)
+    assert doubted.doubt.startswith("query 'query_1': ")
+    assert "a published E-value <= 1e-06 but a fitted one > 0.01, e.g. 'charged" in doubted.doubt
+    assert "most of the score is composition or a repeated pattern" in doubted.doubt
+    assert doubted.doubt == search(query, database, max_hits=1).doubt
+    codes = PROTEIN.encode(query)
+    scores = Scoring().matrix.scores[codes][:, :27].astype(np.int8)
+    assert search(Profile("q", "", codes, scores), database).doubt == ""  # constants are those of a matrix
+    for options in (
+        {"statistics": "published"},
+        {"statistics": "none"},
+        {"mode": "global"},
+        {"scoring": Scoring(gap_open=3)},
+    ):
+        assert search(query, database, **options).doubt == ""
+    assert search(query[:80], database).doubt == ""
+
+
+def test_candidates_are_more_than_hits():
+    for method, expected in (("auto", 1000), ("published", 7), ("none", 7)):
+        assert SearchOptions(max_hits=7, statistics=method).max_candidates == expected
+    assert SearchOptions(max_hits=500).max_candidates == 10_000
+
+
+def test_no_candidate_is_no_hit(database):
+    result = search("WWWWW", database, evalue=1e-9)
+    assert result.hits == []
+    assert result.statistics is not None
+
+
+@pytest.mark.parametrize("most", [1, 3, 10**9])
+def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, database, monkeypatch, most):
+    """In rounds, some of which are over for some of the queries."""
+    generator = np.random.default_rng(22)
+    queries = [query, "WWWWW", query[:80], PROTEIN.decode(random_codes(generator, 60, 20)), query, query[90:]]
+    plain = [listed(search(each, database, max_hits=6).hits) for each in queries]
+    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 5)
+    monkeypatch.setattr(rated, "MOST_AT_ONCE", 7)
+    alone = [search(each, database, max_hits=6) for each in queries]
+    monkeypatch.setattr(rated, "MOST_RATED", most)
+    monkeypatch.setattr(rated, "AT_ONCE", most)
+    together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
+    assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
+    doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]
+    assert doubts[0] == doubts[1]
+    assert any(doubts[0])
+    assert not all(doubts[0])

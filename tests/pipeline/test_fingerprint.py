@@ -1,0 +1,193 @@
+"""All that results depend on is in the manifest, by name, and nothing else."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from swsearch import Database
+from swsearch.alphabet import PROTEIN
+from swsearch.inputs import Query, read_queries
+from swsearch.pipeline.fingerprint import differences, digest_of, manifest
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import SearchOptions
+from swsearch.profiles.profile import Profile
+from swsearch.scoring import Matrix, PositionGaps, Scoring, load_matrix
+
+OPTIONS = SearchOptions()
+
+CHANGED = {
+    "scoring": (Scoring("BLOSUM45", 11, 1), ["matrix"]),
+    "mode": ("global", ["mode"]),
+    "max_hits": (7, ["max_hits"]),
+    "evalue": (0.5, ["evalue"]),
+    "dbsize": (10_000, ["dbsize"]),
+    "statistics": ("published", ["statistics"]),
+    "query_loc": ((2, 3), ["query_loc"]),
+    "max_alignments": (3, ["max_alignments"]),
+    "query_mask": ("lower", ["query_mask"]),
+    "sort": ("score", ["sort"]),
+    "distribution": (True, ["distribution"]),
+    "allow_dna": (True, []),  # what may be read; what is read stands under queries and database
+    "subject_mask": ("none", []),  # in force is what the job found out
+    "min_score": (5, ["min_score"]),
+    "min_identity": (50.0, ["min_identity"]),
+    "min_query_coverage": (50.0, ["min_query_coverage"]),
+    "min_subject_coverage": (50.0, ["min_subject_coverage"]),
+    "include_ids": (("subject_1",), ["include_ids"]),
+    "exclude_ids": (("subject_1",), ["exclude_ids"]),
+    "ignore_missing_ids": (True, ["ignore_missing_ids"]),
+    "taxids": ((9606,), ["taxids"]),
+    "exclude_taxids": ((9606,), ["exclude_taxids"]),
+    "iterations": (3, ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"]),
+    "inclusion_evalue": (1.0, []),  # without iterations
+    "inclusion_coverage": (50.0, []),
+    "max_included": (5, []),
+    "rules": (Inclusion(columns=5), []),
+    "keep_next": (True, []),
+    "translate": (True, ["translate", "genetic_code", "strand"]),
+    "task": ("short", ["matrix", "gap_open", "evalue"]),
+    "preset": ("short", ["matrix", "gap_open"]),
+    "matrix": (load_matrix("PAM30"), ["matrix", "gap_open"]),
+    "gap_open": (5, ["gap_open"]),
+    "gap_extend": (5, ["gap_extend"]),
+    "has_named_costs": (True, []),
+}
+"""Another value of each option, and the names that differ."""
+
+TRANSLATED = {"genetic_code": 4, "strand": "plus", "frame_shift": 15}
+"""Values of options that translation has."""
+
+ITERATED = {
+    "inclusion_evalue": (1.0, ["inclusion_evalue", "inclusion"]),
+    "inclusion_coverage": (50.0, ["inclusion_coverage", "inclusion"]),
+    "max_included": (5, ["max_included", "inclusion"]),
+    "rules": (Inclusion(columns=5), ["inclusion"]),
+}
+"""The same of options that iterations have."""
+
+
+@pytest.fixture(scope="module")
+def database():
+    with Database.from_records(["MKVWW", "MKLWW"]) as opened:
+        yield opened
+
+
+def names(was, now):
+    return [line.split(" was ")[0] for line in differences(was, now)]
+
+
+def queries(*letters):
+    return read_queries([(f"q{n}", each) for n, each in enumerate(letters)], PROTEIN)
+
+
+def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
+    """All three are shown as the same letters; only scores and gap costs by position tell them apart."""
+    codes = PROTEIN.encode("MKV")
+    scores = OPTIONS.scoring.matrix.scores[codes][:, :27]
+    profile = Profile("q0", "", codes, scores)
+    changed = scores.copy()
+    changed[1, 4] += 1
+    others = [replace(profile, scores=changed), replace(profile, gaps=PositionGaps.uniform(3, 9, 1))]
+    kinds = [queries("MKV"), *(read_queries([one], scoring=OPTIONS.scoring) for one in (profile, *others))]
+    stated = [manifest(each, database, "none", OPTIONS)["queries"] for each in kinds]
+    assert len(set(stated)) == 4
+    again = read_queries([replace(profile)], scoring=OPTIONS.scoring)
+    assert manifest(again, database, "none", OPTIONS)["queries"] == stated[1]
+
+
+def test_every_option_is_known():
+    assert {*CHANGED, *TRANSLATED} == {each.name for each in fields(SearchOptions)}
+
+
+@pytest.mark.parametrize("name", list(CHANGED))
+def test_each_option_that_changes_results_is_named(database, name):
+    value, expected = CHANGED[name]
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert names(was, manifest(queries("MKV"), database, "none", SearchOptions(**{name: value}))) == expected
+    assert names(was, was) == []
+
+
+@pytest.mark.parametrize("name", list(TRANSLATED))
+def test_each_option_of_translation_is_named(database, name):
+    options = replace(OPTIONS, translate=True)
+    was = manifest(queries("MKV"), database, "none", options)
+    changed = replace(options, **{name: TRANSLATED[name]})
+    assert names(was, manifest(queries("MKV"), database, "none", changed)) == [name]
+
+
+@pytest.mark.parametrize("name", list(ITERATED))
+def test_each_option_of_iterations_is_named(database, name):
+    value, expected = ITERATED[name]
+    options = replace(OPTIONS, iterations=3)
+    was = manifest(queries("MKV"), database, "none", options)
+    assert names(was, manifest(queries("MKV"), database, "none", replace(options, **{name: value}))) == expected
+
+
+def test_inputs_are_named(database):
+    was = manifest(queries("MKV", "WW"), database, "none", OPTIONS)
+    for other in (queries("MKV"), queries("WW", "MKV"), queries("MKVW", "W"), queries("MKV", "WV")):
+        assert names(was, manifest(other, database, "none", OPTIONS)) == ["queries"]
+    renamed = [Query("a", "", each.codes) for each in queries("MKV", "WW")]
+    assert names(was, manifest(renamed, database, "none", OPTIONS)) == ["queries"]
+    assert names(was, manifest(queries("MKV", "WW"), database, "tantan", OPTIONS)) == ["subject_mask"]
+    with Database.from_records(["MKVWW", "MKLWV"]) as other:
+        assert names(was, manifest(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
+
+
+def test_a_profile_is_known_by_its_scores(database):
+    codes = PROTEIN.encode("MKVL")
+    scores = OPTIONS.scoring.matrix.scores[codes][:, :27].astype(np.int8)
+    profiles = [Profile("q", "", codes, scores), Profile("q", "", codes, scores + 1), None]
+    stated = {
+        manifest([Query("q", "", codes, profile=profile)], database, "none", OPTIONS)["queries"]
+        for profile in profiles
+    }
+    assert len(stated) == len(profiles)
+
+
+def test_a_matrix_is_known_by_its_scores(database):
+    scoring = Scoring()
+    scores = scoring.matrix.scores.copy()
+    scores[0, 0] += 1
+    other = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scores), 11, 1))
+    same = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scoring.matrix.scores, True), 11, 1))
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert names(was, manifest(queries("MKV"), database, "none", other)) == ["matrix"]
+    assert names(was, manifest(queries("MKV"), database, "none", same)) == []
+
+
+def test_ids_are_known_by_their_content_in_any_order(database):
+    def of(*ids):
+        asked = replace(OPTIONS, exclude_ids=ids)
+        return manifest(queries("MKV"), database, "none", asked)
+
+    assert differences(of("a", "b"), of("b", "a")) == []
+    (line,) = differences(of("a", "b"), of("a", "\udce4"))
+    assert line.startswith("exclude_ids was 2 identifiers, sha256 ")
+    assert ", is 2 identifiers, sha256 " in line
+
+
+def test_what_differs_is_told_in_words():
+    was = {"version": "1.0", "evalue": None, "distribution": False, "old": 1}
+    now = {"version": "1.1", "evalue": 0.001, "distribution": True}
+    assert differences(was, now) == [
+        "version was 1.0, is 1.1",
+        "evalue was not given, is 0.001",
+        "distribution was off, is on",
+        "old was 1, is not given",
+    ]
+    assert differences({"database": f"3 subjects, {'ab' * 32}"}, {"database": "gone"}) == [
+        "database was 3 subjects, sha256 abababababab, is gone"
+    ]
+
+
+def test_a_distribution_that_nobody_asks_for_does_no_harm():
+    assert differences({"distribution": True}, {"distribution": False}) == []
+
+
+def test_digests_tell_values_apart(database):
+    was = manifest(queries("MKV"), database, "none", OPTIONS)
+    assert digest_of(was) == digest_of(dict(reversed(was.items())))
+    assert digest_of(was) != digest_of(was | {"max_hits": 501})
+    assert digest_of({"evalue": float(np.float64(0.1))}) == digest_of({"evalue": 0.1})

@@ -1,0 +1,369 @@
+"""A database that stays with its engine: results, calls from several threads, long queries, errors, and the end."""
+
+from __future__ import annotations
+
+import gc
+import io
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import pytest
+
+import swsearch
+from swsearch.alphabet import PROTEIN
+from swsearch.engines.base import ChunkPlan
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.errors import EngineError, InputError, OptionError
+from swsearch.inputs import read_queries
+from swsearch.pipeline import resident
+from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.prefetch import Stopped, check_wanted
+from swsearch.pipeline.resident import Resident
+from swsearch.scoring import Scoring, load_matrix
+
+N_SUBJECTS = 300
+
+
+@pytest.fixture(scope="module")
+def database():
+    rng = random.Random(7)
+    records = [
+        (f"s{k}", "".join(rng.choices(PROTEIN.letters[:20], k=rng.randint(0, 120)))) for k in range(N_SUBJECTS)
+    ]
+    with swsearch.Database.from_records(records) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def queries(database):
+    return [(f"q{k}", database.sequence(k)) for k in range(0, N_SUBJECTS, 12) if database.lengths_of([k])[0]]
+
+
+def text_of(results):
+    stream = io.StringIO()
+    swsearch.write(results, stream, "jsonl")
+    return stream.getvalue()
+
+
+def expected(database, queries, **options):
+    return text_of(swsearch.search(queries, database, engine="cpu", **options))
+
+
+@pytest.mark.parametrize("options", [{}, {"statistics": "published"}, {"mode": "global", "max_hits": 3}])
+@pytest.mark.parametrize("aligned", [True, False])
+def test_results_are_those_of_a_search(database, queries, options, aligned):
+    with swsearch.Searcher(database, engine="cpu", **options) as searcher:
+        for _ in range(2):
+            results = searcher.search(queries, aligned=aligned)
+            assert all(result.hits.is_aligned == (aligned or not result.hits) for result in results)
+            assert text_of(results) == expected(database, queries, **options)
+    assert text_of(results) == expected(database, queries, **options)  # results outlive the searcher
+
+
+def test_more_queries_than_are_scored_together(database, queries, monkeypatch):
+    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 3)
+    with swsearch.Searcher(database, engine="cpu") as searcher:
+        assert text_of(searcher.search(queries)) == expected(database, queries)
+        assert [result.query_id for result in searcher.search(queries)] == [name for name, _ in queries]
+
+
+def test_a_query_longer_than_was_planned(database, monkeypatch):
+    monkeypatch.setattr(resident, "GROUP_ROWS", 50)
+    planned = []
+    plan = CpuEngine.plan
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, work: planned.append(work.groups) or plan(self, work))
+    long_one = [("long", "".join(database.sequence(k) for k in range(20)))]
+    with swsearch.Searcher(database, engine="cpu") as searcher:
+        for _ in range(2):
+            assert text_of(searcher.search(long_one)) == expected(database, long_one)
+    rows = [sum(map(sum, groups)) for groups in planned]
+    assert 50 in rows
+    assert 2 * len(long_one[0][1]) in rows
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_calls_from_several_threads_get_their_own_results(database, queries, keep, monkeypatch):
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, work: ChunkPlan(1 << 12, keep=keep, in_flight=2))
+    monkeypatch.setattr(resident, "fits_the_host", lambda database: keep)
+    wanted = {name: expected(database, [(name, letters)]) for name, letters in queries}
+    with swsearch.Searcher(database, engine="cpu") as searcher, ThreadPoolExecutor(8) as threads:
+        found = threads.map(lambda query: text_of(searcher.search([query])), queries)
+        assert dict(zip([name for name, _ in queries], found, strict=True)) == wanted
+
+
+class GatedEngine(CpuEngine):
+    """Scores when it is told to, and keeps how many queries it scored together."""
+
+    def __init__(self):
+        super().__init__()
+        self.groups, self.n_loads, self.is_open = [], 0, True
+        self.begun, self.may_go = threading.Semaphore(0), threading.Semaphore(0)
+
+    def load(self, chunk):
+        self.n_loads += 1
+        return super().load(chunk)
+
+    def score(self, group, loaded, progress=None):
+        self.groups.append(len(group.profiles))
+        self.begun.release()
+        while not self.is_open and not self.may_go.acquire(timeout=0.01):
+            check_wanted()
+        return super().score(group, loaded, progress)
+
+    def wait(self):
+        """Wait until a group is about to be scored."""
+        assert self.begun.acquire(timeout=60)
+
+
+@contextmanager
+def gated(database, kind=GatedEngine):
+    """Give a resident database whose engine scores when it is told to, and some threads for callers."""
+    with kind() as engine, closing(Resident(database, engine)) as place, ThreadPoolExecutor(20) as threads:
+        engine.is_open = False
+        try:
+            yield place, engine, threads
+        finally:
+            engine.is_open = True
+
+
+def n_waiting(resident_search):
+    return sum(len(parts) for parts in list(resident_search._waiting.values()))
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_calls_that_meet_are_scored_together(database, queries):
+    """While one is scored, two more come: these are one group."""
+    with GatedEngine() as engine, swsearch.Searcher(database, engine=engine, statistics="none") as searcher:
+        engine.is_open = False
+        with ThreadPoolExecutor(3) as threads:
+            found = [threads.submit(searcher.search, [queries[0]])]
+            engine.wait()
+            found += [threads.submit(searcher.search, [queries[k]]) for k in (1, 2)]
+            wait_until(lambda: n_waiting(searcher._resident) == 2)
+            engine.is_open = True
+            names = [each.result()[0].query_id for each in found]
+    assert names == [queries[k][0] for k in range(3)]
+    assert engine.groups == [1, 2]
+
+
+ASKED = [
+    {},
+    {"statistics": "published", "max_hits": 3},
+    {"statistics": "none", "max_hits": 7, "sort": "score"},
+    {"min_score": 30, "evalue": 100.0},
+    {"include_ids": [f"s{k}" for k in range(0, N_SUBJECTS, 12)], "evalue": 1e6},
+    {"max_alignments": 3, "evalue": 1e3, "min_identity": 20.0},
+    {"query_mask": "lower", "max_hits": 5},
+    {"iterations": 2, "evalue": 1e3},
+    {"iterations": 3, "statistics": "published"},
+]
+OTHERS = [
+    {"mode": "global", "max_hits": 4},
+    {"mode": "semiglobal", "statistics": "none", "max_hits": 20},
+    {"scoring": Scoring(load_matrix("PAM30", PROTEIN), 9, 1)},
+    {"subject_mask": "lower"},
+    {"distribution": True},
+]
+"""What cannot be scored together with the others, nor with each other."""
+
+
+def test_searches_with_other_options_are_scored_together_where_that_is_possible(database, queries):
+    options = [options_of(**each) for each in [*ASKED, *OTHERS]]
+    read = read_queries(queries[:4], PROTEIN)
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(list, place.search(read[:1], options[0]))
+        engine.wait()
+        found = [threads.submit(lambda each: text_of(place.search(read, each)), each) for each in options]
+        wait_until(lambda: n_waiting(place) == len(options))
+        engine.is_open = True
+        assert len(first.result()) == 1
+        texts = [each.result() for each in found]
+    assert engine.groups[1] == 4 * len(ASKED)
+    assert texts == [expected(database, queries[:4], **each) for each in [*ASKED, *OTHERS]]
+
+
+def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkeypatch):
+    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 2)
+    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    with gated(database) as (place, engine, threads):
+        long_one = threads.submit(list, place.search(read, options))
+        engine.wait()
+        short = threads.submit(list, place.search(read[:1], options_of(mode="global", statistics="none")))
+        wait_until(lambda: len(place._waiting) == 2)
+        engine.may_go.release(3)
+        assert len(short.result(timeout=60)) == 1
+        assert not long_one.done()
+        engine.is_open = True
+        assert len(long_one.result()) == len(queries)
+    assert engine.groups[:4] == [2, 2, 1, 2]
+
+
+@pytest.mark.parametrize("n_others", [0, 1])
+def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries, n_others):
+    """What is being scored is given up if nobody else has a part in it; the database stays loaded."""
+    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    with gated(database) as (place, engine, threads):
+        before = threads.submit(list, place.search(read[:1], options))
+        engine.wait()
+        stopped = place.search(read, options)
+        assert len(stopped.job.queries) == len(read)
+        results = threads.submit(list, stopped)
+        wait_until(lambda: n_waiting(place) == 1)
+        others = [threads.submit(list, place.search(read[1:2], options)) for _ in range(n_others)]
+        wait_until(lambda: n_waiting(place) == 1 + n_others)
+        engine.may_go.release()
+        assert len(before.result()) == 1
+        engine.wait()
+        n_loads = engine.n_loads
+        stopped.stop()
+        with pytest.raises(Stopped):
+            results.result(timeout=60)
+        if not n_others:
+            wait_until(lambda: not place._running)
+        engine.is_open = True
+        assert [each.result()[0].query_id for each in others] == [queries[1][0]] * n_others
+        assert text_of(place.search(read, options)) == expected(database, queries, statistics="none")
+    assert engine.groups[1] == len(queries) + n_others
+    assert engine.n_loads == n_loads
+
+
+def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, queries):
+    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(list, place.search(read[:1], options))
+        engine.wait()
+        searches = [place.search(read, options_of(statistics="published", iterations=k)) for k in (1, 2)]
+        assert all(search.job for search in searches)
+        waiting = [threads.submit(list, search) for search in searches]
+        wait_until(lambda: n_waiting(place) == 2)
+        for search in searches:
+            search.stop()
+        for each in waiting:
+            with pytest.raises(Stopped):
+                each.result(timeout=60)
+        wait_until(lambda: not n_waiting(place))
+        engine.is_open = True
+        assert len(first.result()) == 1
+        never = place.search(read, options)
+        never.stop()
+        with pytest.raises(Stopped):
+            list(never)
+    assert engine.groups == [1]
+
+
+@pytest.mark.parametrize("options", [{}, {"distribution": True}, {"iterations": 2}], ids=str)
+def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, options, monkeypatch):
+    """The database comes in several chunks, and scoring fails at the second one, when some was found already."""
+    read, asked = read_queries([*queries[:3], ("bad", "W" * 77)], PROTEIN), options_of(evalue=1e4, **options)
+
+    class Picky(GatedEngine):
+        def plan(self, workload):
+            return ChunkPlan(1 << 12, keep=True)
+
+        def score(self, group, loaded, progress=None):
+            scores = super().score(group, loaded, progress)
+            if 77 in map(len, group.profiles) and loaded.chunk.runs.longest < 77:
+                raise InputError("a score might not fit 32 bits")
+            return scores
+
+    with gated(database, Picky) as (place, engine, threads):
+        first = threads.submit(list, place.search(read[:1], options_of()))
+        engine.wait()
+        found = [threads.submit(lambda each: text_of(place.search([each], asked)), each) for each in read]
+        wait_until(lambda: n_waiting(place) == 4)
+        engine.is_open = True
+        with pytest.raises(InputError, match="32 bits"):
+            found.pop().result()
+        texts = [each.result() for each in found]
+        assert len(first.result()) == 1
+    assert texts == [expected(database, [query], evalue=1e4, **options) for query in queries[:3]]
+    assert 4 in engine.groups
+
+
+def test_progress_of_searches_that_are_scored_together_is_their_own(database, queries):
+    read = read_queries(queries, PROTEIN)
+    parts = [read[:1], read[1:4], read[4:]]
+    seen = [[] for _ in parts]
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(list, place.search(read[:1], options_of()))
+        engine.wait()
+        each = zip(parts, seen, strict=True)
+        found = [threads.submit(list, place.search(part, options_of(), progress=told.append)) for part, told in each]
+        wait_until(lambda: n_waiting(place) == 3)
+        engine.is_open = True
+        assert [len(each.result()) for each in [first, *found]] == [1, 1, 3, len(read) - 4]
+    assert engine.groups == [1, len(read)]
+    cells = [sum(len(query.codes) for query in part) * database.n_residues for part in parts]
+    assert list(map(sum, seen)) == cells
+
+
+def test_a_checkpoint_keeps_what_was_scored(database, queries, tmp_path):
+    options, read = options_of(max_hits=20), read_queries(queries, PROTEIN)
+    with gated(database) as (place, engine, _):
+        engine.is_open = True
+        for _ in range(2):
+            with place.search(read, options) as results:
+                results.keep_in(tmp_path / "kept")
+                assert text_of(results) == expected(database, queries, max_hits=20)
+    assert engine.groups == [len(read)]
+
+
+def test_tables_are_kept_for_few_options(database):
+    with CpuEngine() as engine, closing(Resident(database, engine)) as place:
+        jobs = [place.job(options_of(max_hits=k)) for k in range(1, resident.KINDS_KEPT + 2)]
+        assert place.job(options_of(max_hits=2)) is jobs[1]
+        assert place.job(options_of(max_hits=1)) is not jobs[0]
+        with pytest.raises(InputError, match="s_none"):
+            place.job(options_of(include_ids=["s_none"]))
+
+
+def test_an_error_of_the_engine_comes_in_the_call_and_the_next_call_works(database, queries, monkeypatch):
+    with swsearch.Searcher(database, engine="cpu", statistics="none") as searcher:
+        with monkeypatch.context() as broken:
+            broken.setattr(CpuEngine, "score", lambda *_: (_ for _ in ()).throw(EngineError("the device fell off")))
+            with pytest.raises(EngineError, match="the device fell off"):
+                searcher.search(queries)
+        assert len(searcher.search(queries)) == len(queries)
+
+
+def test_wrong_queries_and_options(database):
+    with swsearch.Searcher(database, engine="cpu") as searcher:
+        with pytest.raises(InputError):
+            searcher.search("")
+        with pytest.raises(OptionError):
+            searcher.search("MKTAYIAKQR", aligned="yes")
+        assert searcher.search("MKTAYIAKQR")[0].query_length == 10
+    with pytest.raises(OptionError):
+        swsearch.Searcher(database, engine="cpu", max_hits=0)
+    with pytest.raises(TypeError, match="max_hit'"):
+        swsearch.Searcher(database, engine="cpu", max_hit=3)
+
+
+def test_a_closed_searcher_says_so_and_leaves_nothing(database, tmp_path):
+    def threads():
+        return [each for each in threading.enumerate() if each.name.startswith("swsearch-")]
+
+    searcher = swsearch.Searcher(database, engine="cpu")
+    assert threads()
+    searcher.close()
+    searcher.close()
+    assert not threads()
+    with pytest.raises(EngineError, match="was closed"):
+        searcher.search("MKTAYIAKQR")
+    assert database.sequence(0)  # it was given open, and stays so
+    fasta = tmp_path / "a.fasta"
+    fasta.write_text(">a\nMKTAYIAKQR\n")
+    dropped = swsearch.Searcher(fasta, engine="cpu")
+    assert dropped.search("MKTAYIAKQR")[0].hits[0].subject_id == "a"
+    del dropped
+    gc.collect()
+    assert not threads()
