@@ -142,8 +142,7 @@ class GroupSent:
 
 @dataclass(frozen=True, eq=False)
 class PairsSent:
-    """Pairs of some queries, to get their nulls: what `swsearch.pipeline.null_models.PairsAsked` has, query after
-    query.
+    """Pairs of some queries, to get their nulls, as `PairsAsked` has them, query after query.
 
     Parameters
     ----------

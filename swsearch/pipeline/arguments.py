@@ -44,8 +44,8 @@ class SearchKeywords(TableKeywords, total=False):
 OBJECTS = {
     "scoring": "Scoring, optional\n    Matrix and gap costs, in place of ``preset``, ``matrix``, ``gap_open`` and "
     "``gap_extend``.",
-    "inclusion": "Inclusion, optional\n    All inclusion rules, see `swsearch.pipeline.inclusion`; options of their own "
-    "override them.",
+    "inclusion": "Inclusion, optional\n    All inclusion rules, see `swsearch.pipeline.inclusion`; options of their "
+    "own override them.",
 }
 """Types and descriptions of the objects of `SearchKeywords`."""
 

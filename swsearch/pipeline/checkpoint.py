@@ -3,7 +3,7 @@
 A folder holds::
 
     manifest.json                       what the search depends on; see `swsearch.pipeline.fingerprint`
-    queries-000000001-000000142         the selections of these queries, counted from 1; see `swsearch.pipeline.candidate_codec`
+    queries-000000001-000000142         their selections; see `swsearch.pipeline.candidate_codec`
     lock                                empty; locked by the process that uses the folder
 
 What is kept of a query is its selection: which subjects, with which scores and E-values. A group is kept when it was

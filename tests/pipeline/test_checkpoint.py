@@ -18,7 +18,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
 from swsearch.output_files import TemporaryFile
 from swsearch.pipeline import checkpoint as checkpoints
-from swsearch.pipeline import scored
+from swsearch.pipeline import scorer as scored
 from swsearch.pipeline import search_job as job
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.ranking import Ranked

@@ -18,8 +18,8 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.pipeline import job
 from swsearch.pipeline import prefetch as ahead
+from swsearch.pipeline import search_job as job
 from swsearch.pipeline.null_models import NullMaker, PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.shuffling import Joined

@@ -17,8 +17,10 @@ from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
-from swsearch.pipeline import iterated, job, rounds
+from swsearch.pipeline import iteration_queue as rounds
+from swsearch.pipeline import iterative as iterated
 from swsearch.pipeline import prefetch as ahead
+from swsearch.pipeline import search_job as job
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
