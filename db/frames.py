@@ -3,13 +3,14 @@
 A frame of a chromosome is no subject that engines could share among their lanes, so that it is cut into windows: a
 core, and a margin after it, as far as the record goes. Cores touch. The window in whose core an alignment begins
 holds all of it if it spans no more residues than a margin has. How wide margins must be follows from the queries, so
-that the file has no windows: `swsearch.db.framed` makes them for a search.
+that the file has no windows: a search cuts them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from swsearch.db.dna_stored import SHORT_RESIDUES, DnaSegment, frame_lengths
 from swsearch.db.stored import HEADER, Segment
 from swsearch.options.words import Mask
 from swsearch.translation.frame import FRAME_NUMBERS
+
+if TYPE_CHECKING:
+    from swsearch.db.database import Database
 
 N_FRAMES = len(FRAME_NUMBERS)
 
@@ -180,6 +184,18 @@ class FrameSegment(Segment):
     ) -> None:
         """Write the header lines of windows' records, all of shape (n,), into a pool; see `Segment.copy_headers`."""
         self.dna.copy_headers(self._records(places), begins, counts, to, pool)
+
+
+def frame_segments(database: Database, windows: Windows) -> list[FrameSegment]:
+    """Return the windows of an open database of DNA, segment after segment."""
+    assert database.genetic_code is not None
+    found: list[FrameSegment] = []
+    first = 0
+    for dna in database.segments:
+        assert isinstance(dna, DnaSegment)
+        found.append(FrameSegment(dna, database.genetic_code, windows, first))
+        first += found[-1].n_subjects
+    return found
 
 
 def pieces_of(segments: Sequence[Segment], subjects: IntArray) -> FramePieces:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
+from swsearch.backends.local import LocalBackend
+from swsearch.backends.resident import ResidentBackend
 from swsearch.blocks import FloatArray
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.choice import checked, create_pair_aligner
@@ -41,7 +44,6 @@ from swsearch.pipeline.arguments import (
     takes_options,
 )
 from swsearch.pipeline.pairwise import AskedPairs
-from swsearch.pipeline.resident import Resident
 from swsearch.pipeline.score_matrix import BestScores, best_of_everything, score_everything
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.search_results import SearchResults
@@ -52,6 +54,8 @@ from swsearch.scoring import Ends, Scoring
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
+    from swsearch.inputs import Query
+    from swsearch.pipeline.options import SearchOptions
     from swsearch.results import SearchResult
 
 
@@ -146,21 +150,27 @@ def search(
     threads = checked("threads", threads)
     read = search_queries(queries, chosen, query_format)
     chosen = chosen.with_costs_of(read)
-    made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only) if client is None else None
-    kind = SearchResults
+    close: Callable[[], None] = _keep_open
     if client is not None:
-        from swsearch.cluster.running import ClusterResults, check_is_database, search_by_client
+        from swsearch.cluster.running import backend_of_client, check_is_database
 
         check_is_database(subjects)
-        made, kind = search_by_client(client, engine, threads, device, gpu_memory), ClusterResults
-    results = kind(
-        read, subjects, chosen,
-        made or engine,  # type: ignore[arg-type]  # a name was made into an engine
-        owns_engine=made is not None, progress=progress, threads=threads, origin=Origin(path_of(queries)),
+        backend_of = backend_of_client(client, engine, threads, device, gpu_memory)
+    else:
+        made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
+        close = _keep_open if made is None else made.close
+        backend_of = partial(LocalBackend, engine=made or engine, threads=threads)
+    results = SearchResults(
+        read, subjects, chosen, backend_of, close=close, progress=progress, threads=threads,
+        origin=Origin(path_of(queries)),
     )  # fmt: skip
     if folder is not None:
         results.keep_in(folder)
     return results
+
+
+def _keep_open() -> None:
+    """Close nothing: who made it closes it."""
 
 
 class Searcher:
@@ -218,9 +228,9 @@ class Searcher:
             database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
             if database is not subjects:
                 closing.callback(database.close)
-            self._resident = Resident(database, used, threads)
-            closing.callback(self._resident.close)
-            self._resident.job(self._options)
+            self._backend = ResidentBackend(database, used, threads)
+            closing.callback(self._backend.close)
+            self._search((), self._options)  # makes what follows from options alone
         except BaseException:
             closing.close()
             raise
@@ -264,8 +274,12 @@ class Searcher:
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
                 f"Searcher, {own.gap_open}/{own.gap_extend}; give it scoring="
             )
-        with self._resident.search(read, options) as results:
+        with self._search(read, options) as results:
             return [result for batch in results.batches(aligned) for result in batch]
+
+    def _search(self, queries: Sequence[Query], options: SearchOptions) -> SearchResults:
+        backend = self._backend
+        return SearchResults(queries, self.database, options, lambda _: backend, threads=backend.threads)
 
     def close(self) -> None:
         """Let go of the database and the engine; results stay as they are."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from swsearch.cli.console import say
@@ -9,28 +12,45 @@ from swsearch.errors import OptionError
 
 if TYPE_CHECKING:
     from swsearch.cli.tables import EngineTable, MessageTable, RunTable
-    from swsearch.engines.base import Engine
-    from swsearch.pipeline.search_results import SearchResults
+    from swsearch.db import Database
+    from swsearch.pipeline.backend import Backend
 
 
-def engine_for(
-    asked: EngineTable, run: RunTable, subjects: Any, threads: int | None, messages: MessageTable, cpu_only: str = ""
-) -> tuple[Engine, type[SearchResults]]:
-    """Return the engine of a search of some paths, and the class of its results; ``cpu_only`` as `create_engine`."""
-    from swsearch.pipeline.search_results import SearchResults
+def backend_for(
+    asked: EngineTable,
+    run: RunTable,
+    subjects: Any,
+    threads: int | None,
+    messages: MessageTable,
+    cpu_only: str = "",
+    one_by_one: bool = False,
+) -> tuple[AbstractContextManager[Any], Callable[[Database], Backend]]:
+    """Return what searches some paths, to be closed, and what makes it a backend.
 
+    Parameters
+    ----------
+    asked, run, subjects, threads, messages
+        What the command was given.
+    cpu_only : str, optional
+        As for `create_engine`.
+    one_by_one : bool, optional
+        As for `LocalBackend`.
+    """
     if run.cluster is None:
         if run.task_timeout is not None:
             raise OptionError("task_timeout", run.task_timeout, "none without --cluster", "leave it out")
+        from swsearch.backends.local import LocalBackend
         from swsearch.engines import create_engine
 
         notice = None if messages.quiet or messages.verbose else lambda text: say(f"swsearch: {text}")
-        return create_engine(
+        engine = create_engine(
             asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory, notice=notice,
             cpu_only=cpu_only,
-        ), SearchResults  # fmt: skip
-    from swsearch.cluster.running import ClusterResults, check_is_database, search_by_cluster, wanted_of
+        )  # fmt: skip
+        return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
+    from swsearch.cluster.running import check_is_database, cluster_of, wanted_of
 
     wanted = wanted_of(asked.engine, asked.gpu_memory, asked.device, "--cluster")
     check_is_database(subjects)
-    return search_by_cluster(run.cluster, wanted, threads, run.task_timeout), ClusterResults
+    cluster = cluster_of(run.cluster, wanted, threads, run.task_timeout)
+    return cluster, cluster.backend

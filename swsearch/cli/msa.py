@@ -116,12 +116,13 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     messages, made_of = MessageTable.of(given), MsaTable.of(given)
     if run.cluster is None and engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.cli.clusters import engine_for
+    from swsearch.cli.clusters import backend_for
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
     from swsearch.inputs import check_subject_inputs
     from swsearch.output_files import check_spared
     from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search_results import SearchResults
     from swsearch.profiles.filtering import RowFilter
     from swsearch.report.msa import AlignmentFolder
     from swsearch.run_info import Origin
@@ -136,16 +137,15 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     threads = checked_threads(engine.threads, messages.quiet)
     found, options = read_queries(queries, options, given["query_format"], messages.quiet)
     asked_for = paths_of(subjects)
-    made, kind = engine_for(engine, run, asked_for, threads, messages)
-    with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
-        job = results.job
-        job.one_by_one = True  # each file is there when its query is done
+    made, backend_of = backend_for(engine, run, asked_for, threads, messages, one_by_one=True)
+    with made, SearchResults(found, asked_for, options, backend_of, threads=threads, origin=origin) as results:
+        search = results.search
         folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in found], made_of.outfmt, rows)
-        read = [queries, *subjects, *(each.path for each in job.database.volumes), given["matrix"]]
+        read = [queries, *subjects, *(each.path for each in search.backend.database.volumes), given["matrix"]]
         check_spared(folder.paths, read)
-        say_beforehand(job, messages)
-        with SearchProgress(display_of(messages.progress, messages.quiet), job.cells, len(found)) as done:
-            job.progress, job.forgone = done.advance, done.forgone
+        say_beforehand(search, messages)
+        with SearchProgress(display_of(messages.progress, messages.quiet), search.cells, len(found)) as done:
+            search.progress, search.forgone = done.advance, done.forgone
             for batch in results.batches(aligned=True):
                 for result in batch:
                     folder.write(result)
@@ -156,4 +156,4 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
             if options.iterations > 1:
                 say(f"swsearch: {results.iterated.describe()}")
             say(f"swsearch: {folder.written.describe(folder.folder)}")
-            say(summary(job, time.monotonic() - begun, done.spared_cells))
+            say(summary(search, time.monotonic() - begun, done.spared_cells))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swsearch.inputs import Query
     from swsearch.options.words import QueryFormat
     from swsearch.pipeline.options import SearchOptions
-    from swsearch.pipeline.search_job import SearchJob
+    from swsearch.pipeline.search import Search
 
 SEARCH_ROWS = command_rows(QueryTable, SearchTable, OutputTable, MessageTable, EngineTable, RunTable)
 """The options of ``swsearch search``."""
@@ -53,12 +53,13 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     written, messages = OutputTable.of(given), MessageTable.of(given)
     if url is None and run.cluster is None and engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.cli.clusters import engine_for
+    from swsearch.cli.clusters import backend_for
     from swsearch.cli.displays import display_of
     from swsearch.cli.progress import SearchProgress
     from swsearch.inputs import check_subject_inputs
     from swsearch.output_files import check_spared
     from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search_results import SearchResults
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
     from swsearch.report.saved import check_places, check_saved, saved, saved_files
     from swsearch.run_info import Origin
@@ -92,20 +93,20 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     found, options = read_queries(queries, options, given["query_format"], messages.quiet)
     check_saved(written.save_profile, found)
     asked_for = paths_of(subjects)
-    made, kind = engine_for(engine, run, asked_for, threads, messages, options.cpu_only)
-    with made, kind(found, asked_for, options, made, threads=threads, origin=origin) as results:
-        keep_what_is_shown(results, outputs)  # before the job is asked for, which plans its memory by it
+    made, backend_of = backend_for(engine, run, asked_for, threads, messages, options.cpu_only)
+    with made, SearchResults(found, asked_for, options, backend_of, threads=threads, origin=origin) as results:
+        keep_what_is_shown(results, outputs)  # before the search is asked for, which plans its memory by it
         if folder is not None:
             results.keep_in(folder)
-        job = results.job
-        read += [*subjects, *(each.path for each in job.database.volumes)]
+        search = results.search
+        read += [*subjects, *(each.path for each in search.backend.database.volumes)]
         if folder is not None:
             read += map(str, folder.iterdir())
         identifiers = [query.identifier for query in found]
         check_spared([*(each.path for each in outputs), *saved_files(*places, identifiers)], read)
-        say_beforehand(job, messages)
-        with SearchProgress(display_of(messages.progress, messages.quiet), job.cells, len(found)) as done:
-            job.progress, job.restored, job.forgone = done.advance, done.restored, done.forgone
+        say_beforehand(search, messages)
+        with SearchProgress(display_of(messages.progress, messages.quiet), search.cells, len(found)) as done:
+            search.progress, search.restored, search.forgone = done.advance, done.restored, done.forgone
             with saved(results, identifiers, *places):
                 write_reports(results, outputs, done.written)
         say_afterwards(results, time.monotonic() - begun, done.spared_cells, messages.quiet)
@@ -134,21 +135,21 @@ def read_queries(
     return queries, options.with_costs_of(queries)
 
 
-def say_beforehand(job: SearchJob, messages: MessageTable) -> None:
+def say_beforehand(search: Search, messages: MessageTable) -> None:
     """Say what will run; allocates, so that what does not fit is told before any output."""
     from swsearch.statistics.choice import why_none
 
-    options, database = job.options, job.database
+    options, backend, subjects = search.options, search.backend, search.subjects
     if messages.verbose:
-        if job.engine.fallback:
-            say(f"swsearch: {job.engine.fallback}")
-        say(f"swsearch: engine {job.engine.description}; {options.scoring.describe()}; {options.mode} alignment")
-        say(f"swsearch: {database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues")
-    note = job.plan.note
+        if backend.fallback:
+            say(f"swsearch: {backend.fallback}")
+        say(f"swsearch: engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
+        say(f"swsearch: {subjects.name}: {subjects.n_places:,} subjects, {subjects.n_residues:,} residues")
+    note = search.session.note
     if messages.verbose and note:
         say(f"swsearch: {note}")
-    if job.checkpoint is not None and job.checkpoint.n_kept and not messages.quiet:
-        kept = f"{job.checkpoint.n_kept // options.n_frames:,} of {len(job.queries):,}"
-        say(f"swsearch: checkpoint {job.checkpoint.folder}: {kept} queries are done and not searched again")
-    if job.method is None:
+    if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
+        kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
+        say(f"swsearch: checkpoint {search.checkpoint.folder}: {kept} queries are done and not searched again")
+    if search.criteria.method is None:
         say(f"swsearch: {why_none()}")

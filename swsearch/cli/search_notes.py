@@ -9,7 +9,7 @@ from swsearch.cli.console import say
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
-    from swsearch.pipeline.search_job import SearchJob
+    from swsearch.pipeline.search import Search
     from swsearch.pipeline.search_results import SearchResults
 
 
@@ -42,9 +42,9 @@ def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: b
     for text in fit_notes(results, quiet):
         say(f"swsearch: {text}")
     if not quiet:
-        if results.job.options.iterations > 1:
+        if results.search.options.iterations > 1:
             say(f"swsearch: {results.iterated.describe()}")
-        say(summary(results.job, seconds, spared) + (f", at {where}" if where else ""))
+        say(summary(results.search, seconds, spared) + (f", at {where}" if where else ""))
 
 
 def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
@@ -52,12 +52,12 @@ def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.fitted import Fit
 
-    method, reasons = results.job.method, results.unfitted
+    method, reasons = results.search.criteria.method, results.unfitted
     if not isinstance(method, Fit):
         if not quiet and method is not None and results.run.program == "tblastx":
             yield f"E-values: {statistics_name(method, 'tblastx')}"
         return
-    n_queries = len(results.job.queries)
+    n_queries = len(results.search.queries)
     if len(reasons) < n_queries and not quiet:
         yield f"E-values: {method.name}"
     if reasons:
@@ -65,13 +65,13 @@ def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     yield from results.doubts
 
 
-def summary(job: SearchJob, seconds: float, spared: int) -> str:
+def summary(search: Search, seconds: float, spared: int) -> str:
     """Return a line that says what was done, in how many seconds, but for cells that were spared."""
-    rate = (job.cells - spared) / max(seconds, 1e-9) / 1e9
-    plural = "query" if len(job.queries) == 1 else "queries"
-    run = job.run
+    rate = (search.cells - spared) / max(seconds, 1e-9) / 1e9
+    plural = "query" if len(search.queries) == 1 else "queries"
+    run, engine = search.run, search.backend.description
     subjects, residues = ("subjects", "residues") if run.database_code is None else ("records of DNA", "nucleotides")
     return (
-        f"swsearch: {len(job.queries)} {plural} x {run.database_subjects:,} {subjects}, "
-        f"{run.database_residues:,} {residues}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {job.engine.description}"
+        f"swsearch: {len(search.queries)} {plural} x {run.database_subjects:,} {subjects}, "
+        f"{run.database_residues:,} {residues}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
     )

@@ -17,10 +17,10 @@ from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.pipeline.additional_hsps import find_after
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import PairsAsked
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pair_work import PairWork, aligned_alone
-from swsearch.pipeline.thresholds import LeastScores
+from swsearch.pipeline.pairs import LocalPairWork, align_alone
+from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hsp
 from swsearch.statistics.choice import HitNumbers
 from swsearch.statistics.fitted import FittedStatistics, PairNulls
@@ -36,12 +36,12 @@ class FurtherOfFrames:
 
     Parameters
     ----------
-    options : SearchOptions
-        What is asked for.
-    least : LeastScores
-        Least scores of alignments.
-    work : PairWork
+    criteria : Criteria
+        What is looked for.
+    pairs : LocalPairWork
         Aligns, and makes nulls.
+    reader : SubjectReader
+        Reads the hits' subjects.
     numbers : callable
         Returns what statistics say of scores.
     queries : sequence of Query
@@ -52,9 +52,9 @@ class FurtherOfFrames:
         Of the hits: places in the input, residues, and which frame each is best in.
     """
 
-    options: SearchOptions
-    least: LeastScores
-    work: PairWork
+    criteria: Criteria
+    pairs: LocalPairWork
+    reader: SubjectReader
     numbers: NumbersOf
     queries: Sequence[Query]
     statistics: Sequence[Statistics | None]
@@ -68,7 +68,7 @@ class FurtherOfFrames:
         return Later(lambda: self._find(row, alignment.get()))
 
     def _find(self, row: int, best: PairAlignment) -> list[Hsp]:
-        options = self.options
+        options = self.criteria.options
         found = [
             (place, hsp)
             for place, query in enumerate(self.queries)
@@ -92,16 +92,16 @@ class FurtherOfFrames:
         least, is_own = int(self._least_of(place)[self.lengths[row]]), place == int(self.frames[row])
         first = best
         if not is_own:
-            scored = query.scored(self.options.scoring)
-            first = aligned_alone(self.work.reader, scored, best.subject)
+            scored = query.scored(self.criteria.options.scoring)
+            first = align_alone(self.criteria.recurrence, scored, best.subject)
             first = first.shown_as(query.letters, best.subject_letters)
             if first.score < least:
                 return
         nulls = self._nulls(query, self.statistics[place], subject, first.score)
-        threshold = self.options.threshold
+        threshold = self.criteria.options.threshold
         if nulls is not None and threshold is not None:
-            least = max(least, int(nulls.least_scores(threshold, self.least.effective_residues)[0]))
-        most = self.options.max_alignments - 1
+            least = max(least, int(nulls.least_scores(threshold, self.criteria.thresholds.effective_residues)[0]))
+        most = self.criteria.options.max_alignments - 1
         more = [first.like(*each) for each in find_after(first, most, least)]
         for pairs, of_these in (
             ([] if is_own else [first], nulls),
@@ -118,17 +118,17 @@ class FurtherOfFrames:
         if place not in self._least:
             statistics = self.statistics[place]
             null = statistics if isinstance(statistics, FittedStatistics) else None
-            self._least[place] = np.maximum(self.least.of(len(self.queries[place].codes), null), 1)
+            self._least[place] = np.maximum(self.criteria.thresholds.of(len(self.queries[place].codes), null), 1)
         return self._least[place]
 
     def _nulls(self, query: Query, statistics: Statistics | None, subject: IntArray, score: int) -> PairNulls | None:
         """Return the null of a frame and the hit's subject, where each pair has one of its own."""
         if not isinstance(statistics, FittedStatistics):
             return None
-        residues = self.least.effective_residues
-        threshold = self.options.threshold
+        residues = self.criteria.thresholds.effective_residues
+        threshold = self.criteria.options.threshold
         assert threshold is not None
         limit = threshold / max(statistics.fit.subjects(residues), 1e-300)
-        lengths = self.work.reader.database.lengths_of(subject).astype(np.int64)
+        lengths = self.reader.lengths_of(subject)
         scores = np.array([score], dtype=np.int64)
-        return self.work.nulls([PairsAsked(query, statistics, subject, scores, lengths, limit)])[0]
+        return self.pairs.nulls([PairsAsked(query, statistics, subject, scores, lengths, limit)], self.reader)[0]

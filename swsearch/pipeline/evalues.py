@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swsearch.blocks import FloatArray
 from swsearch.inputs import Query
+from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import PairsAsked
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pair_work import PairWork
+from swsearch.pipeline.prefetch import side_by_side
 from swsearch.pipeline.ranking import Ranked, in_order
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.shuffling import cut_at
+from swsearch.pipeline.subjects import SubjectReader
 from swsearch.statistics.fitted import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-
-if TYPE_CHECKING:
-    from swsearch.db import Database
 
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
 """Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""
@@ -32,31 +32,38 @@ SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
 
 
-@dataclass(frozen=True)
-class Rater:
-    """Gives candidates their nulls, and keeps those that are hits.
+@dataclass(frozen=True, eq=False)
+class EvalueCalculator:
+    """Gives the candidates of a batch their nulls, and keeps those that are hits.
 
     Parameters
     ----------
-    database : Database
-        Open.
-    options : SearchOptions
-        What is asked for; with a threshold.
-    work : PairWork
+    criteria : Criteria
+        What is looked for; with fitted statistics.
+    pairs : PairWork
         Scores shuffled copies.
-    residues : int
-        Residues that E-values refer to.
+    subjects : SubjectReader
+        Reads the subjects of the batch.
     published : KarlinAltschul or None
         What to compare with.
     """
 
-    database: Database
-    options: SearchOptions
-    work: PairWork
-    residues: int
-    published: KarlinAltschul | None
+    criteria: Criteria
+    pairs: PairWork
+    subjects: SubjectReader
+    published: KarlinAltschul | None = None
 
-    def rated_group(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
+    @property
+    def options(self) -> SearchOptions:
+        """What is asked for."""
+        return self.criteria.options
+
+    @property
+    def residues(self) -> int:
+        """Residues that E-values refer to."""
+        return self.criteria.thresholds.effective_residues
+
+    def assign(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
         """Return the hits among the candidates of some queries.
 
         All of them are worked on together, in rounds, until each has enough.
@@ -91,7 +98,7 @@ class Rater:
         while open_ones:
             parts = [each.next_part(self._at_once) for each in open_ones]
             asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
-            nulls = self.work.nulls(asked)
+            nulls = self.pairs.nulls(asked, self.subjects)
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
@@ -111,7 +118,7 @@ class Rater:
     def _asked(self, rating: _Rating, part: Ranked) -> PairsAsked:
         null = rating.statistics
         limit = self._threshold / max(null.fit.subjects(self.residues), 1e-300)
-        lengths = self.database.lengths_of(part.subjects).astype(np.int64)
+        lengths = self.subjects.lengths_of(part.subjects)
         return PairsAsked(rating.query, null, part.subjects, part.scores, lengths, limit)
 
     def _is_enough(self, rating: _Rating) -> bool:
@@ -173,7 +180,7 @@ class Rater:
             return ""  # a profile rewards composition more than the matrix that published constants are of
         first = int(doubted[np.argmin(published[doubted])])
         candidates = rating.selection.candidates
-        name = self.database.identifier(int(candidates.subjects[first]))
+        name = self.subjects.identifier(int(candidates.subjects[first]))
         return (
             f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
             f"a published E-value <= {SURE:g} but a fitted one > {DOUBTFUL:g}, e.g. {name!r} (score "
@@ -211,3 +218,17 @@ class _Rating:
         if len(self._found) != 1:
             self._found = [PairNulls.joined(self.statistics, self._found)]
         return self._found[0]
+
+
+def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -> Generator[Batch]:
+    """Hold the candidates of batches against nulls of their own, where statistics are fitted; keep the hits."""
+
+    def assigned(batch: Batch) -> Batch:
+        if criteria.fit is None:
+            return batch
+        published = None if criteria.counts.are_windows else criteria.thresholds.published
+        found = EvalueCalculator(criteria, pairs, batch.subjects, published).assign(batch.queries, batch.selections)
+        same = all(after is before for after, before in zip(found, batch.selections, strict=True))
+        return batch if same else batch.having(found)
+
+    yield from side_by_side(assigned, batches, pairs.parallel)

@@ -6,15 +6,16 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 
 from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
-from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
-from swsearch.pipeline.pair_work import PairsToAlign, PairWork
+from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.pairs import LocalPairWork, PairsToAlign
+from swsearch.pipeline.subjects import SubjectReader
 from swsearch.processors import has_room_for_threads
 from swsearch.results import Hit, HitList, SearchResult
 
@@ -22,46 +23,51 @@ HIT_BATCH_RESIDUES = 16 << 20
 """Subject residues of the hits that are aligned in one call of the extension; about 40,000 hits."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HitSource:
     """The sequences of a query's hits, to be aligned when that is asked for.
 
     Parameters
     ----------
-    work : PairWork
+    pairs : LocalPairWork
         Aligns them.
+    subjects : SubjectReader
+        Reads them.
     queries : sequence of Query
         The query, or its frames where it is DNA.
     of_query : ndarray, shape (n,), int64
         Which of these each hit is of.
-    subjects : ndarray, shape (n,), int64
-        The hits' places in the input.
+    places : ndarray, shape (n,), int64
+        The hits' places among the subjects.
     """
 
-    work: PairWork
+    pairs: LocalPairWork
+    subjects: SubjectReader
     queries: Sequence[Query]
     of_query: IntArray
-    subjects: IntArray
+    places: IntArray
 
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
-        return self.work.aligned_alone(self.queries[int(self.of_query[row])], int(self.subjects[row]))
+        return self.pairs.align_one(self.queries[int(self.of_query[row])], int(self.places[row]), self.subjects)
 
 
-def align_hits(results: Sequence[SearchResult], threads: int, aligner: PairAligner | None = None) -> None:
+def align_hits(results: Sequence[SearchResult], threads: int) -> None:
     """Find the alignments of all hits, in parallel; afterwards ``hit.pair`` and ``hit.hsps`` cost nothing.
 
     Parameters
     ----------
     results : sequence of SearchResult
-        From a search job.
+        From a search.
     threads : int
-        Hits that are aligned side by side on the CPU, the longest first, so that all threads end at about the same
-        time; the tables of each take at most `ALIGNMENT_MEMORY`.
-    aligner : PairAligner, optional
-        What aligns instead of the CPU, which goes on where it fails. The alignments are the same.
+        Hits that are aligned side by side, the longest first, so that all threads end at about the same time; the
+        tables of each take at most `ALIGNMENT_MEMORY`.
     """
-    align_lists([result.hits for result in results if isinstance(result.hits, HitList)], aligner)
+    lists = [each.hits for each in results if isinstance(each.hits, HitList) and not each.hits.is_aligned]
+    readable = [each for each in lists if isinstance(each.source, HitSource)]
+    for _, some in groupby(readable, key=lambda each: (id(each.source.pairs), id(each.source.subjects))):
+        of_batch = list(some)
+        align_lists(of_batch, of_batch[0].source.pairs, of_batch[0].source.subjects)
     find_further(list(chain.from_iterable(result.hits for result in results if result.may_have_several)), threads)
 
 
@@ -78,28 +84,29 @@ def find_further(hits: Sequence[Hit], threads: int) -> None:
         _ = hit.hsps  # where threads have not found them
 
 
-def align_lists(lists: Sequence[HitList], aligner: PairAligner | None = None) -> None:
-    """Find the alignment of every hit of some lists."""
-    for batch in _batches([each for each in lists if not each.is_aligned and isinstance(each.source, HitSource)]):
-        sources = [each.source for each in batch]
-        subjects = np.concatenate([source.subjects for source in sources])
-        ends = np.cumsum([0, *(len(source.subjects) for source in sources)]).tolist()
-        scores = np.concatenate([each.table.scores for each in batch])
-        firsts = np.cumsum([0, *(len(source.queries) for source in sources)]).tolist()
-        of_query = np.concatenate([first + source.of_query for first, source in zip(firsts, sources, strict=False)])
-        queries = [query for source in sources for query in source.queries]
-        pairs = PairsToAlign(queries, of_query, subjects, scores)
-        found, codes = sources[0].work.aligned(pairs, aligner)
-        for each, begin, end in zip(batch, ends[:-1], ends[1:], strict=True):
+def align_lists(lists: Sequence[HitList], pairs: PairWork, subjects: SubjectReader) -> None:
+    """Find the alignment of every hit of some lists, whose places are all of the same subjects."""
+    for some in _residue_batches([each for each in lists if not each.is_aligned]):
+        firsts = np.cumsum([0, *(len(each.queries) for each in some)]).tolist()
+        of_query = [first + each.query_numbers for first, each in zip(firsts, some, strict=False)]
+        wanted = PairsToAlign(
+            [query for each in some for query in each.queries], np.concatenate(of_query),
+            np.concatenate([each.source.places for each in some]),
+            np.concatenate([each.table.scores for each in some]),
+        )  # fmt: skip
+        found, codes = pairs.align(wanted, subjects)
+        end = 0
+        for each in some:
+            begin, end = end, end + len(each)
             each.give(found[begin:end], codes.part(begin, end))
 
 
-def _batches(lists: Sequence[HitList]) -> Iterator[list[HitList]]:
+def _residue_batches(lists: Sequence[HitList]) -> Iterator[list[HitList]]:
     """Yield runs of lists whose hits are aligned together."""
     batch: list[HitList] = []
     residues = 0
     for each in lists:
-        if batch and (residues > HIT_BATCH_RESIDUES or each.source.work is not batch[0].source.work):
+        if batch and residues > HIT_BATCH_RESIDUES:
             yield batch
             batch, residues = [], 0
         batch.append(each)

@@ -1,8 +1,8 @@
-"""From selections to hits: columns with statistics, headers and, where they are asked for, alignments."""
+"""From candidates to hits, and from hits to lists with statistics, headers and alignments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,18 +12,21 @@ import numpy.typing as npt
 from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.engines.pair_base import PairAligner
 from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.pipeline.additional_hsps import FoundFurther, Further
+from swsearch.pipeline.additional_hsps_dna import FurtherOfFrames
+from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.hit_alignments import HitSource, align_lists, find_further
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pair_work import FurtherToFind, PairsToAlign, PairWork
+from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
+from swsearch.pipeline.prefetch import side_by_side
 from swsearch.pipeline.query_frames import best_of_frames
 from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.thresholds import LeastScores
-from swsearch.results import HitList, HitTable, Hsp, Numbers, SubjectCodes
+from swsearch.pipeline.subjects import SubjectReader
+from swsearch.results import HitList, HitTable, Hsp, Numbers
 from swsearch.results.hit_list import FindFurther
 from swsearch.results.table import Headers
 from swsearch.statistics.choice import HitNumbers, NumberArrays, numbers_as_arrays, numbers_of
@@ -36,189 +39,203 @@ FEWEST_ALIGNED, MOST_ALIGNED = 64, 4096
 """Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
 and no more than memory holds."""
 
-
-@dataclass(frozen=True)
-class Chosen:
-    """The hits of one query.
-
-    Parameters
-    ----------
-    ranked : Ranked
-        The hits, best first.
-    nulls : PairNulls or None
-        Their own nulls, where they have some.
-    aligned : (AlignmentTable, SubjectCodes) or None
-        Their alignments, where these were needed to choose them.
-    """
-
-    ranked: Ranked
-    nulls: PairNulls | None
-    aligned: tuple[AlignmentTable, SubjectCodes] | None = None
+PARALLEL_QUERIES = 4
+"""Queries of each batch whose candidates are aligned side by side, where batches are."""
 
 
 @dataclass(frozen=True, eq=False)
-class HitColumns:
-    """The hits of one query, or of a DNA query by all of its frames, best first.
+class HitChooser:
+    """Chooses hits among candidates; filters by alignment have these aligned until enough have passed."""
+
+    criteria: Criteria
+    pairs: PairWork
+
+    def choose(self, batch: Batch) -> Batch:
+        """Return a batch whose candidates are hits, with their alignments where these were needed or are known."""
+        wanted = self.criteria.counts.are_windows or self.criteria.options.filters.needs_alignments
+        if not wanted or all(each.alignments is not None for each in batch.selections):
+            return batch
+        n = PARALLEL_QUERIES * self.pairs.parallel if self.pairs.parallel > 1 else 1
+        chosen = side_by_side(partial(self._chosen, batch.subjects), batch.states, n)
+        return batch.having(list(chosen))
+
+    def _chosen(self, subjects: SubjectReader, state: QueryState) -> Selection:
+        selection, most = state.found, self.criteria.options.max_hits
+        if selection.alignments is not None:
+            return selection
+        best = selection.candidates
+        if (known := subjects.alignments_of(best.subjects[:most])) is not None:
+            return selection.take(np.arange(len(best[:most])), known)
+        parts: list[tuple[IntArray, AlignmentTable]] = []
+        found = first = 0
+        while first < len(best) and found < most:
+            together = min(max(FEWEST_ALIGNED, most - found), MOST_ALIGNED)
+            rows, table = self._passing(state.query, best[first : first + together], most - found, subjects)
+            parts.append((rows + first, table))
+            found, first = found + len(rows), first + together
+        rows = np.concatenate([_NONE, *(rows for rows, _ in parts)])
+        return selection.take(rows, AlignmentTable.concatenate([table for _, table in parts]))
+
+    def _passing(
+        self, query: Query, some: Ranked, most: int, subjects: SubjectReader
+    ) -> tuple[IntArray, AlignmentTable]:
+        """Align candidates; return the rows of those that pass, and their alignments."""
+        of_query = np.zeros(len(some), dtype=np.int64)
+        table, aligned = self.pairs.align(PairsToAlign([query], of_query, some.subjects, some.scores), subjects)
+        good = self.criteria.options.filters.passing(table, query, np.diff(aligned.offsets))
+        rows = np.flatnonzero(good)[:most]
+        return rows, table.take(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _HitColumns:
+    """The hits of a query, or of all frames of a DNA query, best first.
 
     Parameters
     ----------
-    chosen : sequence of Chosen
-        The hits of each frame; one where there are none.
-    frames, rows : ndarray, shape (n,), int64
-        Which of these each hit is of, and its place among the hits of all, one after the other.
     ranked : Ranked
         n of them.
     lengths : ndarray, shape (n,), int64
         Residues of their subjects.
     numbers : Numbers
         Of their scores.
-    aligned : (AlignmentTable, SubjectCodes) or None
-        As `Chosen` has them.
+    alignments : AlignmentTable or None
+        Where they are known.
+    frames : ndarray, shape (n,), int64
+        Which frame each is of.
     """
 
-    chosen: Sequence[Chosen]
-    frames: IntArray
-    rows: IntArray
     ranked: Ranked
     lengths: IntArray
     numbers: Numbers
-    aligned: tuple[AlignmentTable, SubjectCodes] | None
-
-    @classmethod
-    def of_frames(cls, parts: Sequence[HitColumns], options: SearchOptions) -> HitColumns:
-        """Return those of a DNA query, as many as are asked for, from those of its frames."""
-        best = best_of_frames([each.ranked for each in parts], options.max_hits, options.sort)
-        rows = best.rows
-        aligned = [each.aligned for each in parts if each.aligned is not None]
-        return cls(
-            [each.chosen[0] for each in parts],
-            best.frames,
-            rows,
-            best.ranked,
-            np.concatenate([each.lengths for each in parts])[rows],
-            Numbers.concatenate([each.numbers for each in parts]).take(rows),
-            None
-            if not aligned
-            else (
-                AlignmentTable.concatenate([table for table, _ in aligned]).take(rows),
-                SubjectCodes.joined([subjects for _, subjects in aligned]).take(rows),
-            ),
-        )
-
-    def nulls_of(self, place: int) -> PairNulls | None:
-        """Return the nulls of the hits that are those of a frame, by its place."""
-        nulls = self.chosen[place].nulls
-        before = sum(len(each.ranked) for each in self.chosen[:place])
-        return None if nulls is None else nulls[self.rows[self.frames == place] - before]
+    alignments: AlignmentTable | None
+    frames: IntArray
 
 
-@dataclass(frozen=True)
-class HitMaker:
-    """Makes hits of selections.
+@dataclass(frozen=True, eq=False)
+class HitBuilder:
+    """Builds lists of chosen hits.
 
     Parameters
     ----------
-    work : PairWork
-        Aligns the subjects, now and whenever a hit's alignment is asked for.
-    options : SearchOptions
-        What is asked for.
-    least : LeastScores
-        Least scores of further alignments.
+    criteria : Criteria
+        What was looked for.
+    pairs : PairWork
+        Aligns now.
+    local : LocalPairWork
+        Aligns when a hit's alignment is asked for later.
     """
 
-    work: PairWork
-    options: SearchOptions
-    least: LeastScores
+    criteria: Criteria
+    pairs: PairWork
+    local: LocalPairWork
 
-    def lists(
-        self,
-        queries: Sequence[Query],
-        selections: Sequence[Selection],
-        aligned: bool = False,
-        aligner: PairAligner | None = None,
-    ) -> list[HitList]:
-        """Return the hits of some queries, best first: as many as are asked for, of those that pass the filters.
+    def build(self, batch: Batch, aligned: bool = False) -> list[HitList]:
+        """Return the hits of each query, best first; one list for all frames of a DNA query.
 
         Parameters
         ----------
-        queries, selections : sequence
-            One selection per query. Of DNA they are frames, those of a query one after the other: there is one list
-            for all of them.
+        batch : Batch
+            Chosen hits.
         aligned : bool, optional
             Whether to find their alignments now, and further ones where hits may have several.
-        aligner : PairAligner, optional
-            What aligns instead of the CPU.
         """
-        together, found = self.options.n_frames, self._columns(queries, selections)
-        records = [slice(first, first + together) for first in range(0, len(found), together)]
-        if self.options.translation is not None:
-            found = [HitColumns.of_frames(found[part], self.options) for part in records]
-        headers = self.work.reader.headers(np.concatenate([_NONE, *(each.ranked.subjects for each in found)]))
+        options, n = self.criteria.options, self.criteria.options.n_frames
+        columns = self._columns(batch)
+        parts = [slice(first, first + n) for first in range(0, len(columns), n)]
+        if options.translation is not None:
+            columns = [self._of_frames(columns[part]) for part in parts]
+        headers = batch.subjects.headers(np.concatenate([_NONE, *(each.ranked.subjects for each in columns)]))
         lists: list[HitList] = []
         end = 0
-        for part, columns in zip(records, found, strict=True):
-            begin, end = end, end + len(columns.ranked)
-            lists.append(self._list(queries[part], selections[part], columns, headers.part(begin, end)))
+        for part, each in zip(parts, columns, strict=True):
+            begin, end = end, end + len(each.ranked)
+            lists.append(self._list(batch.part(part), each, headers.part(begin, end)))
         if aligned:
-            align_lists(lists, aligner)
-            self._find_further([made for made in lists if made.may_have_several])
+            align_lists(lists, self.pairs, batch.subjects)
+            self._find_further([made for made in lists if made.may_have_several], batch.subjects)
         return lists
 
-    def _columns(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[HitColumns]:
+    def _columns(self, batch: Batch) -> list[_HitColumns]:
         """Return the hits of each query, or frame."""
-        chosen = self.work.of_queries(lambda k: self._chosen(queries[k], selections[k]), len(queries))
-        subjects = np.concatenate([_NONE, *(each.ranked.subjects for each in chosen)])
-        lengths = self.work.reader.database.lengths_of(subjects).astype(np.int64)
-        published = self._published(queries, chosen, lengths)
-        found: list[HitColumns] = []
+        subjects, thresholds = batch.subjects, self.criteria.thresholds
+        places = np.concatenate([_NONE, *(each.candidates.subjects for each in batch.selections)])
+        lengths, counted = subjects.lengths_of(places), thresholds.lengths_of(subjects, places)
+        published = self._published(batch, subjects.published_lengths_of(places))
+        found: list[_HitColumns] = []
         end = 0
-        for query, selection, each in zip(queries, selections, chosen, strict=True):
-            begin, end = end, end + len(each.ranked)
-            numbers = self._numbers(query, selection, each, lengths[begin:end], published[begin:end])
-            frames, rows = np.zeros(len(each.ranked), dtype=np.int64), np.arange(len(each.ranked))
-            found.append(HitColumns([each], frames, rows, each.ranked, lengths[begin:end], numbers, each.aligned))
+        for state, selection in zip(batch.states, batch.selections, strict=True):
+            ranked, n = selection.candidates, len(selection.candidates)
+            part = slice(end, end := end + n)
+            numbers = self.arrays(state.query, selection, ranked.scores, counted[part], ranked.evalues)
+            found.append(
+                _HitColumns(
+                    ranked, lengths[part],
+                    Numbers(numbers.bit_scores, numbers.evalues, numbers.z_scores, published[part]),
+                    selection.alignments, np.zeros(n, dtype=np.int64),
+                )
+            )  # fmt: skip
         return found
 
-    def _list(
-        self, queries: Sequence[Query], selections: Sequence[Selection], columns: HitColumns, headers: Headers
-    ) -> HitList:
-        """Return the hits of one query, or of the frames of one."""
-        ranked, is_dna = columns.ranked, self.options.translation is not None
-        table = HitTable(
-            ranked.subjects, columns.lengths, ranked.scores, columns.numbers, headers,
-            columns.frames if is_dna else None,
-        )  # fmt: skip
-        further: FindFurther | None = None
-        if self.options.max_alignments > 1 and is_dna:
-            from swsearch.pipeline.additional_hsps_dna import FurtherOfFrames
+    def _published(self, batch: Batch, lengths: IntArray) -> FloatArray:
+        """Return the published E-values of all hits, NaN where there are none, in one go: most queries have few."""
+        thresholds = self.criteria.thresholds
+        if thresholds.published is None or not len(lengths):
+            return np.full(len(lengths), np.nan)
+        counts = [len(each.candidates) for each in batch.selections]
+        scores = np.concatenate([each.candidates.scores for each in batch.selections])
+        rows = np.repeat([len(state) for state in batch.states], counts)
+        found = thresholds.published.evalues(scores, rows, lengths, thresholds.published_residues)
+        found[np.repeat([_is_scaled(query) for query in batch.queries], counts)] = np.nan
+        return found
 
-            further = FurtherOfFrames(
-                self.options, self.least, self.work, self.numbers, queries,
-                [each.statistics for each in selections], ranked.subjects, columns.lengths, columns.frames,
-            )  # fmt: skip
-        elif self.options.max_alignments > 1:
-            further = _FurtherOf(
-                self, queries[0], selections[0].statistics, columns.chosen[0].nulls, table.subject_lengths
-            )
-        source = HitSource(self.work, queries, columns.frames, table.subjects)
-        made = HitList(
-            queries[0], self.options.scoring, table, source, further, columns.chosen[0].nulls, queries,
+    def _of_frames(self, parts: Sequence[_HitColumns]) -> _HitColumns:
+        """Return the hits of a DNA query, as many as are asked for, from those of its frames."""
+        best = best_of_frames(
+            [each.ranked for each in parts], self.criteria.options.max_hits, self.criteria.options.sort
+        )
+        tables = [each.alignments for each in parts if each.alignments is not None]
+        return _HitColumns(
+            best.ranked, np.concatenate([each.lengths for each in parts])[best.rows],
+            Numbers.concatenate([each.numbers for each in parts]).take(best.rows),
+            AlignmentTable.concatenate(tables).take(best.rows) if tables else None, best.frames,
         )  # fmt: skip
-        if is_dna:
-            made.frame_statistics = [(each.statistics, columns.nulls_of(k)) for k, each in enumerate(selections)]
-        if columns.aligned is not None:
-            made.give(*columns.aligned)
+
+    def _list(self, batch: Batch, columns: _HitColumns, headers: Headers) -> HitList:
+        """Return the hits of one query, or of the frames of one."""
+        options, places, queries = self.criteria.options, columns.ranked.subjects, batch.queries
+        records, frames = batch.subjects.records(places)
+        table = HitTable(
+            records, columns.lengths, columns.ranked.scores, columns.numbers, headers,
+            None if options.translation is None else columns.frames, frames,
+        )  # fmt: skip
+        source = HitSource(self.local, batch.subjects, queries, columns.frames, places)
+        made = HitList(queries[0], options.scoring, table, source, self._further(batch, columns), queries=queries)
+        if columns.alignments is not None:
+            made.give(columns.alignments, batch.subjects.shown(places))
         return made
 
-    def _find_further(self, lists: Sequence[HitList]) -> None:
+    def _further(self, batch: Batch, columns: _HitColumns) -> FindFurther | None:
+        """Return what finds the further alignments of hits; of DNA subjects they are hits of their own."""
+        options = self.criteria.options
+        if options.max_alignments == 1 or self.criteria.counts.are_windows:
+            return None
+        if options.translation is None:
+            return _FurtherOf(self, batch.queries[0], batch.selections[0], columns.lengths)
+        return FurtherOfFrames(
+            self.criteria, self.local, batch.subjects, self.numbers, batch.queries,
+            [each.statistics for each in batch.selections], columns.ranked.subjects, columns.lengths, columns.frames,
+        )  # fmt: skip
+
+    def _find_further(self, lists: Sequence[HitList], subjects: SubjectReader) -> None:
         """Find the further alignments of all hits of some lists, whose best ones are known."""
         some = [(made, made.further) for made in lists if len(made) and isinstance(made.further, _FurtherOf)]
-        found = self.work.further(lambda: self._further_to_find(some)) if some else None
+        found = self.pairs.further(lambda: self._further_to_find(some), subjects) if some else None
         if found is not None:
             ends = np.cumsum([0, *(len(made) for made, _ in some)]).tolist()
             for (_, further), begin, end in zip(some, ends[:-1], ends[1:], strict=True):
                 further.known = found[begin:end]
-        find_further([hit for made in lists for hit in made], self.work.threads)
+        find_further([hit for made in lists for hit in made], self.local.threads)
 
     def _further_to_find(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> FurtherToFind:
         """Say what is wanted of the hits of lists that have some."""
@@ -231,27 +248,7 @@ class HitMaker:
         )
         best = AlignmentTable.concatenate([made.alignments for made, _ in several if made.alignments is not None])
         least = np.concatenate([further.least for _, further in several])
-        return FurtherToFind(pairs, best, least, self.options.max_alignments - 1)
-
-    def _published(self, queries: Sequence[Query], chosen: Sequence[Chosen], lengths: IntArray) -> FloatArray:
-        """Return the published E-values of all hits, NaN where there are none, in one go: most queries have few."""
-        if self.least.published is None or not len(lengths):
-            return np.full(len(lengths), np.nan)
-        scores = np.concatenate([each.ranked.scores for each in chosen])
-        rows = np.repeat([len(query.codes) for query in queries], [len(each.ranked) for each in chosen])
-        found = self.least.published.evalues(scores, rows, lengths, self.least.effective_residues)
-        found[np.repeat([_is_scaled(query) for query in queries], [len(each.ranked) for each in chosen])] = np.nan
-        return found
-
-    def _numbers(
-        self, query: Query, selection: Selection, chosen: Chosen, lengths: IntArray, published: FloatArray
-    ) -> Numbers:
-        statistics = selection.statistics if chosen.nulls is None else chosen.nulls
-        found = numbers_as_arrays(
-            statistics, None, chosen.ranked.scores, len(query.codes), lengths, self.least.effective_residues,
-            chosen.ranked.evalues,
-        )  # fmt: skip
-        return Numbers(found.bit_scores, found.evalues, found.z_scores, published)
+        return FurtherToFind(pairs, best, least, self.criteria.options.max_alignments - 1)
 
     def numbers(
         self,
@@ -261,48 +258,17 @@ class HitMaker:
         lengths: npt.NDArray[np.integer],
     ) -> list[HitNumbers]:
         """Return what statistics say of a query's scores with subjects of some lengths, both of shape (n,)."""
-        least = self.least
-        residues = least.effective_residues
-        published = None if _is_scaled(query) else least.published
-        return numbers_of(statistics, published, scores, len(query.codes), lengths, residues)
+        thresholds = self.criteria.thresholds
+        published = None if _is_scaled(query) else thresholds.published
+        return numbers_of(statistics, published, scores, len(query.codes), lengths, thresholds.effective_residues)
 
     def arrays(
-        self, query: Query, statistics: Statistics | PairNulls | None, scores: IntArray, lengths: IntArray
+        self, query: Query, selection: Selection, scores: IntArray, lengths: IntArray, evalues: FloatArray | None
     ) -> NumberArrays:
-        """Return what the statistics in force say of scores with subjects of some lengths, both of shape (n,)."""
-        residues = self.least.effective_residues
-        return numbers_as_arrays(statistics, None, scores, len(query.codes), lengths, residues)
-
-    def _chosen(self, query: Query, selection: Selection) -> Chosen:
-        """Choose hits; candidates are aligned, the best first, until enough have passed, if filters ask for that."""
-        best, nulls = selection.candidates, selection.nulls
-        if not self.options.filters.needs_alignments:
-            return Chosen(best, nulls)
-        parts: list[tuple[IntArray, AlignmentTable, SubjectCodes]] = []
-        found = place = 0
-        while place < len(best) and found < self.options.max_hits:
-            together = min(max(FEWEST_ALIGNED, self.options.max_hits - found), MOST_ALIGNED)
-            some = best[place : place + together]
-            parts.append(self._passing(query, some, self.options.max_hits - found, place))
-            found, place = found + len(parts[-1][0]), place + together
-        rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _, _ in parts)])
-        ranked = Ranked(best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows])
-        aligned = AlignmentTable.concatenate([table for _, table, _ in parts])
-        return Chosen(
-            ranked,
-            None if nulls is None else nulls[rows],
-            (aligned, SubjectCodes.joined([each for *_, each in parts])),
-        )
-
-    def _passing(
-        self, query: Query, some: Ranked, most: int, first: int
-    ) -> tuple[IntArray, AlignmentTable, SubjectCodes]:
-        """Align candidates, and return the rows of those that pass, counted from ``first``, with their alignments."""
-        of_query = np.zeros(len(some), dtype=np.int64)
-        table, subjects = self.work.aligned(PairsToAlign([query], of_query, some.subjects, some.scores))
-        good = self.options.filters.passing(table, query, np.diff(subjects.offsets))
-        rows = np.flatnonzero(good)[:most]
-        return rows + first, table.take(rows), subjects.take(rows)
+        """Return what the statistics of a query's hits say of their scores, all of shape (n,)."""
+        statistics = selection.statistics if selection.nulls is None else selection.nulls
+        residues = self.criteria.thresholds.effective_residues
+        return numbers_as_arrays(statistics, None, scores, len(query.codes), lengths, residues, evalues)
 
 
 def _is_scaled(query: Query) -> bool:
@@ -315,38 +281,26 @@ class _FurtherOf:
 
     Parameters
     ----------
-    maker : HitMaker
+    builder : HitBuilder
         Whose hits they are.
     query : Query
         The query.
-    statistics : Statistics or None
-        What is in force.
-    nulls : PairNulls or None
-        The hits' own nulls.
+    selection : Selection
+        The hits.
     lengths : ndarray, shape (n,), int64
         Residues of the hits' subjects.
     """
 
-    def __init__(
-        self,
-        maker: HitMaker,
-        query: Query,
-        statistics: Statistics | None,
-        nulls: PairNulls | None,
-        lengths: IntArray,
-    ) -> None:
-        self._maker, self._query, self._statistics, self._nulls = maker, query, statistics, nulls
-        self._lengths = lengths
-        least, threshold = np.maximum(maker.least.of(len(query.codes))[lengths], 1), maker.options.threshold
-        if nulls is not None and threshold is not None:
-            least = np.maximum(least, nulls.least_scores(threshold, maker.least.effective_residues))
-        self.least = least
+    def __init__(self, builder: HitBuilder, query: Query, selection: Selection, lengths: IntArray) -> None:
+        self._builder, self._query, self._lengths = builder, query, lengths
+        self._statistics, self._nulls = selection.statistics, selection.nulls
+        self.least = least_further(builder.criteria, query, selection, lengths)
         self.known: Sequence[list[FoundFurther]] | None = None
         """By row, where they were found elsewhere."""
 
     def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
-        options, numbers = self._maker.options, partial(self._numbers, row)
+        options, numbers = self._builder.criteria.options, partial(self._numbers, row)
         least, part = int(self.least[row]), self._query.frame
         further = Further(options.max_alignments, least, options.threshold, options.filters, numbers, part)
         return Later(lambda: further.find(alignment, int(self._lengths[row]), self._known_of(row)))
@@ -356,4 +310,18 @@ class _FurtherOf:
 
     def _numbers(self, row: int, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
         of_these = self._statistics if self._nulls is None else self._nulls.further(np.full(len(scores), row))
-        return self._maker.numbers(self._query, of_these, scores, lengths)
+        return self._builder.numbers(self._query, of_these, scores, lengths)
+
+
+def least_further(criteria: Criteria, query: Query, selection: Selection, lengths: IntArray) -> IntArray:
+    """Return the least score of a further alignment with each subject of some lengths, both of shape (n,)."""
+    thresholds, threshold = criteria.thresholds, criteria.options.threshold
+    least = np.maximum(thresholds.of(len(query.codes))[lengths], 1)
+    if selection.nulls is not None and threshold is not None:
+        least = np.maximum(least, selection.nulls.least_scores(threshold, thresholds.effective_residues))
+    return least
+
+
+def choose_hits(batches: Iterator[Batch], criteria: Criteria, pairs: PairWork) -> Iterator[Batch]:
+    """Choose the hits of batches."""
+    yield from side_by_side(HitChooser(criteria, pairs).choose, batches, pairs.parallel)

@@ -6,15 +6,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from swsearch.pipeline import groups
 from swsearch.pipeline.prefetch import Stopped
 
 GROUPS_AT_ONCE = 3
 """Groups of queries that are begun and whose results are not yet taken: one is scored, one rated, and one makes its
 profiles. More would only take more memory."""
-
-RETURNED_ROWS = 50_000
-"""Query residues of different groups that come back and are scored together; as
-`swsearch.pipeline.search_job.GROUP_ROWS`."""
 
 
 class Placed(Protocol):
@@ -101,7 +98,7 @@ class Rounds(Generic[AnyPlaced]):
         self._waiting.sort(key=lambda turn: turn.place)
         rows = n = 0
         for turn in self._waiting:
-            if n and (rows + len(turn) > RETURNED_ROWS or n == self._most):
+            if n and (rows + len(turn) > groups.GROUP_RESIDUES or n == self._most):
                 break
             rows, n = rows + len(turn), n + 1
         taken, self._waiting = self._waiting[:n], self._waiting[n:]

@@ -9,8 +9,7 @@ E-values do not depend on how frames were cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,25 +19,17 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns, interleave
 from swsearch.db.classes import offsets_of
 from swsearch.db.content import ranges
-from swsearch.db.fasta import header_text
-from swsearch.db.framed import FramedDatabase
 from swsearch.db.frames import FramePieces
-from swsearch.engines.pools import SequencePool
 from swsearch.inputs import Query
-from swsearch.later import Later
-from swsearch.pipeline.pair_work import align_pairs
+from swsearch.pipeline.pairs import align_pairs
 from swsearch.pipeline.ranking import Ranked, in_order
-from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.shuffling import cut_at, scores_with_copies
-from swsearch.pipeline.subject_reader import SubjectReader
-from swsearch.results import Headers, SubjectCodes
+from swsearch.pipeline.windows import REGION, FrameWindows
+from swsearch.recurrence import Recurrence
+from swsearch.results import SubjectCodes
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
-
-REGION = 1024
-"""Residues of the region of an alignment, at least, where its frame has so many: enough to tell its composition from
-that of others by shuffled copies, and the length of the random sequences that its score is compared with."""
 
 WINDOWS_OF_LOCUS = 3
 """Windows that an alignment can meet at most: it spans no more than a margin, and cores are longer."""
@@ -114,66 +105,6 @@ class Loci:
         order = frames[np.searchsorted(np.sort(FRAME_NUMBERS), self.regions.numbers)]
         begins = self.regions.begins + self.table.subject_start
         return self.table.query_start, begins, order, self.regions.records
-
-
-@dataclass(frozen=True)
-class LocatedSelection(Selection):
-    """A selection whose candidates are loci, by their places among those of all queries that were located together.
-
-    Parameters
-    ----------
-    loci : Loci or None
-        These; never None.
-    """
-
-    loci: Loci | None = None
-
-
-@dataclass(frozen=True)
-class LocusReader(SubjectReader):
-    """Reads the regions of loci as a search scores and shows them.
-
-    Parameters
-    ----------
-    frames : FramedDatabase
-        The database.
-    loci : Loci
-        The loci, by whose places subjects are asked for.
-    """
-
-    frames: FramedDatabase = field(kw_only=True)
-    loci: Loci = field(kw_only=True)
-
-    def one(self, subject: int) -> tuple[ByteArray, ByteArray | None]:
-        """Return a region's residues, shape (length,), uint8; none are masked."""
-        return self.frames.translated(self.loci.regions.take(np.array([subject])))[0], None
-
-    def scored(self, subjects: IntArray) -> SequencePool:
-        """Return regions, shape (n,), as they are scored: codes end to end, and where each begins."""
-        return self.frames.translated(self.loci.regions.take(subjects))
-
-    def shown(self, subjects: IntArray) -> SubjectCodes:
-        """Return regions, shape (n,), as they are scored and shown."""
-        codes, offsets = self.scored(subjects)
-        return SubjectCodes(codes, None, offsets)
-
-    def headers(self, subjects: IntArray) -> Headers:
-        """Return the headers of the records of loci, shape (n,)."""
-        records = self.loci.regions.records[subjects]
-        pool, offsets = self.frames.record_headers(records)
-        taxa = Later(partial(self.frames.record_taxa, records)) if self.frames.has_taxa else None
-        return Headers(pool.tobytes(), offsets, taxa)
-
-    # what is asked of a database of these subjects
-
-    def lengths_of(self, subjects: IntArray) -> IntArray:
-        """Return the residues of regions, shape (n,), int64."""
-        return self.loci.lengths[subjects]
-
-    def identifier(self, subject: int) -> str:
-        """Return the identifier of a locus's record."""
-        pool, _ = self.frames.record_headers(self.loci.regions.records[[subject]])
-        return header_text(pool.tobytes())[0]
 
 
 @dataclass(frozen=True)
@@ -254,21 +185,18 @@ class Locator:
 
     Parameters
     ----------
-    reader : SubjectReader
-        Of windows.
-    database : FramedDatabase
-        What it reads.
-    dna_lengths : ndarray, shape (n_records,), integer
-        Nucleotides of all records.
+    recurrence : Recurrence
+        What is computed.
+    windows : FrameWindows
+        What was scored.
     threads : int
         How many to use.
     limit : int
         Loci of a query that are wanted: the best.
     """
 
-    reader: SubjectReader
-    database: FramedDatabase
-    dna_lengths: IntArray
+    recurrence: Recurrence
+    windows: FrameWindows
     threads: int
     limit: int
 
@@ -290,12 +218,10 @@ class Locator:
 
     def _narrowed(self, asked: LociAsked) -> _Stretches:
         """Return the stretches that hold a query's loci, in the order of places."""
-        database, order = self.database, np.argsort(asked.windows.subjects)
-        subjects, windows = asked.windows.subjects[order], database.windows
-        selected = _Stretches(database.pieces_of(subjects), asked.least[order])
-        short, cores = selected.merged(database.cores_of(subjects)[1]).cut(
-            SHORT_CORES * windows.margin, windows.margin
-        )
+        order, margin = np.argsort(asked.windows.subjects), self.windows.windows.margin
+        places = asked.windows.subjects[order]
+        selected = _Stretches(self.windows.pieces_of(places), asked.least[order])
+        short, cores = selected.merged(self.windows.cores_of(places)[1]).cut(SHORT_CORES * margin, margin)
         scores = self._scores(asked.query, short.pieces)
         good = np.flatnonzero(scores >= short.least)
         return short.take(good).merged(cores[good])
@@ -304,10 +230,9 @@ class Locator:
         """Score a query with pieces of frames."""
         scores = np.zeros(len(pieces), dtype=np.int64)
         for part in cut_at(pieces.ends - pieces.begins, RESIDUES_AT_ONCE):
-            some = self.database.translated(pieces.take(np.arange(len(pieces))[part]))
-            recurrence = self.reader.recurrence
+            some = self.windows.translated(pieces.take(np.arange(len(pieces))[part]))
             (scores[part],) = scores_with_copies(
-                [query.scored(recurrence.scoring)], recurrence, chunk_of(*some), self.threads
+                [query.scored(self.recurrence.scoring)], self.recurrence, chunk_of(*some), self.threads
             )
         return scores
 
@@ -318,9 +243,9 @@ class Locator:
         found: list[tuple[AlignmentTable, IntArray]] = []
         for part in cut_at(stretches.pieces.ends - stretches.pieces.begins, RESIDUES_AT_ONCE):
             rows = np.arange(len(of_query))[part]
-            codes = self.database.translated(stretches.pieces.take(rows))
+            codes = self.windows.translated(stretches.pieces.take(rows))
             table = align_pairs(
-                self.reader, queries, SubjectCodes(codes[0], None, codes[1]), of_query[rows], None, self.threads
+                self.recurrence, queries, SubjectCodes(codes[0], None, codes[1]), of_query[rows], None, self.threads
             )
             good = np.flatnonzero(table.score >= stretches.least[rows])
             found.append((table.take(good), rows[good]))
@@ -330,7 +255,7 @@ class Locator:
         right = replace(pieces, begins=pieces.begins + table.subject_end)
         rest = _Stretches(_joined([left, right]), np.tile(stretches.least[rows], 2))
         filled = np.flatnonzero(rest.pieces.ends > rest.pieces.begins)
-        loci = Loci.of(table, pieces, self.dna_lengths)
+        loci = Loci.of(table, pieces, self.windows.dna_lengths)
         return loci, of_query[rows], rest.take(filled), np.tile(of_query[rows], 2)[filled]
 
 

@@ -13,14 +13,18 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
 from swsearch.processors import OwnProcess, has_room_for_threads
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
+POLL_SECONDS = 0.1
+"""Seconds after which a wait for another thread checks whether the work is still wanted."""
 
 TURN_SECONDS = 0.0002
 """See `_Turns`."""
@@ -103,6 +107,10 @@ class Ahead(Generic[Item]):
         if not self._shared.is_done:
             self._process.check()
         return self._shared.take()
+
+    def is_ready(self) -> bool:
+        """Say whether the next item is there; False where it is made when it is asked for."""
+        return self._thread is not None and self._shared.has_item
 
     def close(self) -> None:
         """End the thread, and drop what was made."""
@@ -211,6 +219,58 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
         raise errors[0]
 
 
+def side_by_side(work: Callable[[Item], Made], items: Iterable[Item], n: int) -> Generator[Made]:
+    """Do something with items, about ``n`` at a time, each in a thread; yield what comes of it, in order.
+
+    Items are taken as they come. When the caller's work is stopped, so is that of the threads.
+    """
+    if n == 1:
+        yield from map(work, items)
+        return
+    number, alive = work_of_thread(), deque[Future[Made]]()
+
+    def begun() -> Generator[Future[Made]]:
+        for item in items:
+            alive.append(_begun(work, item, number))
+            yield alive[-1]
+
+    try:
+        with Ahead(begun(), "feed", max(n - 2, 1)) as coming:
+            for future in coming:
+                made = result_of(future)
+                alive.remove(future)
+                yield made
+                del made, future
+    finally:
+        wait(alive, timeout=1.0)
+
+
+def result_of(future: Future[Made]) -> Made:
+    """Wait for a future as long as this thread's work is wanted, and return its result."""
+    while not future.done():
+        check_wanted()
+        wait([future], POLL_SECONDS)
+    return future.result()
+
+
+def _begun(work: Callable[[Item], Made], item: Item, number: int) -> Future[Made]:
+    """Do something in a thread that is stopped as the work of a number is."""
+    future: Future[Made] = Future()
+
+    def run() -> None:
+        try:
+            extension.load().work_on(number)
+            future.set_result(work(item))
+        except BaseException as error:  # it is raised again where the result is asked for
+            future.set_exception(error)
+
+    try:
+        threading.Thread(target=run, name="swsearch-beside", daemon=True).start()
+    except RuntimeError:  # no thread to be had
+        run()
+    return future
+
+
 class _Shared(Generic[Item]):
     """What the thread and its user share; it does not keep the user alive."""
 
@@ -247,6 +307,11 @@ class _Shared(Generic[Item]):
                 self._made.append(item)
                 self._changed.notify_all()
             return not self._is_stopped
+
+    @property
+    def has_item(self) -> bool:
+        """Whether an item waits to be taken."""
+        return bool(self._made)
 
     def take(self) -> Item:
         """Wait for the next item; raise `Stopped` if there is to be none."""

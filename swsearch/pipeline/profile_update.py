@@ -12,14 +12,15 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.engines.pair_base import PairAligner
 from swsearch.engines.pools import pool_of
 from swsearch.inputs import Query
-from swsearch.pipeline.evalues import Rater
-from swsearch.pipeline.hits import HitMaker
+from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.evalues import EvalueCalculator
+from swsearch.pipeline.hits import HitBuilder, least_further
 from swsearch.pipeline.inclusion import passing
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pair_work import align_pairs
+from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import check_wanted, for_each
 from swsearch.pipeline.profile_members import next_iteration
 from swsearch.pipeline.ranking import Ranked
@@ -51,68 +52,63 @@ class Growth:
     is_cut: bool
 
 
-@dataclass(frozen=True)
-class Includer:
-    """Chooses the hits that make profiles, and aligns them.
+@dataclass(frozen=True, eq=False)
+class ProfileHitSelector:
+    """Selects the hits that make profiles, and aligns them.
 
     Parameters
     ----------
-    maker : HitMaker
-        Makes hits, by the options of inclusion.
-    rater : Rater or None
-        Rates candidates by these options, where statistics are fitted.
-    options : SearchOptions
-        Of the whole search.
-    threads : int
-        For alignments.
+    criteria : Criteria
+        Of the whole search, with those of inclusion.
+    pairs : PairWork
+        Aligns hits, and scores shuffled copies.
+    local : LocalPairWork
+        Aligns what is beside hits.
     """
 
-    maker: HitMaker
-    rater: Rater | None
-    options: SearchOptions
-    threads: int
+    criteria: Criteria
+    pairs: PairWork
+    local: LocalPairWork
 
-    def rated(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
-        """Return what makes profiles among candidates: their best within the E-value, one more than is wanted."""
-        wanted = self.maker.options
+    @property
+    def inclusion(self) -> Criteria:
+        """What the next profile is made of."""
+        assert self.criteria.inclusion is not None
+        return self.criteria.inclusion
+
+    def select(self, batch: Batch) -> Batch:
+        """Return a batch of what makes profiles: the best candidates within the E-value, one more than is wanted."""
+        wanted = self.inclusion.options
         chosen = [
             replace(each, candidates=each.included or Ranked(*_NOTHING), limit=wanted.max_candidates, included=None)
-            for each in selections
+            for each in batch.selections
         ]
-        if self.rater is None:
-            return [replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen]
-        return self.rater.rated_group(queries, chosen)
+        if self.criteria.fit is None:
+            return batch.having([replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen])
+        return batch.having(
+            EvalueCalculator(self.inclusion, self.pairs, batch.subjects).assign(batch.queries, chosen)
+        )
 
-    def grown(
-        self,
-        queries: Sequence[Query],
-        bases: Sequence[QueryAlignment],
-        selections: Sequence[Selection],
-        aligner: PairAligner | None = None,
-    ) -> list[Growth]:
+    def extend(self, batch: Batch, bases: Sequence[QueryAlignment]) -> list[Growth]:
         """Lay the hits of an iteration below their queries.
 
         Parameters
         ----------
-        queries : sequence of Query
-            As they were searched with.
+        batch : Batch
+            What `select` returned, or a part of it.
         bases : sequence of QueryAlignment
-            The alignment of each without what this database adds.
-        selections : sequence of Selection
-            What `rated` returned.
-        aligner : PairAligner, optional
-            What aligns instead of the CPU.
+            The alignment of each query without what these subjects add.
         """
-        most = self.options.inclusion.most
-        cut = [len(each.candidates) > most for each in selections]
+        most, queries = self.criteria.options.inclusion.most, batch.queries
+        cut = [len(each.candidates) > most for each in batch.selections]
         kept = [
             replace(each, candidates=each.candidates[:most], nulls=None if each.nulls is None else each.nulls[:most])
-            for each in selections
+            for each in batch.selections
         ]
-        lists = self.maker.lists(queries, kept, True, aligner)
+        lists = self._builder.build(batch.having(kept), aligned=True)
         found = [_Parts.of(hits) for hits in lists]
-        if self.options.inclusion.several and self.options.mode == "local":
-            self._add_further(queries, kept, lists, found, aligner)
+        if self.criteria.options.inclusion.several and self.criteria.options.mode == "local":
+            self._add_further(queries, kept, lists, found)
         grown: list[Growth | None] = [None] * len(lists)
 
         def lay(place: int) -> None:
@@ -120,12 +116,17 @@ class Includer:
             alignment = self._laid(queries[place], bases[place], lists[place], found[place])
             grown[place] = Growth(alignment, cut[place])
 
-        for_each(lay, range(len(lists)), self.threads)
+        for_each(lay, range(len(lists)), self.local.threads)
         return [each for each in grown if each is not None]
+
+    @property
+    def _builder(self) -> HitBuilder:
+        return HitBuilder(self.inclusion, self.pairs, self.local)
 
     def _laid(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
         """Lay what passes the rules below a query."""
-        rules, scoring, profile = self.options.inclusion, self.options.scoring, query.profile
+        options, profile = self.criteria.options, query.profile
+        rules, scoring = options.inclusion, options.scoring
         subjects = hits.subjects
         if subjects is None or not len(parts.table):
             return base
@@ -157,41 +158,36 @@ class Includer:
         selections: Sequence[Selection],
         lists: Sequence[HitList],
         found: Sequence[_Parts],
-        aligner: PairAligner | None,
     ) -> None:
         """Add alignments of what of the subjects is beside those that there are, round after round."""
+        options = self.criteria.options
         flanks = [
-            _Flanks.beside(self._least(query, selection, hits), query.rows(self.options.scoring), hits, parts)
+            _Flanks.beside(
+                least_further(self.inclusion, query, selection, hits.table.subject_lengths),
+                query.rows(options.scoring), hits, parts,
+            )
             for query, selection, hits, parts in zip(queries, selections, lists, found, strict=True)
-        ]
+        ]  # fmt: skip
         for _ in range(MOST_REPEATS):
             check_wanted()
             if not any(len(each) for each in flanks):
                 return
             pool, of_query, least = _joined(lists, flanks)
-            table = align_pairs(self.maker.work.reader, queries, pool, of_query, least, self.threads, aligner)
+            table = self.local.align_codes(queries, of_query, pool, least)
             begin = 0
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]
                 begin += len(each)
                 numbers = partial(self._evalues, queries[place], selections[place], lists[place])
-                flanks[place] = found[place].add(each, some, numbers, self.options.inclusion.evalue)
-
-    def _least(self, query: Query, selection: Selection, hits: HitList) -> IntArray:
-        """Return the least score of a further part of each hit, shape (n,)."""
-        maker, options = self.maker, self.maker.options
-        least = np.maximum(maker.least.of(len(query.codes))[hits.table.subject_lengths], 1)
-        if selection.nulls is not None and options.threshold is not None:
-            least = np.maximum(least, selection.nulls.least_scores(options.threshold, maker.least.effective_residues))
-        return least
+                flanks[place] = found[place].add(each, some, numbers, options.inclusion.evalue)
 
     def _evalues(
         self, query: Query, selection: Selection, hits: HitList, rows: IntArray, scores: IntArray
     ) -> FloatArray:
         """Return the E-values of scores of further parts of some hits; all of shape (n,)."""
-        nulls = selection.nulls
-        statistics = selection.statistics if nulls is None else nulls.further(rows)
-        return self.maker.arrays(query, statistics, scores, hits.table.subject_lengths[rows]).evalues
+        nulls = None if selection.nulls is None else selection.nulls.further(rows)
+        of_parts = replace(selection, nulls=nulls)
+        return self._builder.arrays(query, of_parts, scores, hits.table.subject_lengths[rows], None).evalues
 
 
 _NOTHING = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import IntArray
-from swsearch.engines.base import Engine, Progress, ScoreArray
+from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
 from swsearch.errors import MemoryLimitError
 from swsearch.inputs import Query
+from swsearch.pipeline.criteria import SCORES_MEMORY
 from swsearch.pipeline.database_loading import LoadedDatabase, host_memory
+from swsearch.pipeline.groups import query_groups
 from swsearch.pipeline.scorer import prepare, score_all
-from swsearch.pipeline.search_job import SCORES_MEMORY, groups_of, plan_for
 from swsearch.recurrence import Recurrence
 
 if TYPE_CHECKING:
@@ -34,13 +35,19 @@ def score_everything(
     """
     scores = _matrix(len(queries), database.n_subjects)
     start = 0
-    with closing(LoadedDatabase(engine, database, plan_for(engine, groups_of(queries), database))) as chunks:
-        for group in groups_of(queries):
+    with closing(LoadedDatabase(engine, database, _plan(engine, query_groups(queries), database))) as chunks:
+        for group in query_groups(queries):
             rows = slice(start, start + len(group))
             prepared = prepare(engine, group, recurrence)
             score_all(engine, prepared, chunks, scores[rows], progress)
             start = rows.stop
     return scores
+
+
+def _plan(engine: Engine, groups: Iterable[Sequence[Query]], database: Database) -> ChunkPlan:
+    """Tell the engine which queries will be scored together."""
+    lengths = [[len(query.codes) for query in group] for group in groups]
+    return engine.plan(Workload(database.residue_bytes, database.length_runs, lengths))
 
 
 def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
@@ -93,8 +100,8 @@ def best_of_everything(
     subjects = np.zeros((len(queries), k), dtype=np.int64)
     most = max(1, SCORES_MEMORY // (4 * max(1, database.n_subjects)))
     start = 0
-    with closing(LoadedDatabase(engine, database, plan_for(engine, groups_of(queries, most), database))) as chunks:
-        for group in groups_of(queries, most):
+    with closing(LoadedDatabase(engine, database, _plan(engine, query_groups(queries, most), database))) as chunks:
+        for group in query_groups(queries, most):
             every: ScoreArray = np.zeros((len(group), database.n_subjects), dtype=np.int32)
             score_all(engine, prepare(engine, group, recurrence), chunks, every, progress)
             for row, of_query in enumerate(every, start):

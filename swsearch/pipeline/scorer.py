@@ -18,14 +18,12 @@ from swsearch.engines.base import (
     Thresholds,
 )
 from swsearch.inputs import Query
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.database_loading import LoadedDatabase
-from swsearch.pipeline.filters import Allowed
-from swsearch.pipeline.null_models import NullMaker
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import check_wanted, for_each
 from swsearch.pipeline.ranking import TopHits, TwoTops
 from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.thresholds import LeastScores
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.choice import why_none
 from swsearch.statistics.fitted import FittedStatistics
@@ -34,7 +32,7 @@ from swsearch.statistics.observed import ScoreTally
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedQueries:
     """Queries that are ready to be scored together, once.
 
     Parameters
@@ -59,7 +57,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Found:
+class ChunkResult:
     """What an engine found in a chunk: candidates of each query, or all scores.
 
     Parameters
@@ -77,82 +75,73 @@ class Found:
     scores: ScoreArray | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scorer:
-    """Scores queries with a database.
+    """Scores queries with a database, and keeps the best subjects of each.
 
     Parameters
     ----------
     engine : Engine
         Open.
-    options : SearchOptions
-        What is asked for.
-    recurrence : Recurrence
-        What is computed.
-    least : LeastScores
-        The least score of a hit.
-    allowed : ndarray, shape (n_subjects,), bool, or None
-        Which subjects may be hits.
-    nulls : NullMaker or None
-        Makes the queries' nulls, where statistics are fitted.
+    criteria : Criteria
+        What is looked for.
     threads : int
-        For counting scores.
-    included : LeastScores or None
-        The least score of what may make a query's next profile, where that is wanted; its options say how many.
+        For nulls, and for counting scores.
     """
 
     engine: Engine
-    options: SearchOptions
-    recurrence: Recurrence
-    least: LeastScores
-    allowed: Allowed | None
-    nulls: NullMaker | None
+    criteria: Criteria
     threads: int
-    included: LeastScores | None = None
 
-    def prepare(self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None] | None = None) -> Prepared:
+    @property
+    def options(self) -> SearchOptions:
+        """The options by which subjects are selected."""
+        return self.criteria.selecting
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """What is computed."""
+        return self.criteria.recurrence
+
+    def prepare(
+        self, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None] | None = None
+    ) -> PreparedQueries:
         """Make queries ready, which takes neither the engine's device nor the database; with nulls that are known."""
         if nulls is None:
-            nulls = [None] * len(queries) if self.nulls is None else self.nulls.of_queries(queries)
+            maker = self.criteria.null_maker(self.threads)
+            nulls = [None] * len(queries) if maker is None else maker.of_queries(queries)
         tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
         tallies = [ScoreTally() for _ in queries]
-        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
+        return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def _top(self, n: int, null: FittedStatistics | None) -> TopHits:
         """Make what keeps the best subjects of a query of n residues."""
-        least, limit = self.least, self.options.max_candidates
-        top = TopHits(least.bound(n, null), limit, self.allowed, least.rating(n, null))
-        if self.included is None:
+        thresholds, limit, allowed = self.criteria.thresholds, self.options.max_candidates, self.criteria.allowed
+        top = TopHits(thresholds.bound(n, null), limit, allowed, thresholds.rating(n, null))
+        if self.criteria.inclusion is None:
             return top
-        included = self.included
-        most = included.options.max_candidates
+        included, most = self.criteria.inclusion.thresholds, self.criteria.inclusion.options.max_candidates
         return TwoTops(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
 
-    def together(self, parts: Sequence[Prepared]) -> Prepared:
+    def join(self, parts: Sequence[PreparedQueries]) -> PreparedQueries:
         """Join queries that were made ready one after the other, to be scored together."""
         if len(parts) == 1:
             return parts[0]
         queries = [query for each in parts for query in each.queries]
         nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
         tallies = [tally for each in parts for tally in each.tallies]
-        return Prepared(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
+        return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
-    def select(
-        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
-    ) -> list[Selection]:
-        """Score queries, and return what may be reported for each; ``in_flight`` is as in the engine's plan."""
-        return self.collected(prepared, self.found(prepared, loaded, in_flight, progress))
-
-    def found(
-        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
-    ) -> list[Found]:
-        """Score queries, and return what `collected` has to look at: the last chunk, or the only one.
+    def scan(
+        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> list[ChunkResult]:
+        """Score queries, and return what `candidates` has to look at: the last chunk, or the only one.
 
         Of the chunks before it the best are kept at once, so that thresholds rise for those that follow.
         """
-        waiting: list[Found] = []
+        waiting: list[ChunkResult] = []
 
-        def take(found: Found) -> None:
+        def take(found: ChunkResult) -> None:
             while waiting:
                 self._collect(prepared, waiting.pop())
             waiting.append(found)
@@ -161,21 +150,21 @@ class Scorer:
             for chunk in loaded:
                 check_wanted()
                 scores = self.engine.score(prepared.group, chunk, progress)
-                take(Found(_bare(chunk.chunk), None, scores))
+                take(ChunkResult(_bare(chunk.chunk), None, scores))
                 loaded.done(chunk)
         else:
             self._find(prepared, loaded, in_flight, progress, take)
         return waiting
 
-    def begun(
-        self, prepared: Prepared, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
-    ) -> Callable[[], list[Found]] | None:
+    def start(
+        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+    ) -> Callable[[], list[ChunkResult]] | None:
         """Begin to score queries, where the engine keeps the database as one chunk and can have others in work.
 
         Returns
         -------
         callable or None
-            Waits for what was begun and returns it as `found` does; None where `found` must be asked.
+            Waits for what was begun and returns it as `scan` does; None where `scan` must be asked.
         """
         chunk = loaded.whole
         if chunk is None or in_flight < 2 or self.options.distribution:
@@ -183,17 +172,17 @@ class Scorer:
         check_wanted()
         pending = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
 
-        def finish() -> list[Found]:
+        def finish() -> list[ChunkResult]:
             _first_ready([pending])
-            found = [Found(_bare(chunk.chunk), pending.wait(), None)]
+            found = [ChunkResult(_bare(chunk.chunk), pending.wait(), None)]
             loaded.done(chunk)
             return found
 
         return finish
 
-    def collected(self, prepared: Prepared, waiting: Sequence[Found]) -> list[Selection]:
+    def candidates(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> list[Selection]:
         """Return what may be reported for each query; takes neither the engine nor the database."""
-        self.collect(prepared, waiting)
+        self.update_top_hits(prepared, waiting)
         limit = self.options.max_candidates
         counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
         each = zip(prepared.tops, prepared.nulls, counts, strict=True)
@@ -205,37 +194,37 @@ class Scorer:
             for top, null, count in each
         ]  # fmt: skip
 
-    def collect(self, prepared: Prepared, waiting: Sequence[Found]) -> None:
-        """Keep the best of what was found; `collected` does this too."""
+    def update_top_hits(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> None:
+        """Keep the best of what was found; `candidates` does this too."""
         for found in waiting:
             self._collect(prepared, found)
 
-    def clear(self, prepared: Prepared) -> None:
+    def clear(self, prepared: PreparedQueries) -> None:
         """Forget what was found for queries, so that they can be scored once more."""
         for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
             top.clear()
             tally.clear()
 
-    def part(self, prepared: Prepared, part: slice) -> Prepared:
+    def part(self, prepared: PreparedQueries, part: slice) -> PreparedQueries:
         """Return some of the queries, to be scored without the others; what keeps their best subjects is the same."""
         queries = prepared.queries[part]
         group = prepare(self.engine, queries, self.recurrence)
-        return Prepared(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
+        return PreparedQueries(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
 
     def _find(
         self,
-        prepared: Prepared,
+        prepared: PreparedQueries,
         loaded: LoadedDatabase,
         in_flight: int,
         progress: Progress | None,
-        take: Callable[[Found], None],
+        take: Callable[[ChunkResult], None],
     ) -> None:
         """Let the engine look for what reaches the thresholds, which rise while the best are found."""
         pending: list[tuple[LoadedChunk, Pending]] = []
 
         def finish() -> None:
             chunk, found = pending.pop(_first_ready([found for _, found in pending]))
-            take(Found(_bare(chunk.chunk), found.wait(), None))
+            take(ChunkResult(_bare(chunk.chunk), found.wait(), None))
             loaded.done(chunk)
 
         for chunk in loaded:
@@ -247,7 +236,7 @@ class Scorer:
         while pending:
             finish()
 
-    def _collect(self, prepared: Prepared, found: Found) -> None:
+    def _collect(self, prepared: PreparedQueries, found: ChunkResult) -> None:
         """Keep the best of what was found in a chunk, and count its scores, if they are all there."""
         if found.candidates is not None:
             for top, candidates in zip(prepared.tops, found.candidates, strict=True):
@@ -290,7 +279,7 @@ def _bare(chunk: Chunk) -> Chunk:
     return chunk.kept() if len(chunk.residues) else chunk
 
 
-def _thresholds(prepared: Prepared, chunk: Chunk) -> Thresholds:
+def _thresholds(prepared: PreparedQueries, chunk: Chunk) -> Thresholds:
     return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from swsearch.engines.base import Engine, Progress
+from swsearch.engines.base import Progress
 from swsearch.inputs import Query, open_subjects
+from swsearch.pipeline.backend import Backend
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.processors import threads_that_help
 from swsearch.results import HitList, together
 from swsearch.run_info import Origin, RunInfo
@@ -60,17 +61,14 @@ class Iterated:
         return f"{self.queries:,} {plural}, {self.iterations:,} {times}, {self.converged:,} converged"
 
 
-class _Search:
+class _Running:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self,
-        open_job: Callable[[SearchOptions, Path | None], SearchJob],
-        options: SearchOptions,
-        close: Callable[[], None],
+        self, open_search: Callable[[SearchOptions], Search], options: SearchOptions, close: Callable[[], None]
     ) -> None:
-        self._open_job, self.options, self.close = open_job, options, close
-        self.opened: SearchJob | None = None
+        self._open_search, self.options, self.close = open_search, options, close
+        self.opened: Search | None = None
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
@@ -78,16 +76,19 @@ class _Search:
         self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
 
-    def job(self) -> SearchJob:
-        """Return the job, opened when it is first asked for."""
+    def search(self) -> Search:
+        """Return the search, opened when it is first asked for."""
         if self.opened is None:
-            self.opened = self._open_job(self.options, self.checkpoint)
+            opened = self._open_search(self.options)
+            if self.checkpoint is not None:
+                opened.keep_in(self.checkpoint)
+            self.opened = opened
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
         """Yield results, some at a time; close what was made for the search in the end."""
         try:
-            with closing(self.job().batches(self.aligned)) as batches:
+            with closing(self.search().results(self.aligned)) as batches:
                 for batch in batches:
                     self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
                     self.doubts += [result.doubt for result in batch if result.doubt]
@@ -98,15 +99,6 @@ class _Search:
                     yield batch
         finally:
             self.close()
-
-
-def _kind_of(options: SearchOptions) -> type[SearchJob]:
-    """Return the kind of job that does what is asked for."""
-    if not options.makes_profiles:
-        return SearchJob
-    from swsearch.pipeline.iterative import IteratedJob
-
-    return IteratedJob
 
 
 class SearchResults:
@@ -123,10 +115,10 @@ class SearchResults:
         As `swsearch.search` takes them; opened when the search begins.
     options : SearchOptions
         What is asked for.
-    engine : Engine
-        Open.
-    owns_engine : bool
-        Whether to close it in the end.
+    backend_of : callable
+        Returns the backend that searches a database.
+    close : callable, optional
+        Called in the end, such as to close an engine.
     progress : callable, optional
         Called with the number of cells just finished, from a thread of the search.
     threads : int, optional
@@ -135,71 +127,45 @@ class SearchResults:
         Where the queries and the command come from, for reports.
     """
 
-    kind_of: Callable[[SearchOptions], Callable[..., SearchJob]] = staticmethod(_kind_of)
-    """Says which kind of job does what is asked for; one that runs elsewhere has jobs of its own."""
-
-    @staticmethod
-    def kind_of_dna(database: Database) -> Callable[..., SearchJob]:
-        """Return the kind of job that searches a database of DNA."""
-        from swsearch.pipeline.translated_job import TranslatedJob
-
-        return TranslatedJob
-
     def __init__(
         self,
         queries: Sequence[Query],
         subjects: Any,
         options: SearchOptions,
-        engine: Engine,
+        backend_of: Callable[[Database], Backend],
         *,
-        owns_engine: bool = False,
+        close: Callable[[], None] = lambda: None,
         progress: Progress | None = None,
         threads: int | None = None,
         origin: Origin | None = None,
     ) -> None:
-        # the search may not know its results: it ends when these are dropped
-        kind_of, kind_of_dna, is_distribution_asked = self.kind_of, self.kind_of_dna, options.distribution
+        is_distribution_asked = options.distribution
 
-        def open_job(options: SearchOptions, checkpoint: Path | None) -> SearchJob:
+        def open_search(options: SearchOptions) -> Search:  # knows no results: it ends when these are dropped
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
-                kind = kind_of(options) if database.genetic_code is None else kind_of_dna(database)
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without
-                job = kind(queries, database, engine, options, progress, threads, origin)
-                if checkpoint is not None:
-                    job.keep_in(checkpoint)
-                return job
+                return Search(queries, options, backend_of(database), progress, origin)
             except BaseException:
                 if database is not subjects:
                     database.close()
                 raise
 
-        self._begin(subjects, open_job, options, threads, engine.close if owns_engine else lambda: None)
-
-    def _begin(
-        self,
-        subjects: Any,
-        open_job: Callable[[SearchOptions, Path | None], SearchJob],
-        options: SearchOptions,
-        threads: int | None,
-        close: Callable[[], None],
-    ) -> None:
-        """Set up a search whose job is opened when it is first asked for; ``close`` is called in the end."""
         self._subjects, self._threads = subjects, threads
-        self._search = _Search(open_job, options, close)
+        self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
         self._waiting: deque[SearchResult] = deque()
 
     @property
-    def job(self) -> SearchJob:
-        """The job, whose database is opened now."""
-        return self._search.job()
+    def search(self) -> Search:
+        """The search, whose database is opened now."""
+        return self._search.search()
 
     @property
     def run(self) -> RunInfo:
         """What reports say of the search as a whole; opens the database."""
-        return self.job.run
+        return self.search.run
 
     @property
     def unfitted(self) -> list[str]:
@@ -299,7 +265,7 @@ class SearchResults:
 
     def stop(self) -> None:
         """End the search from another thread than the one that takes results, which raises `Stopped` there."""
-        self.job.stop()
+        self.search.stop()
 
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""
@@ -307,8 +273,8 @@ class SearchResults:
         self._waiting.clear()
         self._search.close()
         opened = self._search.opened
-        if opened is not None and opened.checkpoint is not None:
-            opened.checkpoint.close()
+        if opened is not None:
+            opened.close()
 
     def __enter__(self) -> SearchResults:
         return self
@@ -318,5 +284,5 @@ class SearchResults:
     ) -> None:
         self.close()
         opened = self._search.opened
-        if opened is not None and opened.database is not self._subjects:
-            opened.database.close()
+        if opened is not None and opened.backend.database is not self._subjects:
+            opened.backend.database.close()

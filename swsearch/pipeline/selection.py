@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from swsearch.blocks import IntArray
 from swsearch.pipeline.ranking import Ranked, merge_ranked
 
 if TYPE_CHECKING:
+    from swsearch.alignments import AlignmentTable
     from swsearch.statistics.fitted import PairNulls
     from swsearch.statistics.karlin_altschul import Statistics
     from swsearch.statistics.observed import ScoreCounts
@@ -44,6 +46,8 @@ class Selection:
         What to tell of subjects that published statistics take for hits and these do not; empty if there are none.
     included : Ranked or None
         The candidates of the query's next profile, where there is to be one: filters do not apply to them.
+    alignments : AlignmentTable or None
+        Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
     """
 
     candidates: Ranked
@@ -54,6 +58,14 @@ class Selection:
     nulls: PairNulls | None = None
     doubt: str = ""
     included: Ranked | None = None
+    alignments: AlignmentTable | None = None
+
+    def take(self, rows: IntArray, alignments: AlignmentTable | None) -> Selection:
+        """Return some of the candidates, by their rows, shape (m,), as hits with their alignments."""
+        best = self.candidates
+        ranked = Ranked(best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows])
+        nulls = None if self.nulls is None else self.nulls[rows]
+        return replace(self, candidates=ranked, nulls=nulls, alignments=alignments)
 
 
 def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selection:

@@ -306,7 +306,7 @@ def write_reports(
         if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
             check_program(results.run.program, outputs)
-            check_queries(len(results.job.queries), outputs)
+            check_queries(len(results.search.queries), outputs)
             run, batches = results.run, results.batches(reports.needs_alignments)
         else:
             run, batches = _run_of(results, reports.needs_alignments)

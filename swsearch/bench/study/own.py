@@ -8,9 +8,11 @@ same pairs, by what ``swsearch align`` runs, the score alone and with the alignm
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
 from swsearch.bench.study.timing import QUERIES, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.db import Database
@@ -18,9 +20,8 @@ from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
 from swsearch.options.words import Mode, StatisticsMethod
-from swsearch.pipeline.database_loading import LoadedDatabase
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.statistics.karlin_altschul import statistics_for
 
 MAX_HITS = 10
@@ -39,21 +40,16 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
         queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
         # hits above a threshold where that is known beforehand; scores with shuffled sequences are not timed
         method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
-        job = SearchJob(
-            queries, database, engine, SearchOptions(scoring=scoring, max_hits=MAX_HITS, statistics=method)
-        )
-        loaded = LoadedDatabase(engine, database, job.plan)
-        try:
+        options = SearchOptions(scoring=scoring, max_hits=MAX_HITS, statistics=method)
+        with closing(Search(queries, options, LocalBackend(database, engine))) as search:
             for query in queries:
-                runs = [_kernel_seconds(engine, job, query, loaded) for _ in range(TIMED_RUNS + 1)][1:]
+                runs = [_kernel_seconds(engine, search, query) for _ in range(TIMED_RUNS + 1)][1:]
                 length = len(query.codes)
                 cpu = timer.database_cpu(gaps, length)
                 yield Measurement(
                     "inter-task", "swsearch's own search", "this project", "", gaps, "local", length,
                     database.n_residues, 0, 0, runs, cpu.seconds, cpu.vector_seconds,
                 )  # fmt: skip
-        finally:
-            loaded.close()
 
 
 def pair_times(
@@ -98,7 +94,7 @@ def _align(aligner: PairAligner, problem: Problem) -> int:
     return aligner.align(problem.query, problem.subject, problem.recurrence).score
 
 
-def _kernel_seconds(engine: Any, job: SearchJob, query: Query, loaded: LoadedDatabase) -> float:
-    before = engine.usage.kernel_seconds
-    job.run_group([query], loaded)
+def _kernel_seconds(engine: Any, search: Search, query: Query) -> float:
+    before, session = engine.usage.kernel_seconds, search.session
+    session.select(session.prepare([query])).wait()
     return float(engine.usage.kernel_seconds - before)

@@ -1,15 +1,15 @@
 """What is computed of pairs that a search has found: their nulls and their alignments, many at a time.
 
-`PairWork` does it here, on threads or in launches on a GPU. A search that runs in several places has one of its own,
-which does it where the subjects are.
+`LocalPairWork` does it here, on threads or in launches on a GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
+from swsearch.engines.base import Engine
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pair_base import PairAligner
@@ -25,16 +26,20 @@ from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther
 from swsearch.pipeline.null_models import NullMaker, PairsAsked
-from swsearch.pipeline.subject_reader import SubjectReader
+from swsearch.pipeline.subjects import SubjectReader
+from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
 from swsearch.scoring import QueryLike, specific_rows
 from swsearch.statistics.fitted import PairNulls
 
-OfQuery = TypeVar("OfQuery")
-
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
 more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
+
+
+CPU_ALIGN_MIN_THREADS = 4
+"""Threads from which on the CPU aligns hits, and not a GPU that is scoring meanwhile: a hit of 350 residues takes a
+thread 85 us, and launches on the GPU would wait for the scoring kernels each time. A choice."""
 
 
 @dataclass(frozen=True)
@@ -85,91 +90,106 @@ class FurtherToFind:
         return FurtherToFind(pairs, self.best.take(places), self.least[places], self.most)
 
 
-@dataclass(frozen=True)
-class PairWork:
-    """Computes what is asked of pairs, in this process.
+class LocalPairWork:
+    """Computes what is asked of pairs in this process; see `swsearch.pipeline.backend.PairWork`.
 
     Parameters
     ----------
-    reader : SubjectReader
-        Reads the subjects, now and whenever a hit's alignment is asked for.
+    recurrence : Recurrence
+        What pairs are aligned by.
     threads : int
         Pairs that are aligned at a time.
     maker : NullMaker or None
         Makes nulls, where statistics are fitted.
+    engine : Engine or None
+        May lend an aligner, which works in place of few threads.
     """
 
-    reader: SubjectReader
-    threads: int
-    maker: NullMaker | None = None
+    parallel = 1
 
-    def nulls(self, asked: Sequence[PairsAsked]) -> list[PairNulls]:
-        """Return the nulls of the pairs of some queries; what a pair gets follows from it alone.
+    def __init__(
+        self, recurrence: Recurrence, threads: int, maker: NullMaker | None, engine: Engine | None = None
+    ) -> None:
+        self.recurrence, self.threads, self.maker = recurrence, threads, maker
+        self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
+        self._guard, self._aligner = threading.Lock(), ExitStack()
+        self._lent: PairAligner | None = None
 
-        Raises
-        ------
-        ValueError
-            If statistics are not fitted.
-        """
-        if self.maker is None:
-            raise ValueError("maker: got None, expected what makes nulls")
-        return self.maker.of_pairs(asked, self.reader.scored)
+    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+        """Return the nulls of the pairs of some queries."""
+        assert self.maker is not None
+        return self.maker.of_pairs(asked, subjects.scored)
 
-    def aligned(self, pairs: PairsToAlign, aligner: PairAligner | None = None) -> tuple[AlignmentTable, SubjectCodes]:
-        """Align pairs.
+    def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
+        """Align pairs; return the alignments and the subjects."""
+        shown = subjects.shown(pairs.subjects)
+        return self.align_codes(pairs.queries, pairs.of_query, shown, pairs.scores), shown
 
-        Parameters
-        ----------
-        pairs : PairsToAlign
-            n of them.
-        aligner : PairAligner, optional
-            What aligns instead of the CPU.
-
-        Returns
-        -------
-        AlignmentTable
-            Of the pairs, in their order.
-        SubjectCodes
-            Their subjects, in the same order.
-        """
-        subjects = self.reader.shown(pairs.subjects)
-        if self.reader.recurrence.frame_shift is not None:
+    def align_codes(
+        self, queries: Sequence[Query], of_query: IntArray, subjects: SubjectCodes, scores: IntArray | None = None
+    ) -> AlignmentTable:
+        """Align n subjects, each with the query at its place in ``of_query``; ``scores`` where they are known."""
+        if self.recurrence.frame_shift is not None:
             from swsearch.pipeline.frameshift_alignments import align_with_shifts
 
-            recurrence = self.reader.recurrence
-            return align_with_shifts(pairs.queries, pairs.of_query, subjects, recurrence, self.threads), subjects
-        found = align_pairs(self.reader, pairs.queries, subjects, pairs.of_query, pairs.scores, self.threads, aligner)
-        return found, subjects
+            return align_with_shifts(queries, of_query, subjects, self.recurrence, self.threads)
+        with self._guard:
+            aligner = self._aligner_for(len(of_query))
+        with nullcontext() if aligner is None else self._guard:
+            return align_pairs(self.recurrence, queries, subjects, of_query, scores, self.threads, aligner)
 
-    def further(self, wanted: Callable[[], FurtherToFind]) -> list[list[FoundFurther]] | None:
-        """Return the further alignments of pairs; None where each is found when it is asked for, as it is here."""
+    def _aligner_for(self, n: int) -> PairAligner | None:
+        if self._lent is None and self._engine is not None:
+            self._lent = self._engine.pair_aligner(n)
+            if self._lent is not None:
+                self._aligner.enter_context(self._lent)
+        return self._lent
+
+    def further(
+        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
+    ) -> list[list[FoundFurther]] | None:
+        """Return None: further alignments are found when they are asked for."""
         return None
 
-    def of_queries(self, choose: Callable[[int], OfQuery], n: int) -> list[OfQuery]:
-        """Return what is chosen of each of n queries, by their places."""
-        return [choose(place) for place in range(n)]
-
-    def aligned_alone(self, query: Query, subject: int) -> PairAlignment:
-        """Align a query with the subject of a place in the input, on the CPU."""
-        codes, letters = self.reader.one(subject)
-        if self.reader.recurrence.frame_shift is not None:
+    def align_one(self, query: Query, place: int, subjects: SubjectReader) -> PairAlignment:
+        """Align a query with one subject, as when a hit's alignment is asked for after the search."""
+        shown = subjects.shown(np.array([place], dtype=np.int64))
+        codes, letters = shown.codes_of(0), shown.letters_of(0)
+        if self.recurrence.frame_shift is not None:
             from swsearch.pipeline.frameshift_alignments import align_strand
 
-            return align_strand(query, codes, letters, self.reader.recurrence)
-        scored = query.scored(self.reader.recurrence.scoring)
-        return aligned_alone(self.reader, scored, codes).shown_as(query.letters, letters)
+            return align_strand(query, codes, letters, self.recurrence)
+        found = align_alone(self.recurrence, query.scored(self.recurrence.scoring), codes)
+        return found.shown_as(query.letters, letters)
+
+    def close(self) -> None:
+        """Release the aligner."""
+        with self._guard:
+            self._engine = self._lent = None
+            self._aligner.close()
 
 
-def aligned_alone(reader: SubjectReader, query: QueryLike, codes: ByteArray) -> PairAlignment:
+def aligned_alone(self, query: Query, subject: int) -> PairAlignment:
+    """Align a query with the subject of a place in the input, on the CPU."""
+    codes, letters = self.reader.one(subject)
+    if self.reader.recurrence.frame_shift is not None:
+        from swsearch.pipeline.frameshift_alignments import align_strand
+
+        return align_strand(query, codes, letters, self.reader.recurrence)
+    scored = query.scored(self.reader.recurrence.scoring)
+    return aligned_alone(self.reader, scored, codes).shown_as(query.letters, letters)
+
+
+def align_alone(recurrence: Recurrence, query: QueryLike, codes: ByteArray) -> PairAlignment:
     """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
     rows = specific_rows(query)
     gaps_vary = rows is not None and rows.gaps is not None
     memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(codes), gaps_vary=gaps_vary))
-    return align_codes(query, codes, reader.recurrence, memory=memory)
+    return align_codes(query, codes, recurrence, memory=memory)
 
 
 def align_pairs(
-    reader: SubjectReader,
+    recurrence: Recurrence,
     queries: Sequence[Query],
     subjects: SubjectCodes,
     of_query: IntArray,
@@ -181,7 +201,7 @@ def align_pairs(
 
     Parameters
     ----------
-    reader : SubjectReader
+    recurrence : Recurrence
         What they are aligned by.
     queries : sequence of Query
         Some.
@@ -198,7 +218,7 @@ def align_pairs(
     """
     pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
-    of_subjects, recurrence = (subjects.codes, subjects.offsets), reader.recurrence
+    of_subjects = subjects.codes, subjects.offsets
     scored = [query.scored(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
@@ -215,7 +235,7 @@ def align_pairs(
     if not len(alone):
         return table
     found = [
-        aligned_alone(reader, scored[k], subjects.codes_of(row)).shown_as(
+        align_alone(recurrence, scored[k], subjects.codes_of(row)).shown_as(
             queries[k].letters, subjects.letters_of(row)
         )
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)

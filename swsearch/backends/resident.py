@@ -1,0 +1,5 @@
+"""To come."""
+
+from swsearch.backends.local import LocalBackend
+
+ResidentBackend = LocalBackend

@@ -1,0 +1,143 @@
+"""Where a search is computed: the protocols of a process, a shared engine and a cluster.
+
+A `Backend` has subjects and what scores them, for any number of searches. A `Session` is one search's hold on it: it
+selects subjects, and its `PairWork` computes nulls and alignments of what was selected. `Session.select` begins, and
+the `PendingSelection` that it returns is waited for when the next batch was begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from swsearch.alignments import AlignmentTable
+from swsearch.engines.base import Progress
+from swsearch.inputs import Query
+from swsearch.pipeline.additional_hsps import FoundFurther
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pairs import FurtherToFind, PairsToAlign
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.subjects import SubjectReader, Subjects
+from swsearch.results import SubjectCodes
+from swsearch.statistics.fitted import PairNulls
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+
+class PendingSelection(Protocol):
+    """Queries whose subjects are being selected."""
+
+    def is_ready(self) -> bool:
+        """Say whether `wait` returns at once."""
+
+    def wait(self) -> None:
+        """Wait until engine and subjects are not needed any more."""
+
+    def selections(self) -> list[Selection]:
+        """Return what was selected for each query; called once, after `wait`, by any thread."""
+
+
+class PairWork(Protocol):
+    """Computes what is asked of pairs that were found."""
+
+    @property
+    def parallel(self) -> int:
+        """How many batches to work on at a time: more than one where each waits for other machines."""
+
+    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+        """Return the nulls of the pairs of some queries; those of a pair follow from it alone."""
+
+    def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
+        """Align pairs; return the alignments and the subjects, both in the order of the pairs."""
+
+    def further(
+        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
+    ) -> list[list[FoundFurther]] | None:
+        """Return further alignments of pairs; None where each is found when it is asked for."""
+
+
+class Session(Protocol):
+    """A search's hold on a backend."""
+
+    @property
+    def pairs(self) -> PairWork:
+        """Computes what is asked of found pairs, while the search runs."""
+
+    @property
+    def note(self) -> str:
+        """What was allocated for it, as text for people."""
+
+    @property
+    def n_residues(self) -> int:
+        """Residues that each query is scored with."""
+
+    def prepare(self, queries: Sequence[Query]) -> Any:
+        """Make queries ready, in the form that `select` takes."""
+
+    def select(self, prepared: Any) -> PendingSelection:
+        """Begin to select the subjects of queries that may be reported."""
+
+    def close(self) -> None:
+        """Release what was made for the search."""
+
+
+@dataclass(frozen=True)
+class SessionRequest:
+    """What a search tells a backend when it begins.
+
+    Parameters
+    ----------
+    subjects : Subjects
+        As `Backend.subjects` returned them.
+    criteria : Criteria
+        What it looks for.
+    groups : sequence of sequence of int
+        Query lengths of each group that is scored together.
+    progress : callable or None
+        Called with the cells just finished.
+    """
+
+    subjects: Subjects
+    criteria: Criteria
+    groups: Sequence[Sequence[int]]
+    progress: Progress | None = None
+
+
+class Backend(Protocol):
+    """Subjects, and what scores them."""
+
+    @property
+    def database(self) -> Database:
+        """What is searched."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of this process that a search may use."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other searches may use it at the same time: a short one then starts no threads."""
+
+    @property
+    def description(self) -> str:
+        """What scores, for reports."""
+
+    @property
+    def fallback(self) -> str:
+        """Why the CPU scores where a GPU was asked for; empty where none was missed."""
+
+    def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
+        """Return the subjects as these queries are compared with them."""
+
+    def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
+        """Return what follows from options and subjects."""
+
+    def max_group_queries(self, criteria: Criteria) -> int | None:
+        """Return how many queries a group has at most; None where residues alone limit it."""
+
+    def open(self, asked: SessionRequest) -> Session:
+        """Begin a search."""

@@ -1,0 +1,61 @@
+"""What reports say of a search as a whole."""
+
+from __future__ import annotations
+
+from swsearch.options.row import Header, rows_of
+from swsearch.options.words import Mask
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.saved_options import settings_of
+from swsearch.pipeline.subjects import Subjects
+from swsearch.pipeline.table.search import SearchTable
+from swsearch.run_info import Asked, Execution, Origin, Program, RunInfo
+from swsearch.version import version
+
+PROGRAMS: dict[tuple[bool, bool], Program] = {
+    (False, False): "blastp",
+    (True, False): "blastx",
+    (False, True): "tblastn",
+    (True, True): "tblastx",
+}
+"""BLAST's name for a search by whether queries and subjects are DNA."""
+
+
+def program_of(options: SearchOptions, subjects: Subjects) -> Program:
+    """Return BLAST's name for what is searched with what."""
+    return PROGRAMS[options.translation is not None, subjects.database.genetic_code is not None]
+
+
+def query_code(options: SearchOptions) -> int | None:
+    """Return NCBI's number of the code that queries are translated by, where they are DNA."""
+    return None if options.translation is None else options.translation.genetic_code
+
+
+def shown_options(options: SearchOptions, mask: Mask) -> Asked:
+    """Return what is asked for beyond every search's parameters, by name; ``mask`` is that of the subjects."""
+    told: Asked = {}
+    for name, row in rows_of(SearchTable).items():
+        is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
+        value = options.effective(name) if is_told else None
+        if row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1):
+            continue
+        if name == "subject_mask":
+            value = None if mask == "none" else mask  # the database's own mask too
+        if value is not None:
+            told[name] = row.kind.describe(value)
+    return told
+
+
+def run_info(criteria: Criteria, subjects: Subjects, description: str, origin: Origin) -> RunInfo:
+    """Return what reports say of a search; ``description`` is of what scores."""
+    options, counts, database = criteria.options, criteria.counts, subjects.database
+    execution = Execution(description, origin.command, origin.begun, origin.ended)
+    return RunInfo(
+        version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
+        criteria.method, options.threshold, options.max_hits,
+        execution=execution, asked=shown_options(options, subjects.mask),
+        effective_residues=criteria.thresholds.effective_residues, database_sources=tuple(database.sources()),
+        queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
+        program=program_of(options, subjects), genetic_code=query_code(options),
+        database_code=database.genetic_code,
+    )  # fmt: skip

@@ -1,0 +1,381 @@
+"""A search: option values, queries and a backend, as one chain of generator stages.
+
+    prepare -> select -> collect -> (locate loci) -> (include hits -> grow profiles)
+            -> assign E-values -> choose hits -> restore order -> build results
+
+Loci are located where subjects are windows of DNA; profiles grow where there are iterations. What flows is a `Batch`:
+queries as they are by then, with the subjects that their places are of. A checkpoint stores what passes between two
+stages; a query that it has enters the chain after the stage that it was stored after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import cached_property
+from pathlib import Path
+
+from swsearch.blocks import IntArray
+from swsearch.engines.base import Progress
+from swsearch.inputs import Query
+from swsearch.pipeline.backend import Backend, PairWork, Session, SessionRequest
+from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.checkpoint import Checkpoint
+from swsearch.pipeline.description import run_info
+from swsearch.pipeline.evalues import assign_evalues
+from swsearch.pipeline.groups import HITS_PER_PART, query_groups, split_by_size
+from swsearch.pipeline.hits import HitBuilder, choose_hits
+from swsearch.pipeline.iterate import ProfileGrower
+from swsearch.pipeline.iteration_queue import Rounds
+from swsearch.pipeline.locate import locate_loci
+from swsearch.pipeline.options import SearchOptions, check_scales
+from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.prefetch import for_each, side_by_side
+from swsearch.pipeline.profile_members import first_found, localized, next_iteration
+from swsearch.pipeline.profile_update import ProfileHitSelector
+from swsearch.pipeline.query_frames import searched_queries, told_of_frames
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.stages import (
+    Stages,
+    collect_selections,
+    prepare_batches,
+    restore_order,
+    select_subjects,
+)
+from swsearch.pipeline.subjects import SubjectReader
+from swsearch.pipeline.windows import FrameWindows
+from swsearch.results import HitList, SearchResult
+from swsearch.run_info import Origin, RunInfo
+from swsearch.statistics.lengths import Lengths
+from swsearch.statistics.observed import ScoreDistribution, distribution_of
+
+STORED_QUERIES = 32
+"""Queries whose stored results are read together: as they are read, so much memory do they take."""
+
+
+class Search:
+    """Queries, and a backend that has the subjects.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        As they were read, in the order of the results.
+    options : SearchOptions
+        What is asked for.
+    backend : Backend
+        Where it is computed.
+    progress : callable, optional
+        Called with the cells just finished, from a thread of the search.
+    origin : Origin, optional
+        Where the queries and the command come from, for reports.
+
+    Raises
+    ------
+    InputError
+        If the filters name a subject that the database lacks, or leave no subject, the database lacks the mask, or a
+        profile's scores are not those that published statistics are of.
+    """
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        options: SearchOptions,
+        backend: Backend,
+        progress: Progress | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        check_scales(queries, options)
+        self.options, self.backend, self._origin = options, backend, origin or Origin()
+        self.searched = searched_queries(queries, options)
+        """What is scored: the queries as they are masked, or their frames where they are DNA."""
+        self.queries: Sequence[Query] = self.searched if options.translation is None else queries
+        self.subjects = backend.subjects(self.searched, options)
+        self.criteria = backend.criteria(options, self.subjects)
+        self.progress = progress
+        self.restored: Progress | None = None
+        """Called, in place of `progress`, with the cells of queries that the checkpoint had."""
+        self.forgone: Progress | None = None
+        """Called with the cells of iterations that queries did not need."""
+        self.checkpoint: Checkpoint | None = None
+        self._grower = ProfileGrower(self.criteria, self.subjects.database) if options.makes_profiles else None
+        threads = backend.threads
+        self._local = LocalPairWork(self.criteria.recurrence, threads, self.criteria.null_maker(threads))
+        self._stages = Stages()
+        self._session: Session | None = None
+
+    def keep_in(self, folder: Path, is_read: bool = False) -> None:
+        """Store what is done in a folder, and go on from what it has; see `Checkpoint`.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it is not there.
+        is_read : bool, optional
+            Whether all is done, and `stored` is to read it.
+
+        Raises
+        ------
+        InputError
+            If the folder is in use, or of another search; the message names all that differs.
+        OutputError
+            If it cannot be written.
+        """
+        self.checkpoint = Checkpoint(
+            folder, self.searched, self.criteria, self.subjects, self._grower, is_read=is_read
+        )
+
+    @property
+    def session(self) -> Session:
+        """The hold on the backend, opened when it is first asked for: what it allocates is allocated then."""
+        if self._session is None:
+            lengths = [[len(query.codes) for query in group] for group in self._groups()]
+            asked = SessionRequest(self.subjects, self.criteria, lengths, self._count)
+            self._session = self.backend.open(asked)
+        return self._session
+
+    @property
+    def cells(self) -> int:
+        """Cells of the whole search, if no query converges: query residues times those of scored subjects."""
+        n = sum(len(query.codes) for query in self.searched)
+        return self.options.iterations * n * self.session.n_residues
+
+    def _count(self, cells: int) -> None:
+        if self.progress is not None:
+            self.progress(cells)
+
+    # the chain of stages
+
+    def results(self, aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield results, some at a time, in query order.
+
+        Parameters
+        ----------
+        aligned : bool, optional
+            Whether hits come with their alignments, and further ones where they may have several.
+        """
+        with self._begun() as (stages, session):
+            yield from stages.last("align", self._built(self._found(stages, session), session.pairs, aligned))
+
+    def batches(self) -> Generator[Batch]:
+        """Yield what was found, in query order: hits as they are chosen, to be sent."""
+        with self._begun() as (stages, session):
+            yield from stages.last("align", self._found(stages, session))
+
+    @contextmanager
+    def _begun(self) -> Iterator[tuple[Stages, Session]]:
+        self._stages.check_wanted()
+        try:
+            session = self.session
+            with self.checkpoint or nullcontext():
+                # for one batch alone, new threads would cost a short search on a shared engine a third of its time
+                is_short = self.backend.is_shared and len([*zip(self._groups(), range(2), strict=False)]) < 2
+                self._stages.begin(not is_short)
+                with closing(self._stages) as stages:
+                    yield stages, session
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Release what was allocated for the search."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        if self.checkpoint is not None:
+            self.checkpoint.close()
+
+    def _found(self, stages: Stages, session: Session) -> Generator[Batch]:
+        """Yield the hits of all queries, in query order."""
+        rounds = Rounds(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
+        if rounds is not None:
+            stages.on_close(rounds.close)
+        ready = stages.add("prepare", prepare_batches(self._started(rounds), session))
+        found: Iterator[Batch] = collect_selections(stages.add("score", select_subjects(ready, session)))
+        if isinstance(self.subjects, FrameWindows):
+            found = locate_loci(found, self.subjects, self.criteria, self.backend.threads)
+        if self._grower is not None and rounds is not None:
+            included = stages.add("rate", self._grower.include_hits(found, session.pairs, self._local))
+            selector = ProfileHitSelector(self.criteria, session.pairs, self._local)
+            grown = self._grower.grow_profiles(included, selector, rounds, self._keep, self._forgo)
+            found = stages.add("build", grown)
+        rated = assign_evalues(self._kept(found), self.criteria, session.pairs)
+        if self._grower is None:
+            rated = stages.add("rate", self._kept(rated))
+        yield from restore_order(self._kept(choose_hits(rated, self.criteria, session.pairs)), rounds)
+
+    def stored(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield the results of some queries in a row as the checkpoint has them; nothing is scored.
+
+        Parameters
+        ----------
+        first : int
+            Place of the first query, counted from 0.
+        count : int
+            How many.
+        aligned : bool, optional
+            As for `results`.
+
+        Raises
+        ------
+        OutputError
+            If what was stored is damaged, or not there.
+        """
+        assert self.checkpoint is not None
+        aligned = aligned or self.options.max_alignments > 1
+        n, end = self.options.n_frames, self.options.n_frames * (first + count)
+        for place in range(n * first, end, n * STORED_QUERIES):
+            places = range(place, min(place + n * STORED_QUERIES, end))
+            yield from self.results_of(
+                self.checkpoint.stored(places), aligned or self.options.max_alignments > 1, place
+            )
+
+    def results_of(
+        self, batches: Iterable[Batch], aligned: bool = False, first: int = 0
+    ) -> Generator[list[SearchResult]]:
+        """Yield the results of batches that were found before, or elsewhere; ``first`` is the place of the first."""
+        rated = assign_evalues(batches, self.criteria, self._local)
+        ordered = restore_order(choose_hits(rated, self.criteria, self._local), None, first)
+        yield from self._built(ordered, self._local, aligned)
+
+    def stop(self) -> None:
+        """End the search, which raises `Stopped` where it is waited for; any thread may call this, at any time."""
+        self._stages.stop()
+
+    # where batches come from
+
+    def _groups(self) -> Iterator[Sequence[Query]]:
+        """Yield runs of what is scored that are scored together, all frames of a query in one."""
+        return query_groups(self.searched, self.backend.max_group_queries(self.criteria), self.options.n_frames)
+
+    def _first_states(self) -> Generator[list[QueryState]]:
+        """Yield the first states of queries, some at a time."""
+        make = QueryState if self._grower is None else self._grower.first_state
+        place = 0
+        for group in self._groups():
+            yield [make(place + k, query) for k, query in enumerate(group)]
+            place += len(group)
+
+    def _started(self, rounds: Rounds[QueryState] | None) -> Generator[Batch]:
+        """Yield batches of queries as they begin or come back, or as the checkpoint has them: further on."""
+        for states in self._first_states() if rounds is None else iter(rounds.take, []):
+            if self.checkpoint is None:
+                yield Batch(states, self.subjects)
+                continue
+            for batch in self.checkpoint.resumed(states):
+                self._count_restored([state for state in batch.states if state not in states])
+                yield batch
+
+    def _count_restored(self, states: Sequence[QueryState]) -> None:
+        """Tell of the cells of iterations that the checkpoint had, and of those that queries did not need."""
+        times = [1 if state.history is None else len(state.history.steps) for state in states]
+        residues = sum(n * len(state) for n, state in zip(times, states, strict=True))
+        if residues and (count := self.restored or self.progress) is not None:
+            count(residues * self.session.n_residues)
+        for state in states:
+            if state.history is not None and state.is_ended:
+                self._forgo((state.history.last - next_iteration(state.query.profile)) * len(state))
+
+    # what happens beside the stages
+
+    def _kept(self, batches: Iterable[Batch]) -> Generator[Batch]:
+        """Store what passes, if it is not as it was stored."""
+        for batch in batches:
+            self._keep(batch.states, batch.subjects)
+            yield batch
+
+    def _keep(self, states: Sequence[QueryState], subjects: SubjectReader) -> None:
+        if self.checkpoint is not None and states:
+            self.checkpoint.save(states, subjects)
+
+    def _forgo(self, residues: int) -> None:
+        if self.forgone is not None:
+            self.forgone(residues * self.subjects.n_residues)
+
+    # results
+
+    def _built(self, batches: Iterable[Batch], pairs: PairWork, aligned: bool) -> Generator[list[SearchResult]]:
+        """Build the results of hits."""
+        builder = HitBuilder(self.criteria, pairs, self._local)
+
+        def parts() -> Generator[Batch]:
+            for batch in batches:
+                sizes = [len(each.candidates) for each in batch.selections]
+                for part in split_by_size(sizes, HITS_PER_PART, self.options.n_frames):
+                    yield batch.part(part)
+
+        yield from side_by_side(
+            lambda part: self._results(part, builder.build(part, aligned)), parts(), pairs.parallel
+        )
+
+    def _results(self, batch: Batch, lists: Sequence[HitList]) -> list[SearchResult]:
+        n = self.options.n_frames
+        firsts, selections = batch.states[::n], batch.selections
+        told = [told_of_frames(selections[place : place + n]) for place in range(0, len(selections), n)]
+        shown: list[ScoreDistribution | None] = [None] * len(lists)
+
+        def compare(place: int) -> None:
+            counts = told[place].distribution
+            if counts is not None:
+                statistics, residues = told[place].statistics, self.subjects.n_residues
+                shown[place] = distribution_of(counts, len(firsts[place]), self._lengths, statistics, residues)
+
+        for_each(compare, range(len(lists)) if self.options.distribution else (), self.backend.threads)
+        return [self._result(*each) for each in zip(firsts, told, lists, shown, strict=True)]
+
+    @cached_property
+    def _lengths(self) -> Lengths:
+        return Lengths.of_runs(self.subjects.length_runs)
+
+    @cached_property
+    def run(self) -> RunInfo:
+        """What reports say of the search as a whole."""
+        return run_info(self.criteria, self.subjects, self.backend.description, self._origin)
+
+    def _result(
+        self, state: QueryState, told: Selection, hits: HitList, distribution: ScoreDistribution | None
+    ) -> SearchResult:
+        query, history, run = state.query, state.history, self.run
+        return SearchResult(
+            query_id=query.identifier,
+            query_description=query.description,
+            query_length=query.length,
+            hits=hits,
+            scoring=self.options.scoring,
+            mode=self.options.mode,
+            statistics=told.statistics,
+            database_name=run.database_name,
+            database_subjects=run.database_subjects,
+            database_residues=run.database_residues,
+            effective_residues=run.effective_residues,
+            no_statistics=told.reason,
+            doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))),
+            asked=run.asked,
+            distribution=distribution,
+            run=run,
+            profile=query.profile,
+            iteration=next_iteration(query.profile),
+            converged=history is not None and history.converged,
+            first_found=self._first_found(state, hits),
+            steps=() if history is None else history.steps,
+            next_profile=None if history is None else history.next_profile,
+            program=run.program,
+            genetic_code=run.genetic_code,
+            database_code=run.database_code,
+        )
+
+    def _doubt(self, state: QueryState) -> str:
+        if state.history is None or not state.history.is_cut:
+            return ""
+        return (
+            f"query {state.query.identifier!r}: more than {self.options.inclusion.most:,} subjects are within the "
+            "inclusion E-value; only the best enter its profile; raise the limit with --max-included"
+        )
+
+    def _first_found(self, state: QueryState, hits: HitList) -> IntArray | None:
+        """Return the iteration that first found each hit, of a profile that comes from iterations."""
+        profile = state.query.profile
+        if state.history is None:
+            if profile is None or not profile.iteration:
+                return None
+            return first_found(hits.table.subjects, localized(profile, self.subjects.database))
+        is_iterated = self.options.iterations > 1 or next_iteration(profile) > 1
+        return first_found(hits.table.subjects, profile) if is_iterated else None

@@ -1,0 +1,233 @@
+"""A database of DNA as subjects: windows of its reading frames, wide enough for some queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swsearch.alignments import AlignmentTable
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import Chunk, IntArray
+from swsearch.db.dna_stored import frame_lengths
+from swsearch.db.frames import (
+    FramePieces,
+    Windows,
+    cores_of,
+    frame_segments,
+    pieces_of,
+    span_bound,
+    translated,
+    windows_for,
+)
+from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
+from swsearch.engines.pools import SequencePool
+from swsearch.errors import InputError, OptionError
+from swsearch.inputs import Query
+from swsearch.options.words import Mask
+from swsearch.pipeline.database_loading import ChunkSource, database_mask
+from swsearch.pipeline.filters import Allowed, HitFilters, allowed_subjects
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.subjects import ProteinSubjects, SubjectCounts, Subjects, headers_of
+from swsearch.results import Headers, SubjectCodes
+from swsearch.scoring import Scoring
+from swsearch.translation import Frames
+from swsearch.translation.frame import CODON
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+REGION = 1024
+"""Residues of the region of an alignment, at least, where its frame has so many: enough to tell its composition from
+that of others by shuffled copies, and the length of the random sequences that its score is compared with."""
+
+
+def subjects_of(
+    database: Database, queries: Sequence[Query], options: SearchOptions, least: Windows | None = None
+) -> Subjects:
+    """Return a database as queries are compared with it.
+
+    Parameters
+    ----------
+    database : Database
+        Open.
+    queries : sequence of Query
+        All that are compared with it.
+    options : SearchOptions
+        What is asked for.
+    least : Windows, optional
+        Windows that are wide enough for other queries; kept if they are for these.
+
+    Raises
+    ------
+    InputError
+        If the database lacks the mask, or holds DNA and what is asked for needs proteins.
+    """
+    if database.genetic_code is None:
+        return ProteinSubjects(database, database_mask(database, options.subject_mask))
+    _check_dna(options, database.name)
+    return FrameWindows(database, windows_of(database, queries, options.scoring, least))
+
+
+def _check_dna(options: SearchOptions, name: str) -> None:
+    """Raise for what a search of the DNA database of a name cannot do."""
+    what = f"{name} is a DNA database"
+    if options.mode != "local":
+        raise OptionError("mode", options.mode, "local", f"{what}, whose frames are only aligned locally")
+    if options.subject_mask not in ("database", "none"):
+        raise OptionError("subject_mask", options.subject_mask, "none", f"{what}, whose frames are not masked")
+    if options.frame_shift is not None:
+        raise OptionError("frame_shift", options.frame_shift, "none", f"{what}; frameshifts need protein subjects")
+    if options.makes_profiles:
+        why = f"cannot be combined with {options.profiles_asked}; make the profile from proteins, then search with it"
+        raise InputError(f"{name}: a DNA database {why}")
+    if options.distribution:
+        raise OptionError("distribution", True, "False", f"{what}, which has no scores of whole subjects")
+
+
+def windows_of(
+    database: Database, queries: Sequence[Query], scoring: Scoring, least: Windows | None = None
+) -> Windows:
+    """Return how to cut a database's frames so that no alignment of these queries is cut; ``least`` if it is wide."""
+    lengths = database.lengths
+    longest = int(lengths.max(initial=0)) // CODON
+    span = max((min(_span(query, scoring, longest), longest) for query in queries), default=1)
+    if least is not None and least.margin >= span:
+        return least
+    return windows_for(span, 2 * int(lengths.sum(dtype=np.int64)))
+
+
+def _span(query: Query, scoring: Scoring, longest: int) -> int:
+    """Return how many residues of a frame an alignment of a query can span at most."""
+    if not len(query.codes):
+        return 1
+    rows = query.rows(scoring)
+    best = int(np.maximum(rows.scores[:, : len(PROTEIN.letters)].max(axis=1), 0).sum(dtype=np.int64))
+    opening, extending = scoring.gap_open, scoring.gap_extend
+    if rows.gaps is not None:
+        opening, extending = int(rows.gaps.insertion_open.min()), int(rows.gaps.insertion_extend.min())
+    span = span_bound(best, len(query.codes), int(opening), int(extending))
+    return longest if span is None else span
+
+
+class FrameWindows:
+    """Windows of the reading frames of a database of DNA; see `swsearch.pipeline.subjects.Subjects`.
+
+    To engines a window is a subject. Hits are located in windows, and read as pieces of frames, whose records are
+    places in the input; how frames are cut does not matter to them.
+
+    Parameters
+    ----------
+    database : Database
+        Open, of DNA.
+    windows : Windows
+        How frames are cut.
+    runs : sequence of Run, optional
+        The blocks of windows that are loaded; all by default.
+    """
+
+    mask: Mask = "none"
+
+    def __init__(self, database: Database, windows: Windows, runs: Sequence[Run] | None = None) -> None:
+        self.database: Database = database.shared()
+        self.name, self.windows = database.name, windows
+        self._segments = frame_segments(self.database, windows)
+        self.n_places = sum(segment.n_subjects for segment in self._segments)
+        self._runs = all_blocks(self._segments) if runs is None else runs
+        self.length_runs, self.residue_bytes = lengths_in(self._runs), n_bytes_of(self._runs)
+        self.n_residues = self.length_runs.n_residues
+
+    def share(self, place: int, of: int) -> FrameWindows:
+        """Return the chunks of one of several shares."""
+        return FrameWindows(self.database, self.windows, share_of(self._runs, place, of))
+
+    @cached_property
+    def dna_lengths(self) -> IntArray:
+        """Nucleotides of every record, shape (n_records,), int64."""
+        return self.database.lengths.astype(np.int64)
+
+    @cached_property
+    def counts(self) -> SubjectCounts:
+        """What statistics and reports count.
+
+        Published statistics are tblastn's: every subject has a third of its nucleotides as residues, and so has the
+        database. Fitted ones count what is compared: all residues of six frames, each once, in regions of `REGION`.
+        """
+        records = self.dna_lengths
+        filled = frame_lengths(records).reshape(-1)
+        filled = filled[filled > 0]
+        n_regions = max(round(float(np.maximum(filled / REGION, 1.0).sum())), 1)
+        regions, thirds = np.minimum(filled, REGION), records // CODON
+        return SubjectCounts(
+            len(records), int(records.sum()), n_regions, int(filled.sum()), np.unique(regions).astype(np.int32),
+            int(records.sum()) // CODON, np.unique(thirds[thirds > 0]).astype(np.int32),
+            int(self.length_runs.longest), are_windows=True,
+        )  # fmt: skip
+
+    def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
+        """Translate and interleave windows, some blocks at a time."""
+        for segment, first, last in chunks_of(self._runs, int(max_bytes), mixed):
+            self.database.check_open()
+            yield segment.chunk(first, last, "none")
+
+    def allowed(self, filters: HitFilters) -> Allowed | None:
+        """Return which windows may hold hits: those of the records that may be."""
+        allowed = allowed_subjects(self.database, filters)
+        return None if allowed is None else allowed[self.pieces_of(np.arange(self.n_places)).records]
+
+    def part(self, allowed: Allowed) -> ChunkSource | None:
+        """Return None: all windows are scored."""
+        return None
+
+    # pieces of frames, by which hits are located and read
+
+    def pieces_of(self, places: IntArray) -> FramePieces:
+        """Return which pieces of frames windows are, shape (n,)."""
+        return pieces_of(self._segments, np.asarray(places, dtype=np.int64))
+
+    def cores_of(self, places: IntArray) -> tuple[IntArray, IntArray]:
+        """Return where the cores of windows begin and end in their frames, two of shape (n,)."""
+        return cores_of(self._segments, np.asarray(places, dtype=np.int64))
+
+    def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
+        """Translate n pieces of frames, end to end, and return where each begins, shape (n + 1,)."""
+        return translated(self._segments, pieces)
+
+    # windows as subjects
+
+    def lengths_of(self, places: IntArray) -> IntArray:
+        """Return the residues of windows."""
+        pieces = self.pieces_of(places)
+        return pieces.ends - pieces.begins
+
+    def published_lengths_of(self, places: IntArray) -> IntArray:
+        """Return a third of the nucleotides of the windows' records."""
+        return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
+
+    def scored(self, places: IntArray) -> SequencePool:
+        """Return windows as they are scored."""
+        return self.translated(self.pieces_of(places))
+
+    def shown(self, places: IntArray) -> SubjectCodes:
+        """Return windows as they are scored."""
+        codes, offsets = self.scored(places)
+        return SubjectCodes(codes, None, offsets)
+
+    def headers(self, places: IntArray) -> Headers:
+        """Return the headers of the windows' records."""
+        return headers_of(self.database, self.pieces_of(places).records)
+
+    def identifier(self, place: int) -> str:
+        """Return the identifier of a window's record."""
+        return str(self.database.identifier(int(self.pieces_of(np.array([place])).records[0])))
+
+    def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
+        """Return the records of windows, and their frames."""
+        pieces = self.pieces_of(places)
+        return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
+
+    def alignments_of(self, places: IntArray) -> AlignmentTable | None:
+        """Return None: windows are scored, and hits located later."""
+        return None
