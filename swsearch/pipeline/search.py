@@ -219,22 +219,21 @@ class Search:
         OutputError
             If what was stored is damaged, or not there.
         """
-        assert self.checkpoint is not None
         aligned = aligned or self.options.max_alignments > 1
+        yield from self.results_of(self.stored_batches(first, count), aligned)
+
+    def stored_batches(self, first: int, count: int) -> Generator[Batch]:
+        """Yield the hits of some queries in a row as the checkpoint has them; see `stored`."""
+        assert self.checkpoint is not None
         n, end = self.options.n_frames, self.options.n_frames * (first + count)
         for place in range(n * first, end, n * STORED_QUERIES):
-            places = range(place, min(place + n * STORED_QUERIES, end))
-            yield from self.results_of(
-                self.checkpoint.stored(places), aligned or self.options.max_alignments > 1, place
-            )
+            stored = self.checkpoint.stored(range(place, min(place + n * STORED_QUERIES, end)))
+            rated = assign_evalues(stored, self.criteria, self._local)
+            yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
 
-    def results_of(
-        self, batches: Iterable[Batch], aligned: bool = False, first: int = 0
-    ) -> Generator[list[SearchResult]]:
-        """Yield the results of batches that were found before, or elsewhere; ``first`` is the place of the first."""
-        rated = assign_evalues(batches, self.criteria, self._local)
-        ordered = restore_order(choose_hits(rated, self.criteria, self._local), None, first)
-        yield from self._built(ordered, self._local, aligned)
+    def results_of(self, batches: Iterable[Batch], aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield the results of hits that were found before, or elsewhere, in query order."""
+        yield from self._built(batches, self._local, aligned)
 
     def stop(self) -> None:
         """End the search, which raises `Stopped` where it is waited for; any thread may call this, at any time."""
