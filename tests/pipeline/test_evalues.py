@@ -10,7 +10,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.options.words import MODES
 from swsearch.pipeline import evalues as rated
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pair_work import PairWork
+from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import Scoring
 
@@ -95,13 +95,13 @@ def test_as_many_candidates_as_needed_get_their_nulls(query, database, everythin
 def test_rounds_grow(query, database, everything, monkeypatch):
     """What is charged comes first, and all of it has to get its nulls before the best relative can be told."""
     sizes = []
-    real = PairWork.nulls
+    real = LocalPairWork.nulls
 
-    def nulls(self, asked):
+    def nulls(self, asked, subjects):
         sizes.append(sum(len(each.subjects) for each in asked))
-        return real(self, asked)
+        return real(self, asked, subjects)
 
-    monkeypatch.setattr(PairWork, "nulls", nulls)
+    monkeypatch.setattr(LocalPairWork, "nulls", nulls)
     monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
     found = search(query, database, max_hits=1)
     assert listed(found.hits) == listed(everything["local"][:1])

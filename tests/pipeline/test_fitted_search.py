@@ -15,11 +15,13 @@ from Bio import SearchIO
 import swsearch
 from swsearch import report
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
+from swsearch.pipeline import criteria, groups
 from swsearch.pipeline import prefetch as ahead
-from swsearch.pipeline import search_job as job
+from swsearch.pipeline import search as searching
 from swsearch.pipeline.null_models import NullMaker, PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.shuffling import Joined
@@ -109,9 +111,9 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
 
     expected = run(threads=1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(job, "HITS_TOGETHER", 1)
+    monkeypatch.setattr(searching, "HITS_PER_PART", 1)
     monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
@@ -121,12 +123,12 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
 
 
 def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
-    monkeypatch.setattr(job, "SCORES_MEMORY", 2 * 8 * small.n_subjects)
+    monkeypatch.setattr(criteria, "SCORES_MEMORY", 2 * 8 * small.n_subjects)
     queries = swsearch.inputs.read_queries([small.sequence(k) for k in range(5)], PROTEIN)
     with CpuEngine(1) as engine:
         for more, expected in (({"distribution": True}, [2, 2, 1]), ({}, [5])):
             options = SearchOptions(mode="global", **more)
-            batches = list(job.SearchJob(queries, small, engine, options).batches())
+            batches = list(searching.Search(queries, options, LocalBackend(small, engine)).results())
             assert [len(batch) for batch in batches] == expected
 
 

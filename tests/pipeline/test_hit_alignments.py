@@ -10,13 +10,15 @@ from support.host_pairs import HostFunction, host_aligner
 from support.profiles import random_rows
 from swsearch import Database, Profile, reference, search
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu.engine import GPU_WORTH_HITS
+from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.errors import EngineError
 from swsearch.inputs import Query
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.scoring import Scoring
 
 
@@ -27,7 +29,7 @@ def job():
     subjects = [np.concatenate((random_codes(generator, 9, 20), queries[n % 2].codes[: 20 + n])) for n in range(20)]
     records = [(f"s{place}", PROTEIN.decode(codes)) for place, codes in enumerate(subjects)]
     with Database.from_records(records) as database, CpuEngine(1) as engine:
-        yield SearchJob(queries, database, engine, SearchOptions(evalue=1e9))
+        yield Search(queries, SearchOptions(evalue=1e9), LocalBackend(database, engine, threads=1))
 
 
 def alignments(results):
@@ -35,28 +37,31 @@ def alignments(results):
 
 
 def test_an_aligner_finds_what_the_threads_find(job, monkeypatch):
-    expected, found = list(chain(*job.batches())), list(chain(*job.batches()))
+    expected = list(chain(*job.results()))
     align_hits(expected, 2)
-    with host_aligner(monkeypatch) as aligner:
-        align_hits(found, 2, aligner)
+    monkeypatch.setattr(CpuEngine, "pair_aligner", lambda *_: host_aligner(monkeypatch))
+    found = list(chain(*job.results(aligned=True)))
     assert alignments(found) == alignments(expected)
     assert [kernel.source for kernel, _, _ in HostFunction.launches] == ["pairs"]
 
 
 def test_the_cpu_goes_on_where_an_aligner_fails(job, monkeypatch):
-    expected, found = list(chain(*job.batches())), list(chain(*job.batches()))
-    with host_aligner(monkeypatch) as aligner:
+    expected = list(chain(*job.results()))
+    asked = []
 
-        def fail(*_):
-            raise EngineError("the device is gone")
+    def fail(*_, **__):
+        asked.append(1)
+        raise EngineError("the device is gone")
 
-        monkeypatch.setattr(aligner, "align_many", fail)
-        align_hits(found, 2, aligner)
+    monkeypatch.setattr(GpuPairAligner, "align_pools", fail)
+    monkeypatch.setattr(CpuEngine, "pair_aligner", lambda *_: host_aligner(monkeypatch))
+    found = list(chain(*job.results(aligned=True)))
+    assert asked
     assert alignments(found) == alignments(expected)
 
 
 def test_only_a_gpu_that_scores_aligns_and_only_many(job, gpu, monkeypatch):
-    assert job.engine.pair_aligner(GPU_WORTH_HITS) is None  # the CPU engine
+    assert job.backend.engine.pair_aligner(GPU_WORTH_HITS) is None  # the CPU engine
     made = []
     monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", made.append)
     assert gpu.pair_aligner(GPU_WORTH_HITS - 1) is None
@@ -98,7 +103,7 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
 
 
 def test_hits_that_take_much_memory_are_aligned_alone_by_their_rows(monkeypatch):
-    monkeypatch.setattr("swsearch.pipeline.pair_work.ALIGNMENT_MEMORY", 10_000)
+    monkeypatch.setattr("swsearch.pipeline.pairs.ALIGNMENT_MEMORY", 10_000)
     rows = random_rows(np.random.default_rng(5), 30, 0, 9, most_cost=12)
     profile = Profile("p", "", rows.codes, rows.scores[:, :27], gaps=rows.gaps)
     codes = random_codes(np.random.default_rng(6), 40, 20)

@@ -9,6 +9,7 @@ import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
 from swsearch.masking import masked_codes
@@ -16,7 +17,7 @@ from swsearch.options.words import MODES
 from swsearch.pipeline import null_models as module
 from swsearch.pipeline.null_models import N_COPIES, NullMaker, PairsAsked
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.pipeline.shuffling import REVERSED, Joined, scores_with_copies, shuffled_chunk
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
@@ -188,9 +189,9 @@ def test_batches_may_be_asked_for_again():
         CpuEngine(1) as engine,
     ):
         queries = read_queries([subjects.sequence(0)], PROTEIN)
-        job = SearchJob(queries, subjects, engine, SearchOptions())
+        job = Search(queries, SearchOptions(), LocalBackend(subjects, engine))
         first, again = (
-            [(hit.subject_id, hit.evalue) for result in chain(*job.batches()) for hit in result.hits]
+            [(hit.subject_id, hit.evalue) for result in chain(*job.results()) for hit in result.hits]
             for _ in range(2)
         )
     assert first == again != []

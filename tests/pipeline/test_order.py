@@ -11,6 +11,7 @@ from support.command_line import run
 from support.samples import sample
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan, Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.reference import ReferenceEngine
@@ -19,7 +20,7 @@ from swsearch.inputs import Query
 from swsearch.options.words import MODES
 from swsearch.pipeline.null_models import PairsAsked
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.statistics.karlin_altschul import statistics_for
 
 PUBLISHED, FITTED = {"statistics": "published"}, {"statistics": "fitted"}
@@ -82,11 +83,12 @@ def fitted(database, queries, scores):
     with CpuEngine() as engine:
         for mode in MODES:
             asked = [Query(f"query_{k}", "", codes) for k, codes in enumerate(queries, 1)]
-            job = SearchJob(asked, database, engine, SearchOptions(mode=mode))
+            job = Search(asked, SearchOptions(mode=mode), LocalBackend(database, engine))
+            maker = job.criteria.null_maker(1)
             places = np.arange(database.n_subjects)
-            for query, null, row in zip(asked, job._nulls.of_queries(asked), scores[mode], strict=True):
+            for query, null, row in zip(asked, maker.of_queries(asked), scores[mode], strict=True):
                 each = PairsAsked(query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0)
-                (nulls,) = job._nulls.of_pairs([each], job.reader.scored)
+                (nulls,) = maker.of_pairs([each], job.subjects.scored)
                 made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
     return made
 

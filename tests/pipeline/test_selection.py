@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.evalues import assign_evalues
 from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.ranking import rank
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.search import Search
 from swsearch.pipeline.selection import Selection, merge, moved
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
@@ -93,6 +96,13 @@ def test_what_is_of_different_searches_does_not_merge(other):
         merge([made, replace(selection([(4, 3)]), **other)])
 
 
+def selected(search):
+    """Return what a search selects, before it is rated."""
+    pending = search.session.select(search.session.prepare(search.searched))
+    pending.wait()
+    return pending.selections()
+
+
 def test_nothing_does_not_merge():
     with pytest.raises(ValueError, match="got none, expected at least one selection"):
         merge([])
@@ -114,8 +124,7 @@ def test_what_parts_of_a_database_select_merges_into_what_the_whole_selects(opti
 
     def select(part):
         with Database.from_records(part) as database, CpuEngine(1) as engine:
-            job = SearchJob(queries, database, engine, chosen)
-            return job.select(queries, LoadedDatabase(engine, database, job.plan, job.reader.mask))
+            return selected(Search(queries, chosen, LocalBackend(database, engine)))
 
     whole, parts = select(subjects), []
     for first in (0, 30, 60):
@@ -141,24 +150,24 @@ def test_parts_merge_before_their_candidates_have_nulls_of_their_own(mode):
 
         def job_of(*names):
             chosen = SearchOptions(mode=mode, max_hits=20, include_ids=names or None)
-            return SearchJob(queries, database, engine, chosen)
-
-        def select(job):
-            return job.select(queries, LoadedDatabase(engine, database, job.plan, job.reader.mask))
+            return Search(queries, chosen, LocalBackend(database, engine))
 
         names = [database.identifier(k) for k in range(database.n_subjects)]
         whole = job_of()
-        parts = [select(job_of(*names[first::3])) for first in range(3)]
-        for query, expected, *found in zip(queries, select(whole), *parts, strict=True):
+        maker = whole.criteria.null_maker(1)
+        parts = [selected(job_of(*names[first::3])) for first in range(3)]
+        for query, expected, *found in zip(queries, selected(whole), *parts, strict=True):
             merged = merge(found)
             assert len(expected.candidates) > max(len(each.candidates) for each in found)
             assert merged.nulls is None
             assert equal(merged, expected)
             assert equal(merge(found[::-1]), expected)
-            results = [whole.made([query], whole.rated([query], [each]))[0] for each in (merged, expected)]
+            batches = [Batch([QueryState(0, query, each)], whole.subjects) for each in (merged, expected)]
+            rated = list(assign_evalues(batches, whole.criteria, LocalPairWork(whole.criteria.recurrence, 1, maker)))
+            results = [result for each in whole.results_of(rated) for result in each]
             assert results[0].hits == results[1].hits
             assert results[0].hits[0].evalue < 1e-6
-            (rated,) = whole.rated([query], [merged])
-            assert len(rated.nulls) == len(rated.candidates)
+            (of_query,) = rated[0].selections
+            assert len(of_query.nulls) == len(of_query.candidates)
             with pytest.raises(ValueError, match="no nulls of their own yet"):
-                merge([rated, rated])
+                merge([of_query, of_query])

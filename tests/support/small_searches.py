@@ -6,10 +6,12 @@ import io
 import random
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from swsearch import report
+from swsearch.backends.local import LocalBackend
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.pipeline.search_results import SearchResults
@@ -92,7 +94,10 @@ def searched(
 ) -> SearchResults:
     """Return the results of a search that runs here."""
     queries, options = request.read()
-    return SearchResults(queries, database, options, engine, threads=1, origin=origin or request.run_origin)
+    return SearchResults(
+        queries, database, options, partial(LocalBackend, engine=engine, threads=1), threads=1,
+        origin=origin or request.run_origin,
+    )  # fmt: skip
 
 
 def written(results: SearchResults | list[SearchResult], keys: Iterable[str] | None = None) -> dict[str, bytes]:

@@ -15,7 +15,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.db.frames import Windows, span_bound
 from swsearch.engines.choice import create_pair_aligner
-from swsearch.pipeline import translated_job as translated
+from swsearch.pipeline import windows as cutting
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.translation import FRAME_NUMBERS, Frame
@@ -104,7 +104,7 @@ def test_windows_find_what_whole_frames_hold(seed: int, monkeypatch: pytest.Monk
     records.append(random_genome(rng, query, 2000))
     expected = whole_frames(records, query, scoring, LEAST)
     database = swsearch.Database.from_records([(f"r{k}", dna) for k, dna in enumerate(records)], translate=True)
-    monkeypatch.setattr(translated, "windows_for", lambda span, _: Windows(span + seed % 7, span))
+    monkeypatch.setattr(cutting, "windows_for", lambda span, _: Windows(span + seed % 7, span))
     for most in (1, 3, 1000):
         result = next(
             swsearch.search(query, database, statistics="none", min_score=LEAST, max_hits=most, scoring=scoring)
@@ -116,9 +116,7 @@ def test_windows_find_what_whole_frames_hold(seed: int, monkeypatch: pytest.Monk
 def test_a_hit_over_a_windows_edge_and_a_second_gene_are_found() -> None:
     rng = random.Random(5)
     query = random_protein(rng, 60)
-    windows = translated.windows_of(
-        [], Scoring(), swsearch.Database.from_records([("a", "ACGT" * 9)], translate=True)
-    )
+    windows = cutting.windows_of(swsearch.Database.from_records([("a", "ACGT" * 9)], translate=True), [], Scoring())
     before = "".join(rng.choice("ACGT") for _ in range(3 * windows.core - 90))
     dna = before + coding(rng, query) + "ACGTAC" + coding(rng, query[:50])
     database = swsearch.Database.from_records([("chromosome", dna)], translate=True)

@@ -12,10 +12,10 @@ import pytest
 import swsearch
 from support.samples import sample
 from swsearch.alphabet import PROTEIN
+from swsearch.backends import local
 from swsearch.db import Database
 from swsearch.options.words import MODES
-from swsearch.pipeline import filtered_scan as skipping
-from swsearch.pipeline import search_job as jobs
+from swsearch.pipeline.subjects import ProteinSubjects
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -72,10 +72,10 @@ def test_results_are_the_same(
         options["evalue"] = None
     found = outputs(subjects, engine, **options)
     seen = []
-    part = skipping.scored_part
-    monkeypatch.setattr(jobs, "scored_part", lambda database, *rest: seen.append(part(database, *rest)) or database)
+    part = local._scored_part
+    monkeypatch.setattr(local, "_scored_part", lambda asked: seen.append(part(asked)) or asked.subjects)
     assert outputs(subjects, engine, **options) == found
-    assert [isinstance(each, Database) for each in seen] == [bool(options.get("distribution"))]
+    assert [isinstance(each, ProteinSubjects) for each in seen] == [bool(options.get("distribution"))]
 
 
 def test_what_is_scored(subjects: list[tuple[str, str]], tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_is_scored(subjects: list[tuple[str, str]], tmp_path: Path) -> None
                 "MKVL", database, progress=cells.append, checkpoint=tmp_path / next(iter(options)), **options
             ) as results:
                 assert len(list(results)) == 1
-                assert results.job.cells == sum(cells)
+                assert results.search.cells == sum(cells)
             residues = sum(int(database.lengths[place]) for place in range(0, 400, 40))
             assert sum(cells) == 4 * (residues if "include_ids" in options else database.n_residues)
             cells.clear()

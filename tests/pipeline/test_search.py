@@ -1,4 +1,5 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from support.cases import any_codes
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines import create_engine
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
@@ -19,7 +21,7 @@ from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.inputs import read_queries
 from swsearch.options.words import MODES
 from swsearch.pipeline import arguments as asked_for
-from swsearch.pipeline import search_job as job
+from swsearch.pipeline import groups
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
@@ -121,7 +123,7 @@ def test_output_does_not_depend_on_chunks_groups_threads_or_engine(monkeypatch):
     assert expected == run(engine="reference")
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert expected == run(threads=2)
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     assert expected == run(threads=2)
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
     assert expected == run(threads=2)
@@ -306,14 +308,18 @@ def test_an_engine_that_a_search_made_is_closed_as_soon_as_its_results_are_dropp
     queries = read_queries(["MKVLAAGIVGWW", "WWPPWW"])
     with create_engine("cpu", threads=1) as engine:
         made = Closing(engine)
-        results = SearchResults(queries, database, SearchOptions(evalue=1e9), made, owns_engine=True)
+        results = SearchResults(
+            queries, database, SearchOptions(evalue=1e9), partial(LocalBackend, engine=made), close=made.close
+        )
         for _ in range(taken):
             next(results)
         assert not made.closed
         results.close()
         assert made.closed
         again = Closing(engine)
-        results = SearchResults(queries, database, SearchOptions(evalue=1e9), again, owns_engine=True)
+        results = SearchResults(
+            queries, database, SearchOptions(evalue=1e9), partial(LocalBackend, engine=again), close=again.close
+        )
         next(results)
         del results
         assert again.closed, "no cycle of references keeps it open"

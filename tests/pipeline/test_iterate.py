@@ -14,13 +14,13 @@ import pytest
 import swsearch
 from support.cases import flat_matrix
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
+from swsearch.pipeline import groups, iterate
 from swsearch.pipeline import iteration_queue as rounds
-from swsearch.pipeline import iterative as iterated
 from swsearch.pipeline import prefetch as ahead
-from swsearch.pipeline import search_job as job
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
@@ -94,7 +94,10 @@ def search(database, queries=QUERIES, **asked):
 def search_with(database, queries, **asked):
     """Search with queries as a job takes them, profiles among them."""
     options = SearchOptions(**asked)
-    with create_engine("cpu", threads=2) as engine, SearchResults(queries, database, options, engine) as results:
+    with (
+        create_engine("cpu", threads=2) as engine,
+        SearchResults(queries, database, options, lambda opened: LocalBackend(opened, engine)) as results,
+    ):
         return list(results)
 
 
@@ -151,17 +154,16 @@ def test_iterations_are_searches_one_after_the_other(database, asked):
 @pytest.mark.parametrize("rows", [1, 130, 50_000])
 def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monkeypatch, rows, threads):
     expected = facts_of(search(database, iterations=3))
-    for module in (job, rounds):
-        monkeypatch.setattr(module, "GROUP_ROWS" if module is job else "RETURNED_ROWS", rows)
-    monkeypatch.setattr(job, "FIRST_ROWS", (rows, rows))
-    monkeypatch.setattr(iterated, "HITS_TOGETHER", rows)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", rows)
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (rows, rows))
+    monkeypatch.setattr(iterate, "HITS_PER_PART", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
 
 def test_results_are_the_same_where_no_thread_can_be_had(database, monkeypatch):
     expected = facts_of(search(database, iterations=3))
-    monkeypatch.setattr(job, "FIRST_ROWS", (1, 1))
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert facts_of(search(database, iterations=3)) == expected
 
@@ -279,12 +281,20 @@ def test_progress_counts_all_iterations(database):
     options = SearchOptions(iterations=3)
     with (
         create_engine("cpu") as engine,
-        SearchResults(read_queries(QUERIES), database, options, engine, progress=computed.append) as results,
+        SearchResults(
+            read_queries(QUERIES),
+            database,
+            options,
+            lambda opened: LocalBackend(opened, engine),
+            progress=computed.append,
+        ) as results,
     ):
-        results.job.forgone = spared.append
+        results.search.forgone = spared.append
         found = list(results)
     assert (
-        sum(computed) + sum(spared) == results.job.cells == 3 * sum(len(q[1]) for q in QUERIES) * database.n_residues
+        sum(computed) + sum(spared)
+        == results.search.cells
+        == 3 * sum(len(q[1]) for q in QUERIES) * database.n_residues
     )
     assert sum(computed) == sum(len(r.steps) * r.query_length for r in found) * database.n_residues
     assert (results.iterated.queries, results.iterated.converged) == (5, sum(r.converged for r in found))
@@ -305,14 +315,14 @@ def test_errors_of_a_stage_reach_the_caller_and_the_threads_end(database, monkey
     def fails(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(iterated, "build_profile", fails)
+    monkeypatch.setattr(iterate, "build_profile", fails)
     with pytest.raises(MemoryError, match="no room"):
         search(database, iterations=2)
 
 
 def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
-    monkeypatch.setattr(job, "FIRST_ROWS", (1, 1))
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     results = swsearch.search(QUERIES * 3, database, engine="cpu", iterations=3)
     assert next(results).query_id == "f0-0"
     results.close()
@@ -320,8 +330,8 @@ def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
 
 
 def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
-    monkeypatch.setattr(job, "FIRST_ROWS", (1, 1))
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     most = []
     real = rounds.Rounds.take
 
@@ -348,11 +358,6 @@ def test_what_cannot_be_asked_for(database, asked, said):
 def test_a_matrix_that_can_make_no_profile_is_told_of_before_the_search(database):
     with pytest.raises(InputError, match="have no lambda"):
         swsearch.search(QUERIES, database, iterations=2, scoring=Scoring(flat_matrix(1, 1)))
-
-
-def test_a_checkpoint_cannot_keep_iterations(database, tmp_path):
-    with pytest.raises(InputError, match="cannot be combined with iterations"):
-        list(swsearch.search(QUERIES, database, iterations=2, checkpoint=tmp_path / "kept", engine="cpu"))
 
 
 def test_published_statistics_are_of_profiles_in_the_matrixs_units():
