@@ -304,7 +304,7 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
     if portion.result.first_found is not None:
-        columns["iteration"] = portion.iterations.tolist()
+        columns["iteration"] = portion.iterations[portion.hit_of_line].tolist()
     if portion.is_placed:
         columns |= _on_records(portion)
     if portion.result.has_query_frames:

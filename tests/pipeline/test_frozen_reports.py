@@ -302,9 +302,6 @@ ALL_COLUMNS = {"6, all columns": " ".join(["6", *COLUMNS]), "arrow, all columns"
 OUTFMTS = {**{each.key: each.key for each in OUTPUT_FORMATS}, **ALL_COLUMNS}
 """Every format, and tables with all columns, by name."""
 
-CANNOT_BE_WRITTEN = {("iterated, several", "html"), ("tblastn, profile", "html")}
-"""Reports that end in an error: pages of iterated profiles whose hits have several alignments."""
-
 
 def text_of(kind: OutputFormat, written: str | bytes) -> str:
     """Return a report without what may differ between runs of the same search, and the content of binary ones."""
@@ -341,7 +338,7 @@ def all_texts(search: str) -> dict[str, str]:
     kinds = {name: find_format(outfmt).writer for name, outfmt in OUTFMTS.items()}
     able = [name for name, writer in kinds.items() if found[0].program in writer.programs]
     single = [name for name in able if kinds[name].is_single_query]
-    usual = [name for name in able if name not in (*single, *ALL_COLUMNS) and (search, name) not in CANNOT_BE_WRITTEN]
+    usual = [name for name in able if name not in (*single, *ALL_COLUMNS)]
     with swsearch.search(queries, subjects, engine="cpu", threads=1, **options) as results:
         written = write_reports(results, usual)
     written |= write_reports(found, ALL_COLUMNS, header=True)
