@@ -65,7 +65,7 @@ class ResidueRange(NamedTuple):
         return cls(first - 1, last)
 
 
-class Batch(NamedTuple):
+class EntryBatch(NamedTuple):
     """Some subjects with their residues, in the order that was asked for."""
 
     subjects: IntArray
@@ -114,7 +114,7 @@ def rows_of(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], In
         yield rows, lengths[lanes], chunk.subjects[lanes].astype(np.int64)
 
 
-def in_order(database: Any, subjects: IntArray, folder: Path | None = None) -> Iterator[Batch]:
+def in_order(database: Any, subjects: IntArray, folder: Path | None = None) -> Iterator[EntryBatch]:
     """Yield subjects with their residues in an order that is asked for.
 
     Parameters
@@ -129,7 +129,7 @@ def in_order(database: Any, subjects: IntArray, folder: Path | None = None) -> I
     if len(subjects) <= FEW_ENTRIES:
         for first in range(0, len(subjects), 64):
             some = subjects[first : first + 64]
-            yield Batch(some, *database.codes_of(some))
+            yield EntryBatch(some, *database.codes_of(some))
         return
     with _Windows(database, subjects, folder) as windows:
         for number in range(len(windows)):
@@ -137,7 +137,7 @@ def in_order(database: Any, subjects: IntArray, folder: Path | None = None) -> I
             for first in range(0, len(whole.subjects), SUBJECTS_TOGETHER):
                 offsets = whole.offsets[first : first + SUBJECTS_TOGETHER + 1]
                 codes = whole.codes[offsets[0] : offsets[-1]]
-                yield Batch(whole.subjects[first : first + len(offsets) - 1], codes, offsets - offsets[0])
+                yield EntryBatch(whole.subjects[first : first + len(offsets) - 1], codes, offsets - offsets[0])
 
 
 class _Windows:
@@ -205,20 +205,20 @@ class _Windows:
     def __len__(self) -> int:
         return len(self._ends)
 
-    def read(self, number: int) -> Batch:
+    def read(self, number: int) -> EntryBatch:
         """Return the subjects of a window."""
         first, last = int(self._begins[number]), int(self._ends[number])
         offsets = self._offsets[first : last + 1]
         subjects = self._subjects[first:last]
         if len(self._ends) == 1:
-            return Batch(subjects, self._memory, offsets)
+            return EntryBatch(subjects, self._memory, offsets)
         places = self._places.read(first, last)
         self._codes.seek(int(offsets[0]))
         arrived = np.frombuffer(self._codes.read(int(offsets[-1] - offsets[0])), dtype=np.uint8)
         lengths = self._offsets[places + 1] - self._offsets[places]
         codes = np.empty(len(arrived), dtype=np.uint8)
         copy_strips(arrived, offsets_of(lengths)[:-1], codes, self._offsets[places] - offsets[0], lengths)
-        return Batch(subjects, codes, offsets - offsets[0])
+        return EntryBatch(subjects, codes, offsets - offsets[0])
 
     def __enter__(self) -> _Windows:
         return self
@@ -270,7 +270,7 @@ def _with_range(header: bytes, first: int, last: int) -> bytes:
     return b"%s:%d-%d%s" % (header[:at], first, last, header[at:])
 
 
-def _lower(database: Any, batch: Batch, letters: ByteArray) -> None:
+def _lower(database: Any, batch: EntryBatch, letters: ByteArray) -> None:
     """Write what is soft-masked in lower case."""
     offsets, starts, ends = database.masked_of(batch.subjects, "lower")
     if len(starts):

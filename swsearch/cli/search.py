@@ -100,8 +100,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
             results.keep_in(folder)
         search = results.search
         read += [*subjects, *(each.path for each in search.backend.database.volumes)]
-        if folder is not None:
-            read += map(str, folder.iterdir())
+        read += [] if folder is None else map(str, folder.iterdir())
         identifiers = [query.identifier for query in found]
         check_spared([*(each.path for each in outputs), *saved_files(*places, identifiers)], read)
         say_beforehand(search, messages)

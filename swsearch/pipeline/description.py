@@ -12,7 +12,7 @@ from swsearch.pipeline.table.search import SearchTable
 from swsearch.run_info import Asked, Execution, Origin, Program, RunInfo
 from swsearch.version import version
 
-PROGRAMS: dict[tuple[bool, bool], Program] = {
+PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
     (False, False): "blastp",
     (True, False): "blastx",
     (False, True): "tblastn",
@@ -23,7 +23,7 @@ PROGRAMS: dict[tuple[bool, bool], Program] = {
 
 def program_of(options: SearchOptions, subjects: Subjects) -> Program:
     """Return BLAST's name for what is searched with what."""
-    return PROGRAMS[options.translation is not None, subjects.database.genetic_code is not None]
+    return PROGRAM_NAMES[options.translation is not None, subjects.database.genetic_code is not None]
 
 
 def query_code(options: SearchOptions) -> int | None:

@@ -43,24 +43,24 @@ class LocusSubjects:
     loci: Loci
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """Return the residues of regions."""
+        """See `SubjectReader.lengths_of`: the residues of regions."""
         return self.loci.lengths[places]
 
     def published_lengths_of(self, places: IntArray) -> IntArray:
-        """Return a third of the nucleotides of the records."""
+        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the records."""
         return np.maximum(self.loci.dna_lengths[places] // CODON, 1)
 
     def scored(self, places: IntArray) -> SequencePool:
-        """Return regions as they are scored."""
+        """See `SubjectReader.scored`."""
         return self.windows.translated(self.loci.regions.take(places))
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """Return regions as they are scored and shown."""
+        """See `SubjectReader.shown`."""
         codes, offsets = self.scored(places)
         return SubjectCodes(codes, None, offsets)
 
     def headers(self, places: IntArray) -> Headers:
-        """Return the headers of the records."""
+        """See `SubjectReader.headers`: those of the records."""
         return headers_of(self.windows.database, self.loci.regions.records[places])
 
     def identifier(self, place: int) -> str:
@@ -68,12 +68,12 @@ class LocusSubjects:
         return str(self.windows.database.identifier(int(self.loci.regions.records[place])))
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the records, and the pieces of frames that regions are."""
+        """See `SubjectReader.records`."""
         some = self.loci.take(places)
         return some.regions.records, Frames(some.regions.numbers, some.regions.begins, some.dna_lengths)
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return the alignments that loci were located by."""
+        """See `SubjectReader.alignments_of`."""
         return self.loci.table.take(places)
 
 

@@ -128,7 +128,7 @@ class LocalPairWork:
     def align_codes(
         self, queries: Sequence[Query], of_query: IntArray, subjects: SubjectCodes, scores: IntArray | None = None
     ) -> AlignmentTable:
-        """Align n subjects, each with the query at its place in ``of_query``; ``scores`` where they are known."""
+        """Align n subjects, each with a query: ``of_query``, and ``scores`` if they are known, are of shape (n,)."""
         if self.recurrence.frame_shift is not None:
             from swsearch.pipeline.frameshift_alignments import align_with_shifts
 

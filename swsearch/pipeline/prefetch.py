@@ -21,9 +21,9 @@ from swsearch.engines.cpu import extension
 from swsearch.processors import OwnProcess, has_room_for_threads
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Gained = TypeVar("Gained")
 
-POLL_SECONDS = 0.1
+CHECK_SECONDS = 0.1
 """Seconds after which a wait for another thread checks whether the work is still wanted."""
 
 TURN_SECONDS = 0.0002
@@ -219,7 +219,7 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
         raise errors[0]
 
 
-def side_by_side(work: Callable[[Item], Made], items: Iterable[Item], n: int) -> Generator[Made]:
+def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:
     """Do something with items, about ``n`` at a time, each in a thread; yield what comes of it, in order.
 
     Items are taken as they come. When the caller's work is stopped, so is that of the threads.
@@ -227,9 +227,9 @@ def side_by_side(work: Callable[[Item], Made], items: Iterable[Item], n: int) ->
     if n == 1:
         yield from map(work, items)
         return
-    number, alive = work_of_thread(), deque[Future[Made]]()
+    number, alive = work_of_thread(), deque[Future[Gained]]()
 
-    def begun() -> Generator[Future[Made]]:
+    def begun() -> Generator[Future[Gained]]:
         for item in items:
             alive.append(_begun(work, item, number))
             yield alive[-1]
@@ -245,17 +245,17 @@ def side_by_side(work: Callable[[Item], Made], items: Iterable[Item], n: int) ->
         wait(alive, timeout=1.0)
 
 
-def result_of(future: Future[Made]) -> Made:
+def result_of(future: Future[Gained]) -> Gained:
     """Wait for a future as long as this thread's work is wanted, and return its result."""
     while not future.done():
         check_wanted()
-        wait([future], POLL_SECONDS)
+        wait([future], CHECK_SECONDS)
     return future.result()
 
 
-def _begun(work: Callable[[Item], Made], item: Item, number: int) -> Future[Made]:
+def _begun(work: Callable[[Item], Gained], item: Item, number: int) -> Future[Gained]:
     """Do something in a thread that is stopped as the work of a number is."""
-    future: Future[Made] = Future()
+    future: Future[Gained] = Future()
 
     def run() -> None:
         try:

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from swsearch.pipeline.backend import PendingSelection, Session
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.iteration_queue import Rounds
-from swsearch.pipeline.prefetch import Ahead, InPlace, Stopped
+from swsearch.pipeline.prefetch import Ahead, InPlace, Item, Stopped
 from swsearch.pipeline.subjects import SubjectReader
-
-Item = TypeVar("Item")
 
 PENDING_BATCHES = 2
 """Batches that are being selected at a time: the next one is begun before one is waited for."""

@@ -39,22 +39,22 @@ class SubjectReader(Protocol):
         """Return the subject lengths that published statistics use, shape (n,), int64."""
 
     def scored(self, places: IntArray) -> SequencePool:
-        """Return the codes of subjects as they are scored, end to end, and their offsets."""
+        """Return subjects, shape (n,), as they are scored: codes end to end, and where each begins."""
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """Return subjects as they are scored, with the letters that reports show."""
+        """Return subjects, shape (n,), as they are scored, with the letters that reports show."""
 
     def headers(self, places: IntArray) -> Headers:
-        """Return the headers of subjects."""
+        """Return the headers of subjects, shape (n,)."""
 
     def identifier(self, place: int) -> str:
         """Return the identifier of one subject."""
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the records of the input that subjects are from, and their frames where these are DNA."""
+        """Return the records of the input that subjects are from, shape (n,), and their frames where these are DNA."""
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return the alignments that subjects were located by; None where there are none yet."""
+        """Return the alignments that subjects, shape (n,), were located by; None where there are none yet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
         """Return which places may be hits, shape (n_places,); None if all may."""
 
     def part(self, allowed: Allowed) -> ChunkSource | None:
-        """Return the subjects that may be hits, to be scored alone; None where all have to be scored."""
+        """Return the subjects that may be hits, shape (n_places,), to be scored alone; None where all are scored."""
 
     def share(self, place: int, of: int) -> Subjects:
         """Return the chunks of one of several shares; places remain those of the whole."""
@@ -149,19 +149,19 @@ class ProteinSubjects:
         return part
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """Return the residues of subjects."""
+        """See `SubjectReader.lengths_of`."""
         lengths: IntArray = self.database.lengths_of(places).astype(np.int64)
         return lengths
 
     published_lengths_of = lengths_of
 
     def scored(self, places: IntArray) -> SequencePool:
-        """Return subjects as they are scored."""
+        """See `SubjectReader.scored`."""
         pool: SequencePool = self.database.codes_of(places)
         return pool if self.mask == "none" else mask_pool(pool, self._runs(places))[0]
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """Return subjects as they are scored and shown."""
+        """See `SubjectReader.shown`."""
         pool: SequencePool = self.database.codes_of(places)
         if self.mask == "none":
             return SubjectCodes(pool[0], None, pool[1])
@@ -174,7 +174,7 @@ class ProteinSubjects:
         return offsets, starts.astype(np.int64), ends.astype(np.int64)
 
     def headers(self, places: IntArray) -> Headers:
-        """Return the headers of subjects."""
+        """See `SubjectReader.headers`."""
         return headers_of(self.database, places)
 
     def identifier(self, place: int) -> str:
@@ -182,11 +182,11 @@ class ProteinSubjects:
         return str(self.database.identifier(place))
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the places themselves: each subject is a record."""
+        """See `SubjectReader.records`."""
         return places, None
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return None: proteins are scored, and aligned later."""
+        """See `SubjectReader.alignments_of`."""
         return None
 
 

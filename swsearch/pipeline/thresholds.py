@@ -149,7 +149,7 @@ class ScoreThresholds:
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """Every subject length that the statistics in force use, ascending, but 0."""
+        """Every subject length that the statistics in force use, shape (n,), ascending, without 0."""
         return self.counts.lengths if self.options.is_fitted else self.counts.published_lengths
 
     @cached_property

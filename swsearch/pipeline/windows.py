@@ -198,25 +198,25 @@ class FrameWindows:
     # windows as subjects
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """Return the residues of windows."""
+        """See `SubjectReader.lengths_of`: the residues of windows."""
         pieces = self.pieces_of(places)
         return pieces.ends - pieces.begins
 
     def published_lengths_of(self, places: IntArray) -> IntArray:
-        """Return a third of the nucleotides of the windows' records."""
+        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the windows' records."""
         return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
 
     def scored(self, places: IntArray) -> SequencePool:
-        """Return windows as they are scored."""
+        """See `SubjectReader.scored`."""
         return self.translated(self.pieces_of(places))
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """Return windows as they are scored."""
+        """See `SubjectReader.shown`."""
         codes, offsets = self.scored(places)
         return SubjectCodes(codes, None, offsets)
 
     def headers(self, places: IntArray) -> Headers:
-        """Return the headers of the windows' records."""
+        """See `SubjectReader.headers`: those of the windows' records."""
         return headers_of(self.database, self.pieces_of(places).records)
 
     def identifier(self, place: int) -> str:
@@ -224,10 +224,10 @@ class FrameWindows:
         return str(self.database.identifier(int(self.pieces_of(np.array([place])).records[0])))
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the records of windows, and their frames."""
+        """See `SubjectReader.records`: of windows, with their frames."""
         pieces = self.pieces_of(places)
         return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return None: windows are scored, and hits located later."""
+        """See `SubjectReader.alignments_of`: none, for hits are located later."""
         return None
