@@ -30,9 +30,11 @@ class TaxaOfSubjects:
     n_subjects: int
     """How many there are."""
 
-    @property
-    def segments(self) -> Sequence[Segment]:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        @property
+        def segments(self) -> Sequence[Segment]:
+            """What the database consists of, in order."""
 
     @property
     def has_taxa(self) -> bool:

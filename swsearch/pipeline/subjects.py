@@ -51,7 +51,7 @@ class SubjectReader(Protocol):
         """Return the identifier of one subject."""
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the records of the input that subjects are from, shape (n,), and their frames where these are DNA."""
+        """Return the records that subjects are from, shape (n,), and their frames where these are DNA."""
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
         """Return the alignments that subjects, shape (n,), were located by; None where there are none yet."""
