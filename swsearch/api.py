@@ -158,8 +158,9 @@ def search(
         backend_of = backend_of_client(client, engine, threads, device, gpu_memory)
     else:
         made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
-        close = _keep_open if made is None else made.close
-        backend_of = partial(LocalBackend, engine=made or engine, threads=threads)
+        close, used = _keep_open if made is None else made.close, made or engine
+        assert isinstance(used, Engine)  # a name was made into an engine
+        backend_of = partial(LocalBackend, engine=used, threads=threads)
     results = SearchResults(
         read, subjects, chosen, backend_of, close=close, progress=progress, threads=threads,
         origin=Origin(path_of(queries)),

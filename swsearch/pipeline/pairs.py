@@ -169,17 +169,6 @@ class LocalPairWork:
             self._aligner.close()
 
 
-def aligned_alone(self, query: Query, subject: int) -> PairAlignment:
-    """Align a query with the subject of a place in the input, on the CPU."""
-    codes, letters = self.reader.one(subject)
-    if self.reader.recurrence.frame_shift is not None:
-        from swsearch.pipeline.frameshift_alignments import align_strand
-
-        return align_strand(query, codes, letters, self.reader.recurrence)
-    scored = query.scored(self.reader.recurrence.scoring)
-    return aligned_alone(self.reader, scored, codes).shown_as(query.letters, letters)
-
-
 def align_alone(recurrence: Recurrence, query: QueryLike, codes: ByteArray) -> PairAlignment:
     """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
     rows = specific_rows(query)

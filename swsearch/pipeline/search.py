@@ -197,7 +197,7 @@ class Search:
             selector = ProfileHitSelector(self.criteria, session.pairs, self._local)
             grown = self._grower.grow_profiles(included, selector, rounds, self._keep, self._forgo)
             found = stages.add("build", grown)
-        rated = assign_evalues(self._kept(found), self.criteria, session.pairs)
+        rated: Iterator[Batch] = assign_evalues(self._kept(found), self.criteria, session.pairs)
         if self._grower is None:
             rated = stages.add("rate", self._kept(rated))
         yield from restore_order(self._kept(choose_hits(rated, self.criteria, session.pairs)), rounds)
@@ -344,7 +344,7 @@ class Search:
             database_name=run.database_name,
             database_subjects=run.database_subjects,
             database_residues=run.database_residues,
-            effective_residues=run.effective_residues,
+            effective_residues=self.criteria.thresholds.effective_residues,
             no_statistics=told.reason,
             doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))),
             asked=run.asked,
