@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -95,7 +96,7 @@ class ReadState:
         return {"bytes_read": self.completed, "bytes": self.total}
 
 
-class Reporter:
+class Reporter(ABC):
     """Counts what was done, and shows it. Any thread may tell it; a context manager.
 
     Parameters
@@ -111,9 +112,9 @@ class Reporter:
         self._lock = threading.RLock()  # an interrupted call may be followed by another in the same thread
         self._begun = clock()
 
+    @abstractmethod
     def _state(self) -> State:
         """Return how far the work is."""
-        raise NotImplementedError
 
     def _show(self) -> None:
         self._display.show(self._state())

@@ -216,7 +216,7 @@ class TopHits:
         return scores >= self._rating.lowest(largest, int(lengths.min()), int(lengths.max()))
 
 
-class TwoTops(TopHits):
+class TwoTops:
     """The best subjects of one query by two measures: those that may be reported, and those of its next profile.
 
     Parameters
@@ -236,7 +236,7 @@ class TwoTops(TopHits):
             top.clear()
 
     @property
-    def ranked(self) -> Ranked:  # type: ignore[override]
+    def ranked(self) -> Ranked:
         """What may be reported."""
         return self.reported.ranked
 

@@ -41,7 +41,7 @@ class PreparedQueries:
         At least one.
     nulls : sequence of FittedStatistics or None
         Each query's null, where statistics are fitted and it has residues.
-    tops : sequence of TopHits
+    tops : sequence of TopHits or TwoTops
         What keeps each query's best subjects.
     group : QueryGroup
         What the engine made of them.
@@ -51,7 +51,7 @@ class PreparedQueries:
 
     queries: Sequence[Query]
     nulls: Sequence[FittedStatistics | None]
-    tops: Sequence[TopHits]
+    tops: Sequence[TopHits | TwoTops]
     group: QueryGroup
     tallies: Sequence[ScoreTally]
 
@@ -114,7 +114,7 @@ class Scorer:
         tallies = [ScoreTally() for _ in queries]
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
-    def _top(self, n: int, null: FittedStatistics | None) -> TopHits:
+    def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TwoTops:
         """Make what keeps the best subjects of a query of n residues."""
         thresholds, limit, allowed = self.criteria.thresholds, self.options.max_candidates, self.criteria.allowed
         top = TopHits(thresholds.bound(n, null), limit, allowed, thresholds.rating(n, null))

@@ -6,6 +6,7 @@ A writer is made for a run and gives the text of its head, of each pair and of i
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -107,7 +108,7 @@ class PairWriter:
         return ""
 
 
-class AlignmentWriter(PairWriter):
+class AlignmentWriter(PairWriter, ABC):
     """Base of the formats that show alignments."""
 
     needs_alignment = True
@@ -117,9 +118,9 @@ class AlignmentWriter(PairWriter):
         assert isinstance(found, PairAlignment), "this format was promised an alignment"
         return self.show(found, query, subject)
 
+    @abstractmethod
     def show(self, pair: PairAlignment, query: Query, subject: Query) -> str:
         """Return one alignment's text."""
-        raise NotImplementedError
 
 
 class CigarWriter(AlignmentWriter):
