@@ -111,9 +111,9 @@ def search(
     progress : callable, optional
         Called with the number of cells just finished, from a thread of the search.
     checkpoint : path, optional
-        A folder, made if it is not there, in which groups of queries that are done are kept; the same search goes on
-        from there after it was ended or killed, with the same results. One of other queries, subjects, options or
-        version is refused, and so are iterations.
+        A folder, made if it is not there, in which queries are kept as far as they are, in iterations after each; the
+        same search goes on from there after it was ended or killed, with the same results. One of other queries,
+        subjects, options or version is refused.
     query_format : str, optional
         What a file of queries holds: ``fasta``; an alignment, of which a profile is made (``a3m``, ``fasta-aligned``,
         ``stockholm``, ``clustal``); or profiles (``pssm``, ``asn``, ``hmm``, ``hhm``, ``json``). By default what its

@@ -149,6 +149,7 @@ def say_beforehand(search: Search, messages: MessageTable) -> None:
         say(f"swsearch: {note}")
     if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
         kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
-        say(f"swsearch: checkpoint {search.checkpoint.folder}: {kept} queries are done and not searched again")
+        state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
+        say(f"swsearch: checkpoint {search.checkpoint.folder}: {kept} queries {state}")
     if search.criteria.method is None:
         say(f"swsearch: {why_none()}")

@@ -1,16 +1,16 @@
-"""Groups of queries that are done, kept in a folder, so that a search that was killed goes on where it was.
+"""Queries and how far they are, kept in a folder, so that a search that was killed goes on where it was.
 
 A folder holds::
 
-    manifest.json                       what the search depends on; see `swsearch.pipeline.fingerprint`
-    queries-000000001-000000142         their selections; see `swsearch.pipeline.candidate_codec`
-    lock                                empty; locked by the process that uses the folder
+    manifest.json        what the search depends on; see `swsearch.pipeline.fingerprint`
+    queries-000000007    states of some queries; see `swsearch.pipeline.codec`
+    lock                 empty; locked by the process that uses the folder
 
-What is kept of a query is its selection: which subjects, with which scores and E-values. A group is kept when it was
-scored, and in place of that once more when its candidates have nulls of their own; `swsearch.pipeline.search_job`
-goes on from either. Alignments are made again. Every file is complete or not there, begins with the checksum of all
-the rest, and belongs to one manifest; one that is damaged is told of and not used. A file says which queries it is
-of, so that it can be used whatever the groups are.
+A query is kept as it was when it was scored, after each of its iterations, when its candidates had nulls of their
+own, and when hits were chosen among them; the search goes on from any of these. What is kept within a second is
+written together. Every file is complete or not there. Its first line has the checksum of all the rest, its second
+line names its queries, with a checksum. What a later file has of a query counts, and a file of which nothing counts
+is removed. One that is damaged is told of and not used.
 """
 
 from __future__ import annotations
@@ -22,47 +22,67 @@ import hashlib
 import json
 import os
 import re
+import struct
 import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from weakref import WeakValueDictionary
 
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
+from swsearch.inputs import Query
 from swsearch.output_files import TemporaryFile, remove_abandoned
-from swsearch.pipeline.candidate_codec import Unreadable, packed, unpacked
-from swsearch.pipeline.fingerprint import Stated, differences, digest_of
+from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.codec import StateDecoder, encode
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.fingerprint import Stated, differences, digest_of, manifest
+from swsearch.pipeline.iterate import ProfileGrower
+from swsearch.pipeline.number_arrays import Unreadable, joined, parted, require
 from swsearch.pipeline.selection import Selection
-from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.pipeline.subjects import SubjectReader, Subjects
 
 MANIFEST, LOCK = "manifest.json", "lock"
 
 TITLE = "swsearch checkpoint"
 """First words of a kept file, and the manifest's ``what``."""
 
-_NAME = re.compile(r"queries-(\d{9,18})-(\d{9,18})")
-
 LONGEST_MANIFEST = 1 << 20
 """Bytes; ours has two thousand."""
 
+SAVE_SECONDS = 1.0
+"""Seconds between files: what a search does in less is done again as soon as it is read."""
+
+HELD_FILES = 4
+"""Files whose states are held until they are taken: those of queries that were searched together."""
+
+_NAME = re.compile(r"queries-(\d{9,18})")
+_SIZE = struct.Struct("<Q")
+
+_Held = tuple[QueryState, SubjectReader]
+
 
 class Checkpoint:
-    """A folder with the selections of the queries that are done.
+    """A folder with the states of queries.
 
     A context manager: the folder is locked from when this is made to the end of the block, and again in a later one.
-    One thread may load while another saves.
+    One thread may read while others save.
 
     Parameters
     ----------
     folder : Path
         Made if it is not there.
-    manifest : dict
-        What the search depends on, as `swsearch.pipeline.fingerprint.manifest` has it.
-    published : KarlinAltschul or None
-        The statistics that the options name.
-    n_subjects : int
-        Of the database.
+    queries : sequence of Query
+        All that are searched, as `StateDecoder` takes them.
+    criteria : Criteria
+        What is looked for.
+    subjects : Subjects
+        What is searched.
+    grower : ProfileGrower or None
+        Makes profiles, where hits make some.
     is_read : bool, optional
         Whether what is there is only read: nothing is written or locked, so that several may read at a time. Whoever
         asks knows that nobody writes.
@@ -75,20 +95,32 @@ class Checkpoint:
         If it cannot be written.
     """
 
+    _lock = -1
+
     def __init__(
         self,
         folder: Path,
-        manifest: Mapping[str, Any],
-        published: KarlinAltschul | None,
-        n_subjects: int,
+        queries: Sequence[Query],
+        criteria: Criteria,
+        subjects: Subjects,
+        grower: ProfileGrower | None,
         is_read: bool = False,
     ) -> None:
-        self.folder, self._published, self._n_subjects = folder, published, n_subjects
-        self._wants_distribution = bool(manifest["distribution"])
-        self._lock = -1
-        self._last: tuple[str, list[Selection]] | None = None
-        self._guard = threading.Lock()
-        self._is_read = is_read
+        self.folder, self._is_read, self._subjects, self._queries = folder, is_read, subjects, queries
+        self._decoder = StateDecoder(queries, criteria, grower, subjects)
+        self._wants_distribution = criteria.options.distribution
+        self._guard, self._writing = threading.Lock(), threading.Lock()
+        self._file_of: dict[int, str] = {}
+        """Where each query is kept."""
+        self._counts: Counter[str] = Counter()
+        """Queries of each file that no later one has."""
+        self._damaged: set[str] = set()
+        self._held: dict[str, dict[int, _Held]] = {}
+        """What was read of files, and not yet taken."""
+        self._known: WeakValueDictionary[int, Selection] = WeakValueDictionary()
+        """What was saved of queries, as long as somebody has it."""
+        self._waiting: dict[int, _Held] = {}
+        self._written_at = -SAVE_SECONDS
         if not folder.parent.exists():
             raise OutputError(
                 f"checkpoint: {folder} cannot be created: folder {folder.parent} not found; create it first"
@@ -99,80 +131,185 @@ class Checkpoint:
                     folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
                     self._take_lock()
                     remove_abandoned(folder)
-                self._digest = digest_of(self._begin(dict(manifest)))
-            self._kept = dict(self._files())
+                stated = manifest(queries, subjects.database, subjects.mask, criteria.options)
+                self._digest = digest_of(self._begin(stated))
+                self._number = self._look()
         except BaseException:
-            self.close()
+            self._release()
             raise
 
     @property
     def n_kept(self) -> int:
-        """Queries that are done, as the names of files have it."""
-        done = 0
-        reached = 0
-        for begin, end in sorted(self._kept):
-            done += max(end - max(begin, reached), 0)
-            reached = max(reached, end)
-        return done
+        """Queries of which something is kept."""
+        return len(self._file_of)
 
-    def load(self, first: int, count: int) -> list[Selection] | None:
-        """Return the selections of some queries in a row, if they are all there and whole.
+    # reading
 
-        Parameters
-        ----------
-        first : int
-            Place of the first query, counted from 0.
-        count : int
-            How many.
+    def resumed(self, states: Sequence[QueryState]) -> Iterator[Batch]:
+        """Return states in batches: those of which something is kept as they were then, the others as they are."""
+        found = [self._taken(state) or (state, self._subjects) for state in states]
+        found.sort(key=lambda each: (each[0].selection is None, id(each[1]), each[0].place))
+        for _, some in groupby(found, key=lambda each: (each[0].selection is None, id(each[1]))):
+            each = list(some)
+            yield Batch([state for state, _ in each], each[0][1])
 
-        Returns
-        -------
-        list of Selection or None
-            One for each.
+    def stored(self, places: Iterable[int]) -> Iterator[Batch]:
+        """Return what is kept of queries that are done.
+
+        Raises
+        ------
+        OutputError
+            If it is damaged, or not there.
         """
-        found: list[Selection] = []
-        while len(found) < count:
-            at = first + len(found)
-            with self._guard:
-                held = next((each for each in self._kept if each[0] <= at < each[1]), None)
-            if held is None:
-                return None
-            some = self._read(held)
-            if some is None:
-                with self._guard:
-                    del self._kept[held]
-                continue
-            found += some[at - held[0] : first + count - held[0]]
-        if self._wants_distribution and any(each.distribution is None for each in found):
+        states = [QueryState(place, self._queries[place]) for place in places]
+        for batch in self.resumed(states):
+            if not batch.is_scored:
+                raise OutputError(
+                    f"checkpoint: the stored results of queries {batch.states[0].place + 1:,} to "
+                    f"{batch.states[-1].place + 1:,} are damaged; search them again"
+                )
+            yield batch
+
+    def _taken(self, state: QueryState) -> _Held | None:
+        """Return what is kept of a query that has not come back from an iteration of this run."""
+        if state.history is not None and state.history.steps:
             return None
+        with self._guard:
+            name = self._file_of.get(state.place)
+        if name is None or name in self._damaged:
+            return None
+        if state.place not in self._held.get(name, ()):
+            while len(self._held) >= HELD_FILES:
+                del self._held[next(iter(self._held))]
+            self._held[name] = self._read(name)
+        found = self._held[name].pop(state.place, None)
+        if found is None:
+            return None
+        selection = found[0].selection
+        if selection is not None:
+            if self._wants_distribution and selection.distribution is None:
+                return None
+            self._known[state.place] = selection
         return found
 
-    def save(self, first: int, selections: Sequence[Selection]) -> None:
-        """Keep the selections of some queries in a row; when this returns they are on the disk.
+    def _read(self, name: str) -> dict[int, _Held]:
+        """Read what counts of a file; nothing if it is damaged, of which a warning tells."""
+        try:
+            head, told, data = _split((self.folder / name).read_bytes())
+            require(head == self._seal(name, told, data), "its checksum differs")
+            found: dict[int, _Held] = {}
+            for part in _parts(data):
+                batch = self._decoder.decode(*parted(part), lambda place: self._file_of.get(place) == name)
+                found.update((state.place, (state, batch.subjects)) for state in batch.states)
+        except (OSError, Unreadable) as error:
+            self._damaged.add(name)
+            self._tell_damaged(name, error)
+            return {}
+        return found
+
+    def _tell_damaged(self, name: str, error: OSError | Unreadable) -> None:
+        if not self._is_read:
+            why = error.strerror if isinstance(error, OSError) else error
+            warnings.warn(
+                f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again",
+                SwsearchWarning,
+                stacklevel=2,
+            )
+
+    def _look(self) -> int:
+        """Look which queries files have, and return the number of the last file."""
+        names = sorted(each.name for each in self.folder.iterdir() if _NAME.fullmatch(each.name))
+        for name in names:
+            try:
+                with (self.folder / name).open("rb") as file:
+                    file.readline()
+                    told = file.readline().rstrip(b"\n")
+                places = _places(told, len(self._queries))
+                require(told == self._told(name, places), "its checksum differs")
+            except (OSError, Unreadable) as error:
+                self._tell_damaged(name, error)
+                places = []
+            self._count(name, places)
+        return int(names[-1].split("-")[1]) if names else 0
+
+    # writing
+
+    def save(self, states: Sequence[QueryState], subjects: SubjectReader) -> None:
+        """Keep states as they are now, unless they are as they were kept.
 
         Nothing is kept where what is there is only read.
 
         Parameters
         ----------
-        first : int
-            Place of the first query, counted from 0.
-        selections : sequence of Selection
-            One for each, at least one.
+        states : sequence of QueryState
+            Of queries that were scored, or come back from an iteration.
+        subjects : SubjectReader
+            What their places are of.
 
         Raises
         ------
         OutputError
             If they cannot be written.
         """
-        if self._is_read:
+        if self._is_read or all(self._is_known(state) for state in states):
             return
-        held = first, first + len(selections)
-        name = _name(*held)
-        data = packed(selections)
+        with self._writing:
+            for state in states:
+                self._waiting[state.place] = state, subjects
+                if state.selection is not None:
+                    self._known[state.place] = state.selection
+            if time.monotonic() >= self._written_at + SAVE_SECONDS:
+                self._write_waiting()
+
+    def _is_known(self, state: QueryState) -> bool:
+        return state.selection is not None and self._known.get(state.place) is state.selection
+
+    def _write_waiting(self) -> None:
+        """Write what waits; when this returns it is on the disk."""
+        waiting, self._waiting = sorted(self._waiting.values(), key=lambda each: (id(each[1]), each[0].place)), {}
+        if not waiting:
+            return
+        parts = []
+        for _, some in groupby(waiting, key=lambda each: id(each[1])):
+            batch = list(some)
+            parts.append(joined(*encode([state for state, _ in batch], batch[0][1])))
+        data = b"".join(_SIZE.pack(len(part)) + part for part in parts)
+        places = sorted(state.place for state, _ in waiting)
+        self._number += 1
+        name = f"queries-{self._number:09d}"
+        told = self._told(name, places)
         with _errors(self.folder, "written"):
-            _write(self.folder / name, _seal(name, self._digest, data) + data)
+            _write(self.folder / name, b"\n".join([self._seal(name, told, data), told, data]))
+        self._count(name, places)
+        self._written_at = time.monotonic()
+
+    def _seal(self, name: str, *rest: bytes) -> bytes:
+        """Return the checksum of a file's name, of the manifest and of other bytes, as a file begins with it."""
+        sha256 = hashlib.sha256(b"\n".join([f"{name}\n{self._digest}".encode(), *rest])).hexdigest()
+        return f"{TITLE} sha256 {sha256}".encode()
+
+    def _told(self, name: str, places: Sequence[int]) -> bytes:
+        """Return a file's second line: places, ascending, counted from 1, and a checksum."""
+        runs = groupby(enumerate(places), key=lambda each: each[1] - each[0])
+        ends = [[place + 1 for _, place in run] for _, run in runs]
+        told = b"queries " + ",".join(f"{each[0]}-{each[-1]}" for each in ends).encode()
+        return told + self._seal(name, told)[-16:].rjust(17)
+
+    def _count(self, name: str, places: Sequence[int]) -> None:
+        """Take note of which queries a file has, and remove files that have none any more."""
         with self._guard:
-            self._kept[held] = name
+            before = [self._file_of[place] for place in places if place in self._file_of]
+            self._file_of.update(dict.fromkeys(places, name))
+            self._counts.update({name: len(places)})
+            self._counts.subtract(before)
+            gone = [each for each in {name, *before} if not self._counts[each]]
+            for each in gone:
+                del self._counts[each]
+        for each in () if self._is_read else gone:
+            with contextlib.suppress(OSError):
+                (self.folder / each).unlink()
+
+    # the folder
 
     def __enter__(self) -> Checkpoint:
         if self._lock < 0 and not self._is_read:
@@ -186,13 +323,20 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Write what waits, and let others use the folder."""
+        try:
+            with self._writing:
+                self._write_waiting()
+        finally:
+            self._release()
+
+    def __del__(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
-
-    def __del__(self) -> None:
-        self.close()
 
     def _take_lock(self) -> None:
         number = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -232,39 +376,6 @@ class Checkpoint:
             )
         return was
 
-    def _files(self) -> Iterator[tuple[tuple[int, int], str]]:
-        """Yield which queries are kept in which file."""
-        for name in sorted(each.name for each in self.folder.iterdir()):
-            match = _NAME.fullmatch(name)
-            if match and 0 < int(match[1]) <= int(match[2]) and name == _name(int(match[1]) - 1, int(match[2])):
-                yield (int(match[1]) - 1, int(match[2])), name
-
-    def _read(self, held: tuple[int, int]) -> list[Selection] | None:
-        """Read a file; None if it is damaged, of which a warning tells."""
-        name = self._kept[held]
-        if self._last is not None and self._last[0] == name:
-            return self._last[1]
-        try:
-            raw = (self.folder / name).read_bytes()
-            data = raw[len(_seal(name, self._digest, b"")) :]
-            if not raw.startswith(_seal(name, self._digest, data)):
-                raise Unreadable("its checksum differs")
-            found = unpacked(data, self._published, self._n_subjects)
-            if len(found) != held[1] - held[0]:
-                raise Unreadable(f"it holds {len(found)} queries")
-        except (OSError, Unreadable) as error:
-            if self._is_read:
-                return None
-            why = error.strerror if isinstance(error, OSError) else error
-            warnings.warn(
-                f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again",
-                SwsearchWarning,
-                stacklevel=2,
-            )
-            return None
-        self._last = name, found
-        return found
-
 
 def checkpoint_folder(given: object) -> Path:
     """Return the folder that an argument names.
@@ -282,14 +393,34 @@ def checkpoint_folder(given: object) -> Path:
     return Path(name)
 
 
-def _name(begin: int, end: int) -> str:
-    return f"queries-{begin + 1:09d}-{end:09d}"
+def _split(raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return a file's first line, its second line, and the rest."""
+    head, _, rest = raw.partition(b"\n")
+    told, _, data = rest.partition(b"\n")
+    return head, told, data
 
 
-def _seal(name: str, digest: str, data: bytes) -> bytes:
-    """Return what stands before the bytes of a file: the checksum of these, of its name and of the manifest."""
-    sha256 = hashlib.sha256(f"{name}\n{digest}\n".encode() + data).hexdigest()
-    return f"{TITLE}\nsha256 {sha256}\n".encode()
+def _parts(data: bytes) -> Iterator[bytes]:
+    """Yield what `encode` made of each batch of a file."""
+    at = 0
+    while at < len(data):
+        require(at + _SIZE.size <= len(data), "it ends early")
+        (n,) = _SIZE.unpack_from(data, at)
+        at += _SIZE.size + n
+        require(at <= len(data), "it ends early")
+        yield data[at - n : at]
+
+
+def _places(told: bytes, n: int) -> list[int]:
+    """Return the places that a second line names, ascending, of n queries."""
+    found: list[int] = []
+    for part in told.partition(b" ")[2].partition(b" ")[0].split(b","):
+        match = re.fullmatch(rb"(\d{1,18})-(\d{1,18})", part)
+        good = match is not None and (found[-1] + 1 if found else 0) < int(match[1]) <= int(match[2]) <= n
+        require(good, "it names no queries")
+        assert match is not None
+        found += range(int(match[1]) - 1, int(match[2]))
+    return found
 
 
 def _read_manifest(path: Path) -> Stated:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database
     from swsearch.profiles.profile import Profile
 
-FORMAT = 1
+FORMAT = 2
 """Version of a checkpoint's files."""
 
 SHOWN_DIGITS = 12
@@ -53,7 +53,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
     dict of str to (int, float, str or None)
         Names are those of the arguments of `swsearch.search`, but for ``format``, ``version`` and ``database``.
     """
-    is_iterated = options.iterations > 1
+    is_iterated = options.makes_profiles
     rows = {
         name: row
         for name, row in rows_of(SearchTable).items()

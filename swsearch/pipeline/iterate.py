@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from swsearch.pipeline.groups import HITS_PER_PART, split_by_size
 from swsearch.pipeline.iteration_queue import Rounds
 from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import check_wanted, for_each
-from swsearch.pipeline.profile_members import localized, next_iteration, subjects_of
+from swsearch.pipeline.profile_members import next_iteration, subjects_of
 from swsearch.pipeline.profile_update import Growth, ProfileHitSelector, stored_codes
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.alignment import QueryAlignment
@@ -28,9 +27,6 @@ from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.units import lambda_of
 from swsearch.results import IterationStep
-
-if TYPE_CHECKING:
-    from swsearch.db import Database
 
 Keep = Callable[[Sequence[QueryState], SubjectReader], None]
 """Stores states, and the subjects that their places are of."""
@@ -44,25 +40,20 @@ class ProfileGrower:
     ----------
     criteria : Criteria
         What is looked for, with what profiles are made of.
-    database : Database
-        Names the subjects of profiles that are given.
     """
 
     criteria: Criteria
-    database: Database
 
     def first_state(self, place: int, query: Query) -> QueryState:
-        """Return a query before its first iteration here."""
+        """Return a query before its first iteration here; a profile of it names what is in the database."""
         profile = query.profile
         base = QueryAlignment.of_query(query.identifier, query.description, stored_codes(query.codes, query.letters))
         if profile is not None and profile.alignment is not None:
-            profile = localized(profile, self.database)
-            assert profile.alignment is not None
             stays = profile.alignment.subjects < 0
             stays[0] = True
             base = profile.alignment.take(np.flatnonzero(stays))
         last = next_iteration(profile) + self.criteria.options.iterations - 1
-        return QueryState(place, replace(query, profile=profile), None, History(base, last))
+        return QueryState(place, query, None, History(base, last))
 
     def include_hits(
         self, batches: Iterable[Batch], pairs: PairWork, local: LocalPairWork

@@ -11,6 +11,7 @@ from swsearch.blocks import IntArray
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.inputs import Query
     from swsearch.profiles.alignment import QueryAlignment
     from swsearch.profiles.profile import Profile
 
@@ -33,7 +34,7 @@ def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
     subjects : ndarray, shape (n,), int64
         Places in the database.
     profile : Profile or None
-        What found them, with an alignment that was `localized`.
+        What found them, of a query that was `localized`.
 
     Returns
     -------
@@ -51,16 +52,17 @@ def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
     return found
 
 
-def localized(profile: Profile, database: Database) -> Profile:
-    """Return a profile whose alignment names as subjects only what is in this database, at the same place."""
-    alignment = profile.alignment
-    if alignment is None:
-        return profile
+def localized(query: Query, database: Database) -> Query:
+    """Return a query whose profile names as subjects only what is in this database, at the same place."""
+    profile = query.profile
+    alignment = None if profile is None else profile.alignment
+    if profile is None or alignment is None:
+        return query
     places = alignment.subjects.copy()
     for row in np.flatnonzero(places >= 0).tolist():
         place = int(places[row])
         if place >= database.n_subjects or database.identifier(place) != alignment.identifiers[row]:
             places[row] = -1
     if np.array_equal(places, alignment.subjects):
-        return profile
-    return replace(profile, alignment=replace(alignment, subjects=places))
+        return query
+    return replace(query, profile=replace(profile, alignment=replace(alignment, subjects=places)))

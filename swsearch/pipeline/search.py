@@ -97,7 +97,7 @@ class Search:
         self.forgone: Progress | None = None
         """Called with the cells of iterations that queries did not need."""
         self.checkpoint: Checkpoint | None = None
-        self._grower = ProfileGrower(self.criteria, self.subjects.database) if options.makes_profiles else None
+        self._grower = ProfileGrower(self.criteria) if options.makes_profiles else None
         threads = backend.threads
         self._local = LocalPairWork(self.criteria.recurrence, threads, self.criteria.null_maker(threads))
         self._stages = Stages()
@@ -121,7 +121,7 @@ class Search:
             If it cannot be written.
         """
         self.checkpoint = Checkpoint(
-            folder, self.searched, self.criteria, self.subjects, self._grower, is_read=is_read
+            folder, self._localized, self.criteria, self.subjects, self._grower, is_read=is_read
         )
 
     @property
@@ -245,12 +245,17 @@ class Search:
         """Yield runs of what is scored that are scored together, all frames of a query in one."""
         return query_groups(self.searched, self.backend.max_group_queries(self.criteria), self.options.n_frames)
 
+    @cached_property
+    def _localized(self) -> Sequence[Query]:
+        """What is scored; profiles name as subjects only what is in the database."""
+        return [localized(query, self.subjects.database) for query in self.searched]
+
     def _first_states(self) -> Generator[list[QueryState]]:
         """Yield the first states of queries, some at a time."""
         make = QueryState if self._grower is None else self._grower.first_state
         place = 0
         for group in self._groups():
-            yield [make(place + k, query) for k, query in enumerate(group)]
+            yield [make(place + k, self._localized[place + k]) for k in range(len(group))]
             place += len(group)
 
     def _started(self, rounds: Rounds[QueryState] | None) -> Generator[Batch]:
@@ -373,8 +378,7 @@ class Search:
         """Return the iteration that first found each hit, of a profile that comes from iterations."""
         profile = state.query.profile
         if state.history is None:
-            if profile is None or not profile.iteration:
-                return None
-            return first_found(hits.table.subjects, localized(profile, self.subjects.database))
+            is_made = profile is not None and profile.iteration
+            return first_found(hits.table.subjects, profile) if is_made else None
         is_iterated = self.options.iterations > 1 or next_iteration(profile) > 1
         return first_found(hits.table.subjects, profile) if is_iterated else None

@@ -65,7 +65,10 @@ class _Running:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self, open_search: Callable[[SearchOptions], Search], options: SearchOptions, close: Callable[[], None]
+        self,
+        open_search: Callable[[SearchOptions, Path | None], Search],
+        options: SearchOptions,
+        close: Callable[[], None],
     ) -> None:
         self._open_search, self.options, self.close = open_search, options, close
         self.opened: Search | None = None
@@ -79,10 +82,7 @@ class _Running:
     def search(self) -> Search:
         """Return the search, opened when it is first asked for."""
         if self.opened is None:
-            opened = self._open_search(self.options)
-            if self.checkpoint is not None:
-                opened.keep_in(self.checkpoint)
-            self.opened = opened
+            self.opened = self._open_search(self.options, self.checkpoint)
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
@@ -141,12 +141,16 @@ class SearchResults:
     ) -> None:
         is_distribution_asked = options.distribution
 
-        def open_search(options: SearchOptions) -> Search:  # knows no results: it ends when these are dropped
+        def open_search(options: SearchOptions, checkpoint: Path | None) -> Search:
+            # knows no results: it ends when these are dropped
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without
-                return Search(queries, options, backend_of(database), progress, origin)
+                made = Search(queries, options, backend_of(database), progress, origin)
+                if checkpoint is not None:
+                    made.keep_in(checkpoint)
+                return made
             except BaseException:
                 if database is not subjects:
                     database.close()

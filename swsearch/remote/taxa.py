@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from swsearch.db.taxonomy import Taxa, Taxon
-from swsearch.pipeline.candidate_codec import narrowed
+from swsearch.pipeline.number_arrays import narrowed
 from swsearch.remote.frames import NumberArray
 
 

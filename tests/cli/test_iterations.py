@@ -49,6 +49,26 @@ def test_tables_say_which_iteration_found_a_hit_if_that_is_asked_for(files):
     assert "iteration" not in plain.stderr
 
 
+def test_a_checkpoint_keeps_what_profiles_are_made_of(files, tmp_path):
+    def outputs(name, *more):
+        folder = tmp_path / name
+        folder.mkdir()
+        wanted = ["-o", "hits.tsv", "--save-profile", "next.jsonl", "--save-msa", "msa"]
+        done = run("search", *files[:2], "--iterations", 3, *wanted, *more, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        paths = [folder / "hits.tsv", folder / "next.jsonl", *sorted((folder / "msa").iterdir())]
+        return [path.read_bytes() for path in paths], done.stderr
+
+    expected, _ = outputs("without")
+    assert len(expected) > 2
+    assert outputs("first", "--checkpoint", "../kept")[0] == expected
+    found, said = outputs("second", "--checkpoint", "../kept")
+    assert found == expected
+    assert "checkpoint ../kept: 3 of 3 queries go on from where they were" in said
+    done = run("search", *files[:2], "--iterations", 3, "--checkpoint", "kept", cwd=tmp_path)
+    fails(done, 1, "keep_next was on, is not given")
+
+
 @pytest.mark.parametrize("times", [(1, 2), (2, 1)])
 def test_a_saved_profile_goes_on_where_it_stopped(files, tmp_path, times):
     columns = ["--outfmt", "6 std iteration qcovs btop"]
@@ -126,7 +146,6 @@ def test_progress_counts_what_is_not_needed(files):
         (["--iterations", 2, "--inclusion-evalue", 0], 1, ["--inclusion-evalue", "a number > 0"]),
         (["--iterations", 2, "--inclusion-coverage", 101], 1, ["percentage"]),
         (["--iterations", 2, "--max-included", 0], 1, ["--max-included"]),
-        (["--iterations", 2, "--checkpoint", "kept"], 1, ["checkpoint", "cannot be combined with iterations"]),
         (["--save-profile", "-"], 1, ["--output", "--save-profile", "different files"]),
         (["--save-profile", "x.jsonl", "--save-msa", "x.jsonl"], 1, ["--save-msa", "different files"]),
         (["--save-msa", "-", "-o", "x.tsv"], 1, ["--save-msa", "a folder"]),

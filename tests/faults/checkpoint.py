@@ -10,21 +10,22 @@ import signal
 import time
 from pathlib import Path
 
+from Bio.Data.CodonTable import unambiguous_dna_by_id
+
 from faults.data import fasta, protein, relative, succeed
 from faults.judging import Kind, Verdict, Wrong, check_end, check_left, succeeded, tail
 from faults.running import Copy, Done, command, started
 
 N_QUERIES, N_RECORDS = 24, 150
-GROUP_ROWS = 300
+GROUP_RESIDUES = 300
 """Query residues of a group, so that there are a dozen of them in a search of less than a second."""
+
+CODONS = {letter: codon for codon, letter in unambiguous_dna_by_id[1].forward_table.items()}
 
 MOST_KILLS = 4
 
-N_OTHERS = 2
-"""Files of a checkpoint that are no groups."""
-
 LONGEST_WAIT = 30.0
-"""Seconds that groups are waited for; fewer may come."""
+"""Seconds that queries are waited for; fewer may come."""
 
 OPTIONS = ["--engine", "cpu", "--threads", "2", "--progress", "none", "--checkpoint", "kept"]
 SEARCHES: dict[str, tuple[list[str], list[str]]] = {
@@ -33,16 +34,33 @@ SEARCHES: dict[str, tuple[list[str], list[str]]] = {
     "several": (["-o", "a.jsonl", "-o", "b.xml", "--statistics", "published"], ["a.jsonl", "b.xml"]),
     "global": (["-o", "out.tsv", "--mode", "global", "--max-hits", "5"], ["out.tsv"]),
     "filtered": (["-o", "out.tsv", "--min-identity", "20", "--max-hits", "3"], ["out.tsv"]),
+    "iterated": (
+        ["-o", "out.tsv", "--save-profile", "next.jsonl", "--iterations", "3", "--evalue", "1"],
+        ["out.tsv", "next.jsonl"],
+    ),
+    "genome": (["-o", "out.tsv", "--min-identity", "20"], ["out.tsv"]),
+    "translated": (["-o", "out.tsv", "--translate", "--min-identity", "20"], ["out.tsv"]),
 }
 """Options of the searches, and the files that they write."""
+
+INPUTS = {"genome": ("queries.fasta", "dna.h5"), "translated": ("dna.fasta", "db.h5")}
+"""Queries and databases of those that have other ones than the others."""
+
+USUAL = ("queries.fasta", "db.h5")
+
+NAMES = re.compile(r"queries-\d{9}|lock|manifest\.json")
+"""Files of a checkpoint."""
 
 
 def small_groups() -> None:
     """Let the searches of this process cut their queries into small groups."""
-    from swsearch.pipeline import search_job as job
+    from swsearch.pipeline import checkpoint, groups
 
-    assert hasattr(job, "GROUP_ROWS"), "the size of groups stands elsewhere"
-    job.GROUP_ROWS = GROUP_ROWS
+    assert hasattr(groups, "GROUP_RESIDUES"), "the size of groups stands elsewhere"
+    groups.GROUP_RESIDUES = groups.SMALL_GROUP_RESIDUES = GROUP_RESIDUES
+    groups.FIRST_GROUP_RESIDUES = (GROUP_RESIDUES, GROUP_RESIDUES)
+    assert hasattr(checkpoint, "SAVE_SECONDS"), "the time between files stands elsewhere"
+    checkpoint.SAVE_SECONDS = 0
 
 
 class Checkpoints(Kind):
@@ -63,27 +81,30 @@ class Checkpoints(Kind):
         (folder / "queries.fasta").write_text(fasta(queries))
         (folder / "subjects.fasta").write_text(fasta(records))
         succeed(command("db", "build", "subjects.fasta", "-o", "db.h5", "-q", cwd=folder))
-        self.right: dict[str, tuple[float, list[bytes], list[str]]] = {}
+        genes = [(name, "".join(CODONS.get(letter, "NNN") for letter in letters)) for name, letters in queries]
+        (folder / "dna.fasta").write_text(fasta(genes))
+        succeed(command("db", "build", "dna.fasta", "-o", "dna.h5", "--translate", "-q", cwd=folder))
+        self.right: dict[str, tuple[float, list[bytes], int]] = {}
 
-    def _undisturbed(self, name: str, folder: Path) -> tuple[float, list[bytes], list[str]]:
-        """Run a search to its end, once; return how long it took, what it wrote, and what was kept."""
+    def _undisturbed(self, name: str, folder: Path) -> tuple[float, list[bytes], int]:
+        """Run a search to its end, once; return how long it took, what it wrote, and how many files it kept."""
         if name not in self.right:
             place = folder / "undisturbed"
             place.mkdir()
             self._link(place)
             done = succeed(self._start(name, place).end(60))
-            kept = sorted(each.name for each in (place / "kept").iterdir())
-            if len(kept) < 10:
-                raise RuntimeError(f"the search has {len(kept)} groups, too few to be killed between them")
+            kept = len(list((place / "kept").glob("queries-*")))
+            if kept < 8:
+                raise RuntimeError(f"the search has {kept} groups, too few to be killed between them")
             self.right[name] = done.seconds, self._written(name, place, done), kept
         return self.right[name]
 
     def _link(self, folder: Path) -> None:
-        for each in ("queries.fasta", "db.h5"):
+        for each in {*USUAL, *(file for files in INPUTS.values() for file in files)}:
             (folder / each).symlink_to(self.folder / each)
 
     def _start(self, name: str, folder: Path) -> Copy:
-        words = ["search", "queries.fasta", "db.h5", *OPTIONS, *SEARCHES[name][0]]
+        words = ["search", *INPUTS.get(name, USUAL), *OPTIONS, *SEARCHES[name][0]]
         return started(*words, cwd=folder, before=small_groups)
 
     @staticmethod
@@ -94,7 +115,7 @@ class Checkpoints(Kind):
         """Kill a search some times, let it come to its end, and compare."""
         generator = self.generator(seed)
         name = generator.choice(list(SEARCHES))
-        takes, written, files = self._undisturbed(name, folder)
+        takes, written, n_files = self._undisturbed(name, folder)
         place = folder / "killed"
         place.mkdir()
         self._link(place)
@@ -102,10 +123,10 @@ class Checkpoints(Kind):
         try:
             for _ in range(generator.randint(1, MOST_KILLS)):
                 # the machine may be faster or slower now than it was: half of the moments follow what is kept
-                groups = generator.randint(1, len(files) - N_OTHERS - 1) if generator.random() < 0.5 else 0
-                after = generator.random() * (takes / len(files) if groups else takes)
-                moments.append(f"{after:.3f} s" + (f" from group {groups} on" if groups else ""))
-                done = self._killed(name, place, groups, after)
+                files = generator.randint(1, n_files - 1) if generator.random() < 0.5 else 0
+                after = generator.random() * (takes / n_files if files else takes)
+                moments.append(f"{after:.3f} s" + (f" from file {files} on" if files else ""))
+                done = self._killed(name, place, files, after)
                 if done.code == 0:
                     break
             before = self._queries(place)
@@ -113,18 +134,22 @@ class Checkpoints(Kind):
             self._check_end(name, place, done, before)
             if self._written(name, place, done) != written:
                 raise Wrong("what it wrote is not what an undisturbed search writes")
-            check_left(place / "kept", *files)
-            check_left(place, "queries.fasta", "db.h5", "kept", *SEARCHES[name][1])
+            others = [each.name for each in (place / "kept").iterdir() if not NAMES.fullmatch(each.name)]
+            if others:
+                raise Wrong(f"left {', '.join(sorted(others))} among what was kept")
+            check_left(
+                place, *(each.name for each in place.iterdir() if each.is_symlink()), "kept", *SEARCHES[name][1]
+            )
         except Wrong as wrong:
             raise Wrong(f"{name}, killed after {', '.join(moments)} (it takes {takes:.3f} s): {wrong}") from None
         return succeeded()
 
-    def _killed(self, name: str, place: Path, groups: int, after: float) -> Done:
-        """Run a search and kill it so many seconds after so many groups are kept; what was kept must stay."""
+    def _killed(self, name: str, place: Path, files: int, after: float) -> Done:
+        """Run a search and kill it so many seconds after so many files are there; what was kept must stay."""
         before = self._queries(place)
         process = self._start(name, place)
         until = time.monotonic() + LONGEST_WAIT
-        while len(list((place / "kept").glob("queries-*"))) < groups and time.monotonic() < until:
+        while len(list((place / "kept").glob("queries-*"))) < files and time.monotonic() < until:
             time.sleep(0.001)
         time.sleep(after)
         with contextlib.suppress(ProcessLookupError):
@@ -148,15 +173,17 @@ class Checkpoints(Kind):
             raise Wrong(f"the last run: exit {done.code}: {tail(done.err)}")
         if "damaged" in done.err:
             raise Wrong(f"it could not read what was kept: {tail(done.err)}")
-        said = re.search(r"kept: (\d+) of \d+ queries are done", done.err)
-        if int(said[1] if said else 0) != len(before):
-            raise Wrong(f"{len(before)} queries were kept, and it says: {tail(done.err)}")
+        said = re.search(r"kept: (\d+) of \d+ queries (?:are done|go on)", done.err)
+        n_kept = len(before) // (6 if name == "translated" else 1)
+        if int(said[1] if said else 0) != n_kept:
+            raise Wrong(f"{n_kept} queries were kept, and it says: {tail(done.err)}")
 
     @staticmethod
     def _queries(place: Path) -> set[int]:
-        """Return the numbers of the queries that are kept, as the names of files have them."""
+        """Return the numbers of the queries that are kept, as the second lines of files have them."""
         found: set[int] = set()
         for path in (place / "kept").glob("queries-*"):
-            first, last = path.name.split("-")[1:]
-            found |= set(range(int(first), int(last) + 1))
+            told = path.read_bytes().split(b"\n")[1].split()[1].decode()
+            for first, last in (part.split("-") for part in told.split(",")):
+                found |= set(range(int(first), int(last) + 1))
         return found

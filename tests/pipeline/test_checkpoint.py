@@ -6,29 +6,42 @@ import io
 import itertools
 import os
 import shutil
+import subprocess
+import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalSession
+from swsearch.db import build_database
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
+from swsearch.inputs import read_queries
 from swsearch.output_files import TemporaryFile
 from swsearch.pipeline import checkpoint as checkpoints
-from swsearch.pipeline import scorer as scored
-from swsearch.pipeline import search_job as job
+from swsearch.pipeline import groups
+from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.checkpoint import Checkpoint
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.null_models import NullMaker
+from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.selection import Selection
-
-MANIFEST = {"version": "1", "distribution": False}
+from swsearch.pipeline.subjects import ProteinSubjects
+from swsearch.profiles.saving import line_of
 
 GENERATOR = np.random.default_rng(11)
 SUBJECTS = [PROTEIN.decode(random_codes(GENERATOR, n, 20)) for n in GENERATOR.integers(20, 90, 80)]
 QUERIES = [SUBJECTS[0][:40], "", SUBJECTS[1] + SUBJECTS[2], SUBJECTS[3][3:], SUBJECTS[4], SUBJECTS[5][:30]]
+
+TEN = [("s", "MKVW")] * 10
+OPTIONS = SearchOptions(statistics="none", evalue=None)
 
 
 @pytest.fixture(scope="module")
@@ -37,95 +50,205 @@ def database():
         yield opened
 
 
+@pytest.fixture(autouse=True)
+def written_at_once(monkeypatch):
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0)
+
+
 @pytest.fixture
 def small_groups(monkeypatch):
-    monkeypatch.setattr(job, "GROUP_ROWS", 60)
-    monkeypatch.setattr(job, "FIRST_ROWS", (60,))
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (60,))
 
 
 @pytest.fixture
 def selected(monkeypatch):
     """How many queries were scored, group by group."""
     found = []
-    score = scored.Scorer.found
+    select = LocalSession.select
 
-    def watched(self, prepared, *rest):
+    def watched(self, prepared):
         found.append(len(prepared.queries))
-        return score(self, prepared, *rest)
+        return select(self, prepared)
 
-    monkeypatch.setattr(scored.Scorer, "found", watched)
+    monkeypatch.setattr(LocalSession, "select", watched)
     return found
 
 
-def lines(database, engine, folder=None, **options):
+def lines(database, engine, folder=None, queries=QUERIES, **options):
+    """A report, and the profiles that go on."""
     stream = io.StringIO()
     chosen = {"statistics": "published", "max_hits": 5, "evalue": 1e6} | options
-    results = swsearch.search(QUERIES, database, engine=engine, checkpoint=folder, **chosen)
+    results = list(swsearch.search(queries, database, engine=engine, checkpoint=folder, **chosen))
     swsearch.write(results, stream, "jsonl")
-    return stream.getvalue()
+    profiles = [result.next_profile for result in results]
+    return stream.getvalue() + "".join("" if each is None else line_of(each) for each in profiles)
 
 
 def some(*scores):
     return Selection(Ranked(np.array(scores, dtype=np.int64), np.arange(len(scores))), 5)
 
 
-def scores_of(found):
-    return None if found is None else [each.candidates.scores.tolist() for each in found]
+def opened(folder, n_queries=9, **options):
+    with Database.from_records(TEN) as ten:
+        subjects = ProteinSubjects(ten, "none")
+        queries = read_queries([("q", "MKVW")] * n_queries, PROTEIN)
+        chosen = replace(OPTIONS, **options)
+        return Checkpoint(folder, queries, Criteria.of(chosen, subjects), subjects, None)
 
 
-def opened(folder, **others):
-    return Checkpoint(folder, MANIFEST | others, None, 10)
+def save(kept, first, selections):
+    states = [QueryState(first + k, kept._queries[first + k], each) for k, each in enumerate(selections)]
+    kept.save(states, kept._subjects)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"statistics": "fitted", "evalue": 10},
-        {"mode": "global", "statistics": "none", "evalue": None},
-        {"distribution": True},
-        {"min_identity": 40},
-        {"max_alignments": 3},
-        {"sort": "score"},
-    ],
-)
-def test_what_is_kept_gives_the_same_bytes(tmp_path, database, cpu, small_groups, selected, options):
-    expected = lines(database, cpu, **options)
+def load(kept, first, count):
+    """The scores of queries in a row; None where one of them is to be searched."""
+    states = [QueryState(place, kept._queries[place]) for place in range(first, first + count)]
+    found = {state.place: state.selection for batch in kept.resumed(states) for state in batch.states}
+    assert sorted(found) == [*range(first, first + count)]
+    if None in found.values():
+        return None
+    return [found[place].candidates.scores.tolist() for place in sorted(found)]
+
+
+def files_of(folder):
+    return sorted(path.name for path in folder.glob("queries-*"))
+
+
+CODONS = {letter: codon for codon, letter in unambiguous_dna_by_id[1].forward_table.items()}
+DNA = ["".join(CODONS[letter] for letter in each) for each in SUBJECTS[:40]]
+DNA_QUERIES = [("d1", DNA[0]), ("d2", "AC"), ("d3", f"{DNA[1][:40]}A{DNA[1][40:]}"), ("d4", DNA[2])]
+
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+PARENTS = ["".join(GENERATOR.choice(list(LETTERS), 150)) for _ in range(4)]
+FAMILY_QUERIES = [PARENTS[0], "", PARENTS[1][:100], PARENTS[2], SUBJECTS[4], PARENTS[3]]
+
+
+@pytest.fixture(scope="module")
+def relatives(cpu):
+    """A database with families, in which iterations find more than one search."""
+    draw, found = np.random.default_rng(3), []
+    for parent in PARENTS * 3:
+        chain = [parent]
+        for _ in range(4):
+            chain.append("".join(each if draw.random() > 0.35 else LETTERS[draw.integers(20)] for each in chain[-1]))
+        found += chain[1:]
+    with Database.from_records([*SUBJECTS[:40], *found]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def genome(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("genome")
+    (folder / "dna.fasta").write_text("".join(f">d{k}\n{'ACGTTGCAAC' * 4}{each}\n" for k, each in enumerate(DNA)))
+    build_database(folder / "dna.fasta", folder / "dna.h5", translate=True)
+    with Database.open(folder / "dna.h5") as made:
+        yield made
+
+
+FITTED = {"statistics": "fitted", "evalue": 10}
+
+SEARCHES = {
+    "published": ("database", QUERIES, {}),
+    "fitted": ("database", QUERIES, FITTED),
+    "global": ("database", QUERIES, {"mode": "global", "statistics": "none", "evalue": None}),
+    "distribution": ("database", QUERIES, {"distribution": True}),
+    "aligned": ("database", QUERIES, {"min_identity": 40}),
+    "several": ("database", QUERIES, {"max_alignments": 3}),
+    "by score": ("database", QUERIES, {"sort": "score"}),
+    "translated, filtered": ("database", DNA_QUERIES, FITTED | {"translate": True, "min_identity": 20}),
+    "frame shifts": ("database", DNA_QUERIES, FITTED | {"translate": True, "frame_shift": 15, "min_identity": 20}),
+    "genome": ("genome", QUERIES, FITTED),
+    "genome, filtered": ("genome", QUERIES, {"min_identity": 30}),
+    "genome, translated": ("genome", DNA_QUERIES, {"translate": True}),
+    "iterated": ("relatives", FAMILY_QUERIES, FITTED | {"iterations": 3, "keep_next": True}),
+    "iterated, filtered": ("relatives", FAMILY_QUERIES, {"evalue": 1, "iterations": 3, "min_identity": 30}),
+    "one iteration": ("relatives", FAMILY_QUERIES, FITTED | {"keep_next": True}),
+}
+"""Name of the database, queries and options of searches of every kind."""
+
+
+@pytest.mark.parametrize("case", SEARCHES)
+def test_what_is_kept_gives_the_same_bytes(tmp_path, request, cpu, small_groups, selected, case):
+    name, queries, options = SEARCHES[case]
+    subjects = request.getfixturevalue(name)
+    expected = lines(subjects, cpu, queries=queries, **options)
     n_groups = len(selected)
     assert n_groups > 2
-    assert lines(database, cpu, tmp_path / "new", **options) == expected
-    assert len(selected) == 2 * n_groups
-    assert lines(database, cpu, tmp_path / "new", **options) == expected
-    assert len(selected) == 2 * n_groups  # nothing was scored again
+    assert lines(subjects, cpu, tmp_path / "new", queries, **options) == expected
+    n_scored = len(selected)
+    assert options.get("iterations") or n_scored == 2 * n_groups
+    assert lines(subjects, cpu, tmp_path / "new", queries, **options) == expected
+    assert len(selected) == n_scored  # nothing was scored again
+
+
+def test_iterations_find_more(relatives, cpu):
+    results = list(swsearch.search(FAMILY_QUERIES, relatives, engine=cpu, iterations=3))
+    assert {len(result.steps) for result in results} == {1, 2, 3}
+    assert max(result.steps[1].new for result in results if len(result.steps) == 3) > 0
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("case", SEARCHES)
+def test_killed_after_any_number_of_files_it_goes_on(
+    tmp_path, request, cpu, small_groups, selected, monkeypatch, case
+):
+    """Killed again and again, a file further on each time."""
+    name, queries, options = SEARCHES[case]
+    subjects = request.getfixturevalue(name)
+    expected = lines(subjects, cpu, queries=queries, **options)
+    write, left = checkpoints._write, [0]
+
+    def killing(path, data):
+        write(path, data)
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+
+    monkeypatch.setattr(checkpoints, "_write", killing)
+    times, found, kept = 0, None, []
+    while found is None:
+        left[0] = 2
+        with contextlib.suppress(Killed):
+            found = lines(subjects, cpu, tmp_path, queries, **options)
+        times += 1
+        assert times < 60
+        after = files_of(tmp_path)
+        assert found is not None or not kept or after[-1] > kept[-1]
+        kept = after
+    assert found == expected
+    assert times > 2
 
 
 def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, database, cpu, small_groups, selected):
-    options = {"statistics": "fitted", "evalue": 10}
-    expected = lines(database, cpu, **options)
+    expected = lines(database, cpu, **FITTED)
     n_groups = len(selected)
 
     def refuse(*_):
         raise Killed
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(job.SearchJob, "rated", refuse)
+        patched.setattr(NullMaker, "of_pairs", refuse)
         with pytest.raises(Killed):
-            lines(database, cpu, tmp_path, **options)
-    kept = {path.name: path.read_bytes() for path in tmp_path.glob("queries-*")}
+            lines(database, cpu, tmp_path, **FITTED)
+    kept = files_of(tmp_path)
     assert kept
     del selected[:]
-    assert lines(database, cpu, tmp_path, **options) == expected
+    assert lines(database, cpu, tmp_path, **FITTED) == expected
     assert len(selected) == n_groups - len(kept)
-    for name, before in kept.items():
-        assert (tmp_path / name).read_bytes() != before  # it is rated now
+    assert not {*kept} & {*files_of(tmp_path)}  # all is rated now
 
 
 def test_what_was_scored_does_not_need_the_copies_again(tmp_path, database, cpu, monkeypatch):
-    options = {"statistics": "fitted", "evalue": 10}
-    expected = lines(database, cpu, tmp_path, **options)
-    monkeypatch.setattr(job.NullMaker, "of_queries", None)
-    monkeypatch.setattr(job.NullMaker, "of_pairs", None)
-    assert lines(database, cpu, tmp_path, **options) == expected
+    expected = lines(database, cpu, tmp_path, **FITTED)
+    monkeypatch.setattr(NullMaker, "of_queries", None)
+    monkeypatch.setattr(NullMaker, "of_pairs", None)
+    assert lines(database, cpu, tmp_path, **FITTED) == expected
 
 
 def test_a_search_that_its_caller_leaves_goes_on(tmp_path, database, cpu, small_groups, selected):
@@ -136,8 +259,8 @@ def test_a_search_that_its_caller_leaves_goes_on(tmp_path, database, cpu, small_
     results.close()
     assert selected[0] == 2
     names = {path.name for path in tmp_path.iterdir()}
-    assert names >= {"lock", "manifest.json", "queries-000000001-000000002"}
-    assert len(selected) - (len(names) - 2) in (0, 1)  # groups are scored ahead; the last may have been given up
+    assert names >= {"lock", "manifest.json", "queries-000000001"}
+    assert len(selected) - (len(names) - 2) in range(4)  # one is scored, one waits, one is being kept
     with pytest.raises(InputError, match=r"evalue was 10\.0, is 1000000\.0; max_hits was 500, is 5"):
         lines(database, cpu, tmp_path)
     shutil.rmtree(tmp_path)
@@ -152,22 +275,21 @@ def test_progress_counts_every_cell_once_and_tells_what_was_kept(tmp_path, datab
         list(results)
         assert sum(counted) == total
         again = swsearch.search(QUERIES, database, engine=cpu, checkpoint=tmp_path, progress=counted.append)
-        again.job.restored = restored.append
+        again.search.restored = restored.append
         list(again)
         assert sum(counted) == sum(restored) == total
 
 
 def test_groups_may_be_cut_otherwise(tmp_path, database, cpu, monkeypatch, selected):
     expected = lines(database, cpu)
-    monkeypatch.setattr(job, "GROUP_ROWS", 60)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
     assert lines(database, cpu, tmp_path) == expected
-    for path in tmp_path.glob("queries-*-000000006"):
-        path.unlink()
+    (tmp_path / files_of(tmp_path)[-1]).unlink()
     del selected[:]
-    monkeypatch.setattr(job, "GROUP_ROWS", 160)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 160)
     assert lines(database, cpu, tmp_path) == expected
-    assert len(selected) == 1
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    assert selected == [1]  # the others of its group are there
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     assert lines(database, cpu, tmp_path) == expected
     assert len(selected) == 1
 
@@ -186,10 +308,6 @@ def test_formats_that_show_no_distribution_take_what_has_one(tmp_path, database,
     lines(database, cpu, other)
     with pytest.raises(InputError, match="distribution was off, is on"):
         lines(database, cpu, other, distribution=True)
-
-
-class Killed(BaseException):
-    """The process is gone."""
 
 
 class Killer:
@@ -230,39 +348,39 @@ class Killer:
 
 
 def test_killed_at_any_step_it_goes_on_and_loses_one_group_at_most(tmp_path, monkeypatch):
-    groups = [(0, [some(5, 4), some()]), (2, [some(7)]), (3, [some(8, 6, 1)])]
+    groups_of_queries = [(0, [some(5, 4), some()]), (2, [some(7)]), (3, [some(8, 6, 1)])]
     scored = []
 
-    def search(folder):
-        """Search as a job does; scoring takes no engine."""
+    def found_in(folder):
+        """Search as a search does; scoring takes no engine."""
         found = []
         with opened(folder) as kept:
-            for first, group in groups:
-                taken = kept.load(first, len(group))
+            for first, group in groups_of_queries:
+                taken = load(kept, first, len(group))
                 if taken is None:
                     scored.append(first)
-                    kept.save(first, group)
-                found += scores_of(taken or group)
+                    save(kept, first, group)
+                found += taken or [each.candidates.scores.tolist() for each in group]
         return found
 
     killer = Killer(monkeypatch)
-    expected = search(tmp_path / "undisturbed")
+    expected = found_in(tmp_path / "undisturbed")
     for step in itertools.count(1):
         folder = tmp_path / str(step)
         del scored[:]
         killer.left = step
         with contextlib.suppress(Killed):
-            assert search(folder) == expected
+            assert found_in(folder) == expected
         if killer.left:
             break
         killer.left = None
-        kept = len(list(folder.glob("queries-*")))
+        kept = len(files_of(folder))
         assert len(scored) - kept in (0, 1)
         del scored[:]
-        assert search(folder) == expected
-        assert len(scored) == len(groups) - kept
+        assert found_in(folder) == expected
+        assert len(scored) == len(groups_of_queries) - kept
         assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
-    assert step == 1 + (1 + len(groups)) * 4  # of each file: two for its bytes and its folder, before and after
+    assert step == 1 + (1 + len(groups_of_queries)) * 4  # of each file: its bytes, its folder, before and after
 
 
 @pytest.mark.parametrize(
@@ -275,7 +393,7 @@ def test_a_killed_search_goes_on(tmp_path, database, cpu, small_groups, selected
     with pytest.raises(Killed):
         lines(database, cpu, tmp_path)
     killer.left = None
-    kept = len(list(tmp_path.glob("queries-*")))
+    kept = len(files_of(tmp_path))
     del selected[:]
     assert lines(database, cpu, tmp_path) == expected
     assert len(selected) == n_groups - kept
@@ -296,44 +414,84 @@ def damaged(raw):
 @pytest.mark.parametrize("how", ["empty", "cut", "longer", "changed", "first", "zeros"])
 def test_a_damaged_file_is_told_of_and_not_used(tmp_path, how):
     with opened(tmp_path) as kept:
-        kept.save(0, [some(5, 4), some()])
-        kept.save(2, [some(7)])
-    path = tmp_path / "queries-000000001-000000002"
+        save(kept, 0, [some(5, 4), some()])
+        save(kept, 2, [some(7)])
+    path = tmp_path / "queries-000000001"
     path.write_bytes(damaged(path.read_bytes())[how])
+    with pytest.warns(SwsearchWarning, match=r"queries-000000001 is damaged .* searching its queries again"):
+        kept = opened(tmp_path)
+        assert kept.n_kept == (1 if how in ("empty", "zeros") else 3)  # nobody knows whose results it had
+        assert load(kept, 0, 2) is None
+    with kept:
+        assert load(kept, 0, 2) is None  # told once
+        assert load(kept, 2, 1) == [[7]]
+        save(kept, 0, [some(5, 4), some()])
     with opened(tmp_path) as kept:
-        assert kept.n_kept == 3
-        with pytest.warns(
-            SwsearchWarning, match=r"queries-000000001-000000002 is damaged .* searching its queries again"
-        ):
-            assert kept.load(0, 2) is None
-        assert kept.load(0, 2) is None  # told once
-        assert scores_of(kept.load(2, 1)) == [[7]]
-        kept.save(0, [some(5, 4), some()])
-        assert scores_of(kept.load(0, 3)) == [[5, 4], [], [7]]
+        assert load(kept, 0, 3) == [[5, 4], [], [7]]
+        assert files_of(tmp_path) == ["queries-000000002", "queries-000000003"]
+
+
+@pytest.mark.parametrize("case", ["genome, filtered", "iterated", "frame shifts"])
+def test_damage_anywhere_is_noticed(tmp_path, request, cpu, small_groups, case):
+    name, queries, options = SEARCHES[case]
+    subjects = request.getfixturevalue(name)
+    expected = lines(subjects, cpu, tmp_path / "kept", queries, **options)
+    draw = np.random.default_rng(1)
+    for k, file in enumerate(files_of(tmp_path / "kept")):
+        folder = tmp_path / str(k)
+        shutil.copytree(tmp_path / "kept", folder)
+        raw = bytearray((folder / file).read_bytes())
+        raw[draw.integers(len(raw))] ^= 1 << int(draw.integers(8))
+        (folder / file).write_bytes(raw)
+        with pytest.warns(SwsearchWarning, match="is damaged"):
+            assert lines(subjects, cpu, folder, queries, **options) == expected
+
+
+def test_stored_results_that_are_damaged_are_refused(tmp_path):
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(5, 4), some()])
+    path = tmp_path / "queries-000000001"
+    path.write_bytes(damaged(path.read_bytes())["cut"])
+    with (
+        opened(tmp_path) as kept,
+        pytest.warns(SwsearchWarning, match="damaged"),
+        pytest.raises(OutputError, match="stored results of queries 1 to 2 are damaged; search them again"),
+    ):
+        list(kept.stored([0, 1]))
 
 
 def test_a_file_of_other_queries_or_of_another_checkpoint_is_not_used(tmp_path):
-    with opened(tmp_path / "one") as one, opened(tmp_path / "two", version="2") as two:
-        one.save(0, [some(1)])
-        two.save(1, [some(2)])
-    shutil.copy(tmp_path / "two" / "queries-000000002-000000002", tmp_path / "one")
-    shutil.copy(tmp_path / "one" / "queries-000000001-000000001", tmp_path / "one" / "queries-000000003-000000003")
-    with opened(tmp_path / "one") as kept:
-        assert scores_of(kept.load(0, 1)) == [[1]]
-        for first in (1, 2):
-            with pytest.warns(SwsearchWarning, match="its checksum differs"):
-                assert kept.load(first, 1) is None
+    with opened(tmp_path / "one") as one, opened(tmp_path / "two", max_hits=7) as two:
+        save(one, 0, [some(1)])
+        save(two, 0, [some(1)])
+        save(two, 1, [some(2)])
+    shutil.copy(tmp_path / "two" / "queries-000000002", tmp_path / "one")
+    shutil.copy(tmp_path / "one" / "queries-000000001", tmp_path / "one" / "queries-000000003")
+    with pytest.warns(SwsearchWarning, match="its checksum differs") as told:
+        kept = opened(tmp_path / "one")
+    assert len(told) == 2
+    with kept:
+        assert load(kept, 0, 1) == [[1]]
+        assert load(kept, 1, 1) is None
 
 
 def test_a_manifest_that_was_edited_makes_nothing_of_another_search_usable(tmp_path):
     with opened(tmp_path) as kept:
-        kept.save(0, [some(1)])
+        save(kept, 0, [some(1)])
     path = tmp_path / "manifest.json"
-    path.write_text(path.read_text().replace('"version": "1"', '"version": "2"'))
-    with pytest.raises(InputError, match="version was 2, is 1"):
+    path.write_text(path.read_text().replace('"max_hits": 500', '"max_hits": 7'))
+    with pytest.raises(InputError, match="max_hits was 7, is 500"):
         opened(tmp_path)
-    with opened(tmp_path, version="2") as kept, pytest.warns(SwsearchWarning, match="checksum differs"):
-        assert kept.load(0, 1) is None
+    with pytest.warns(SwsearchWarning, match="checksum differs"), opened(tmp_path, max_hits=7) as kept:
+        assert load(kept, 0, 1) is None
+
+
+def test_a_folder_of_the_first_format_is_refused(tmp_path):
+    opened(tmp_path).close()
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(InputError, match="belongs to another search: format was 1, is 2; use its inputs and options"):
+        opened(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"what": "something"}', b"\xff\xfe"])
@@ -380,15 +538,15 @@ def test_a_search_that_was_closed_lets_others_use_the_folder(tmp_path, database,
 
 def test_one_thread_loads_while_another_saves(tmp_path):
     with opened(tmp_path) as kept:
-        saving = threading.Thread(target=lambda: [kept.save(n, [some(n)]) for n in range(5)])
+        saving = threading.Thread(target=lambda: [save(kept, n, [some(n)]) for n in range(5)])
         saving.start()
         for n in range(5):
             found = None
             while found is None:
                 alive = saving.is_alive()
-                found = kept.load(n, 1)
+                found = load(kept, n, 1)
                 assert alive or found is not None
-            assert scores_of(found) == [[n]]
+            assert found == [[n]]
         saving.join()
 
 
@@ -398,8 +556,32 @@ def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoints.fcntl, "flock", refuse)
     with opened(tmp_path) as kept:
-        kept.save(0, [some(1)])
-        assert scores_of(kept.load(0, 1)) == [[1]]
+        save(kept, 0, [some(1)])
+        assert load(kept, 0, 1) == [[1]]
+
+
+def test_what_is_kept_within_a_second_is_in_one_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 1e9)
+    with opened(tmp_path) as kept:
+        kept._written_at = checkpoints.time.monotonic()
+        for n in range(5):
+            save(kept, n, [some(n)])
+            save(kept, n, [some(n, n)])
+        assert files_of(tmp_path) == []
+    assert files_of(tmp_path) == ["queries-000000001"]
+    assert load(opened(tmp_path), 0, 5) == [[n, n] for n in range(5)]
+
+
+def test_files_are_read_once_however_queries_lie_in_them(tmp_path, monkeypatch):
+    with opened(tmp_path) as kept:
+        for n in (3, 0, 2, 1):
+            save(kept, n, [some(n)])
+            save(kept, n + 4, [some(n + 4)])
+    read, times = Checkpoint._read, []
+    monkeypatch.setattr(Checkpoint, "_read", lambda self, name: times.append(name) or read(self, name))
+    with opened(tmp_path) as kept:
+        assert [load(kept, n, 1) for n in range(8)] == [[[n]] for n in range(8)]
+    assert sorted(times) == files_of(tmp_path)
 
 
 def test_a_full_disk_ends_it_and_what_was_kept_stays(tmp_path, database, cpu, small_groups, selected, monkeypatch):
@@ -424,20 +606,55 @@ def test_a_full_disk_ends_it_and_what_was_kept_stays(tmp_path, database, cpu, sm
 
 def test_queries_that_two_files_have_count_once(tmp_path):
     with opened(tmp_path) as kept:
-        kept.save(0, [some(1), some(2), some(3)])
-        kept.save(1, [some(2)])
-        kept.save(5, [some(4)])
+        save(kept, 0, [some(1), some(2), some(3)])
+        save(kept, 1, [some(7)])
+        save(kept, 5, [some(4)])
         assert kept.n_kept == 4
-        assert kept.load(0, 4) is None
-        assert scores_of(kept.load(1, 2)) == [[2], [3]]
+        assert load(kept, 0, 4) is None
     (tmp_path / "queries-000000005-000000001").touch()
-    (tmp_path / "queries-00000000007-000000007").touch()
-    assert opened(tmp_path).n_kept == 4
+    (tmp_path / "queries-7").touch()
+    with opened(tmp_path) as kept:
+        assert kept.n_kept == 4
+        assert load(kept, 1, 2) == [[7], [3]]
+        save(kept, 0, [some(1), some(2), some(3)])
+        assert files_of(tmp_path)[:2] == ["queries-000000003", "queries-000000004"]  # two have nothing that counts
+
+
+def test_a_killed_process_leaves_what_it_wrote(tmp_path, database, cpu):
+    """SIGKILL, as soon as a file is there, and again."""
+    (tmp_path / "q.fasta").write_text("".join(f">q{k}\n{each}\n" for k, each in enumerate(SUBJECTS[:12])))
+    (tmp_path / "s.fasta").write_text("".join(f">s{k}\n{each}\n" for k, each in enumerate(SUBJECTS)))
+    program = """
+import os, sys, swsearch
+from swsearch.pipeline import checkpoint, groups
+checkpoint.SAVE_SECONDS = 0
+groups.GROUP_RESIDUES = 60
+write, left = checkpoint._write, int(sys.argv[1])
+def killing(path, data):
+    global left
+    write(path, data)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), 9)
+checkpoint._write = killing
+asked = {"engine": "cpu", "threads": 1, "iterations": 2, "evalue": 1e3}
+results = swsearch.search("q.fasta", "s.fasta", checkpoint=sys.argv[2], **asked)
+swsearch.write(results, sys.argv[3], "6")
+"""
+
+    def run(left, folder):
+        words = [sys.executable, "-c", program, str(left), folder, f"{folder}.tsv"]
+        return subprocess.run(words, cwd=tmp_path, check=False).returncode
+
+    assert run(0, "undisturbed") == 0
+    codes = [run(left, "killed") for left in (3, 7, 0)]
+    assert codes == [-9, -9, 0]
+    assert (tmp_path / "killed.tsv").read_bytes() == (tmp_path / "undisturbed.tsv").read_bytes()
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
     opened(tmp_path).close()
-    left = TemporaryFile(tmp_path / "queries-000000001-000000009")
+    left = TemporaryFile(tmp_path / "queries-000000009")
     left._close()
     assert left.path.exists()
     opened(tmp_path).close()
@@ -474,5 +691,5 @@ def test_a_search_that_is_refused_closes_what_it_opened(tmp_path, database, cpu,
     results = swsearch.search(["MKV"], path, checkpoint=tmp_path / "folder", engine=cpu)
     for _ in range(2):
         with pytest.raises(InputError, match="contains files"):
-            _ = results.job
+            _ = results.search
     assert len(closed) == 2

@@ -44,7 +44,10 @@ CHANGED = {
     "inclusion_coverage": (50.0, []),
     "max_included": (5, []),
     "rules": (Inclusion(columns=5), []),
-    "keep_next": (True, []),
+    "keep_next": (
+        True,
+        ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "keep_next", "inclusion"],
+    ),
     "translate": (True, ["translate", "genetic_code", "strand"]),
     "task": ("short", ["matrix", "gap_open", "evalue"]),
     "preset": ("short", ["matrix", "gap_open"]),

@@ -64,7 +64,6 @@ class IterationTable(OptionTable):
         False,
         "Keep the profile that the next iteration would use, to continue in another search.",
         interfaces=NO_COMMAND,
-        decides=False,
         header=Header.NEVER,
     )
 

@@ -1,0 +1,364 @@
+"""States of queries as bytes and back, the same to the bit: what a checkpoint stores, and what a server sends.
+
+Of each state its selection and its history are written, and of its subjects what cannot be read again: nothing of
+proteins; of DNA the loci; all that reports need for whoever has no database. A profile is not written, but the
+alignment that it follows from. What is read is checked, so that other bytes are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
+from swsearch.alphabet import PROTEIN
+from swsearch.blocks import IntArray
+from swsearch.db.frames import FramePieces
+from swsearch.errors import SwsearchError
+from swsearch.inputs import Query
+from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.candidate_codec import WRONG, add_selection, take_selection
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.iterate import ProfileGrower
+from swsearch.pipeline.locate import LocusSubjects
+from swsearch.pipeline.loci import Loci
+from swsearch.pipeline.number_arrays import (
+    MAX_MAGNITUDE,
+    ArrayReader,
+    Arrays,
+    ArrayWriter,
+    Facts,
+    Unreadable,
+    require,
+)
+from swsearch.pipeline.profile_members import next_iteration
+from swsearch.pipeline.received_subjects import add_subjects, take_subjects
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.subjects import SubjectReader, Subjects
+from swsearch.pipeline.windows import FrameWindows
+from swsearch.profiles.alignment import GAP, QueryAlignment
+from swsearch.profiles.profile import Profile
+from swsearch.results import IterationStep
+from swsearch.shifted_alignment import NUCLEOTIDES_OF
+from swsearch.statistics.fitted import FittedStatistics
+from swsearch.translation.frame import CODON, FRAME_NUMBERS
+
+END = MAX_MAGNITUDE
+"""No length, place or count of an alignment reaches it."""
+
+
+def encode(
+    states: Sequence[QueryState], subjects: SubjectReader, with_subjects: bool = False
+) -> tuple[Facts, Arrays]:
+    """Return states as what JSON can hold, and numbers.
+
+    Parameters
+    ----------
+    states : sequence of QueryState
+        Of one batch.
+    subjects : SubjectReader
+        What their places are of.
+    with_subjects : bool, optional
+        Whether whoever reads has no database.
+    """
+    writer = ArrayWriter()
+    found = [replace(each.selection, included=None) for each in states if each.selection is not None]
+    used = np.unique(np.concatenate([_NONE, *(each.candidates.subjects for each in found)]))
+    facts: Facts = {}
+    if with_subjects:
+        facts["subjects"] = add_subjects(subjects, used, writer)
+    elif isinstance(subjects, LocusSubjects):
+        facts["loci"] = len(used)
+        _add_loci(subjects.loci.take(used), writer)
+    told = [_add_state(each, writer, used if facts else None, with_subjects) for each in states]
+    return facts | {"states": told}, writer.arrays()
+
+
+def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None, with_subjects: bool) -> Facts:
+    """Give a state's numbers to a writer; its places count among those that are used, where these are written."""
+    facts: Facts = {"place": state.place}
+    if (selection := state.selection) is not None:
+        candidates, table = selection.candidates, selection.alignments
+        if used is not None:
+            candidates = replace(candidates, subjects=np.searchsorted(used, candidates.subjects))
+        facts["selection"] = add_selection(replace(selection, candidates=candidates, included=None), writer)
+        is_located = used is not None and not with_subjects
+        facts["aligned"] = None if table is None else "located" if is_located else "here"
+        if table is not None and not is_located:
+            _add_table(table, writer)
+    history, profile = state.history, state.query.profile
+    n_made = 0 if history is None else len(history.steps) - history.is_ended
+    if with_subjects and not n_made and profile is not None and profile.alignment is not None:
+        writer.add(known=profile.alignment.subjects)
+        facts["known"] = len(profile.alignment)
+    if history is not None:
+        n_base = 0 if with_subjects else len(history.base)
+        facts["history"] = {
+            "steps": [[step.included, step.new] for step in history.steps],
+            "flags": [history.is_ended, history.converged, history.is_cut],
+        }
+        following = None if history.converged else history.next_profile
+        for name, made in (("profile", profile if n_made else None), ("next", following)):
+            if made is not None and made.alignment is not None:
+                rows = made.alignment.take(np.arange(n_base, len(made.alignment)))
+                facts["history"][name] = _add_rows(rows, writer)
+    return facts
+
+
+@dataclass(frozen=True, eq=False)
+class StateDecoder:
+    """Makes states again, given what whoever reads knows of the search.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        All that are searched; profiles name what is in the database.
+    criteria : Criteria
+        What is looked for.
+    grower : ProfileGrower or None
+        Makes profiles again, where hits make some.
+    subjects : Subjects or None
+        What is searched; None where subjects come with what was found.
+    """
+
+    queries: Sequence[Query]
+    criteria: Criteria
+    grower: ProfileGrower | None
+    subjects: Subjects | None = None
+
+    def decode(self, facts: Facts, arrays: Arrays, is_wanted: Callable[[int], bool] = lambda _: True) -> Batch:
+        """Return the states that `encode` took apart, or those whose places are wanted.
+
+        Raises
+        ------
+        Unreadable
+            If there is something else, or what another search found.
+        """
+        try:
+            reader = ArrayReader(arrays)
+            subjects, n_places = self._subjects(facts, reader)
+            states = [self._state(each, reader, subjects, n_places, is_wanted) for each in facts["states"]]
+            reader.check_empty()
+        except Unreadable:
+            raise
+        except (*WRONG, SwsearchError) as error:
+            raise Unreadable(f"{type(error).__name__}: {error}") from error
+        return Batch([state for state in states if state is not None], subjects)
+
+    def _subjects(self, facts: Facts, reader: ArrayReader) -> tuple[SubjectReader, int]:
+        """Return what places are of, and how many there are."""
+        if self.subjects is None:
+            received = take_subjects(facts["subjects"], reader, self.criteria.counts)
+            return received, len(received)
+        if isinstance(self.subjects, FrameWindows):
+            loci = _take_loci(facts.get("loci", 0), reader, self.subjects)
+            return LocusSubjects(self.subjects, loci), len(loci)
+        return self.subjects, self.subjects.n_places
+
+    def _state(
+        self, facts: Facts, reader: ArrayReader, subjects: SubjectReader, n_places: int,
+        is_wanted: Callable[[int], bool],
+    ) -> QueryState | None:  # fmt: skip
+        place = facts["place"]
+        require(type(place) is int and 0 <= place < len(self.queries), "it names queries that there are not")
+        query, selection = self.queries[place], None
+        if "selection" in facts:
+            selection = take_selection(facts["selection"], reader, self.criteria.options.published, n_places)
+            aligned = facts["aligned"]
+            table = None
+            if aligned == "here":
+                table = _take_table(len(selection.candidates), reader)
+            elif aligned is not None:
+                table = subjects.alignments_of(selection.candidates.subjects)
+                require(table is not None, "no alignments of its hits")
+            selection = replace(selection, alignments=table)
+            self._check(query, selection, subjects)
+        if "known" in facts:
+            query = self._known(query, reader.whole("known", facts["known"], -1, self.criteria.counts.n_records))
+        made = self._history(QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place))
+        return made if is_wanted(place) else None
+
+    def _known(self, query: Query, places: IntArray) -> Query:
+        """Return a query whose profile names other places of the database."""
+        profile = query.profile
+        require(profile is not None and profile.alignment is not None, "places of no profile")
+        assert profile is not None and profile.alignment is not None
+        require(len(places) == len(profile.alignment), "places of another profile")
+        alignment = replace(profile.alignment, subjects=places)
+        return replace(query, profile=replace(profile, alignment=alignment))
+
+    def _check(self, query: Query, selection: Selection, subjects: SubjectReader) -> None:
+        """Raise unless a selection can be one of this query in this search."""
+        ranked, statistics, nulls = selection.candidates, selection.statistics, selection.nulls
+        lengths = subjects.lengths_of(ranked.subjects)
+        require(len(np.unique(ranked.subjects)) == len(ranked), "duplicate subjects")
+        require(selection.limit > 0, "an invalid limit")
+        if isinstance(statistics, FittedStatistics):
+            at, n = statistics.lengths, len(query.codes)
+            good = statistics.fit == self.criteria.fit and statistics.query_length == n
+            good = good and all(type(each) is int for each in at) and 0 < at[0] <= at[-1] < END
+            require(good and all(a < b for a, b in pairwise(at)), "statistics of another search")
+        if ranked.evalues is not None:
+            require(statistics is not None and not np.isnan(ranked.evalues).any(), "invalid E-values")
+        if nulls is not None:
+            fits = len(nulls) == len(ranked) and np.array_equal(nulls.lengths, lengths)
+            require(fits, "statistics of other subjects")
+        if selection.alignments is not None:
+            require(np.array_equal(selection.alignments.score, ranked.scores), "alignments with other scores")
+            _check_table(selection.alignments, query, lengths)
+
+    def _history(self, state: QueryState, facts: Facts | None, reader: ArrayReader, is_wanted: bool) -> QueryState:
+        """Return a state with its iterations, and with the profile of the last one."""
+        grower, query = self.grower, state.query
+        if grower is None or facts is None:
+            require(grower is facts is None and state.selection is not None, "other iterations than were asked for")
+            return state
+        first = grower.first_state(state.place, query)
+        history, n = first.history, len(query.codes)
+        assert history is not None
+        iteration = next_iteration(query.profile)
+        steps = [IterationStep(iteration + k, *_counts(step)) for k, step in enumerate(facts["steps"])]
+        is_ended, converged, is_cut = facts["flags"]
+        flags = (is_ended, converged, is_cut)
+        n_made, n_most = len(steps) - is_ended, history.last - iteration + 1
+        require(all(type(each) is bool for each in flags), "invalid iterations")
+        require(
+            0 <= n_made < n_most and len(steps) > 0 and is_ended == (state.selection is not None),
+            "invalid iterations",
+        )
+        require(not is_ended or converged or len(steps) == n_most, "iterations that have not ended")
+        rows = {name: self._rows(facts[name], n, reader) for name in ("profile", "next") if name in facts}
+        is_next = bool(is_ended and self.criteria.options.keep_next and n)
+        require(("profile" in rows) == (n_made > 0), "a missing profile")
+        require(("next" in rows) == (is_next and not converged), "a missing profile")
+        if not is_wanted:
+            return state
+
+        def profile_of(name: str, last: int) -> Profile:
+            alignment = rows[name] if self.subjects is None else history.base.followed_by(rows[name])
+            require(len(alignment) and (alignment.query != GAP).all(), "a profile without a query")
+            return grower.profile_of(query, alignment, last)
+
+        if n_made:
+            query = replace(query, profile=profile_of("profile", iteration + n_made - 1))
+        following = None
+        if is_next and converged:
+            following = query.profile or grower.profile_alone(query, history.base)
+        elif is_next:
+            following = profile_of("next", iteration + n_made)
+        history = replace(
+            history, steps=tuple(steps), is_ended=is_ended, converged=converged, is_cut=is_cut, next_profile=following
+        )
+        return replace(state, query=query, history=history)
+
+    def _rows(self, facts: Facts, n_columns: int, reader: ArrayReader) -> QueryAlignment:
+        """Return the next rows of an alignment with a query."""
+        names, n_inserted = facts["names"], facts["insertions"]
+        texts = [text for name in names for text in name]
+        require(
+            all(len(name) == 2 for name in names) and all(isinstance(each, str) for each in texts), "invalid names"
+        )
+        n = len(names)
+        columns = reader.codes("columns", n * n_columns).reshape(n, n_columns)
+        require(((columns < len(PROTEIN.letters)) | (columns == GAP)).all(), "invalid residues of a profile")
+        rows, before = (
+            reader.whole("insertion_rows", n_inserted, 0, n),
+            reader.whole("insertion_columns", n_inserted, 0, END),
+        )
+        bounds = reader.offsets("insertion_sizes", n_inserted, "inserted")
+        inserted = reader.codes("inserted", int(bounds[-1]))
+        good = (np.diff(rows * END + before) >= 0).all() and before.max(initial=0) <= n_columns
+        require(good and inserted.max(initial=0) < len(PROTEIN.letters), "invalid insertions of a profile")
+        starts, ends = reader.whole("row_starts", n, 0, END), reader.whole("row_ends", n, 0, END)
+        require((starts <= ends).all(), "invalid rows of a profile")
+        return QueryAlignment(
+            [identifier for identifier, _ in names], [description for _, description in names], columns, starts, ends,
+            np.stack([rows, before, bounds[:-1], bounds[1:]], axis=1), inserted,
+            reader.whole("row_subjects", n, -1, self.criteria.counts.n_records), reader.real("row_evalues", n),
+            reader.whole("row_iterations", n, 0, END),
+        )  # fmt: skip
+
+
+def _counts(step: object) -> tuple[int, int]:
+    """Return what an iteration found."""
+    good = isinstance(step, list) and len(step) == 2 and all(type(each) is int and 0 <= each < END for each in step)
+    require(good, "invalid iterations")
+    assert isinstance(step, list)
+    return step[0], step[1]
+
+
+def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> Facts:
+    writer.add(
+        columns=rows.columns.reshape(-1), row_starts=rows.starts, row_ends=rows.ends, row_subjects=rows.subjects,
+        row_evalues=rows.evalues, row_iterations=rows.iterations, insertion_rows=rows.insertions[:, 0],
+        insertion_columns=rows.insertions[:, 1], insertion_sizes=rows.insertions[:, 3] - rows.insertions[:, 2],
+        inserted=rows.inserted,
+    )  # fmt: skip
+    names = [list(each) for each in zip(rows.identifiers, rows.descriptions, strict=True)]
+    return {"names": names, "insertions": len(rows.insertions)}
+
+
+def _add_table(table: AlignmentTable, writer: ArrayWriter) -> None:
+    writer.add(**{name: getattr(table, name) for name in ALIGNMENT_COLUMNS})
+    writer.add(n_runs=np.diff(table.run_offsets), run_lengths=table.run_lengths, run_operations=table.run_operations)
+
+
+def _take_table(n: int, reader: ArrayReader) -> AlignmentTable:
+    columns = {name: reader.whole(name, n, -END + 1, END) for name in ALIGNMENT_COLUMNS}
+    offsets = reader.offsets("n_runs", n, "run_operations")
+    n_runs = int(offsets[-1])
+    return AlignmentTable(
+        **columns, run_offsets=offsets, run_lengths=reader.whole("run_lengths", n_runs, 1, END),
+        run_operations=reader.codes("run_operations", n_runs),
+    )  # fmt: skip
+
+
+def _check_table(table: AlignmentTable, query: Query, subject_lengths: IntArray) -> None:
+    """Raise unless alignments can be some of a query with subjects of these lengths, shape (n,)."""
+    is_shifted = query.frame is not None and query.frame.step == 1
+    steps = NUCLEOTIDES_OF if is_shifted else {"M": 1, "I": 1, "D": 0}
+    operations, counts = table.run_operations, np.diff(table.run_offsets)
+    of_each = np.zeros((4, 256), dtype=np.int64)  # what a column of each operation takes
+    for operation, step in steps.items():
+        of_each[:, ord(operation)] = step, operation in "MD", operation == "M", 1
+    require(of_each[3, operations].all(), "alignments of other operations")
+    before = np.concatenate(
+        [np.zeros((4, 1), dtype=np.int64), np.cumsum(of_each[:, operations] * table.run_lengths, axis=1)], axis=1
+    )
+    first = before[:, table.run_offsets[:-1]]
+    on_query, on_subject, pairs, columns = before[:, table.run_offsets[1:]] - first
+    at = before[0, 1:] - np.repeat(first[0] - table.query_start, counts)
+    end = len(query.codes) + (CODON - 1 if is_shifted else 0)
+    good = (table.query_start >= 0) & (table.query_end - table.query_start == on_query)
+    good &= (table.subject_start >= 0) & (table.subject_end - table.subject_start == on_subject)
+    good &= (table.query_end <= end) & (table.subject_end <= subject_lengths) & (table.length == columns)
+    good &= (table.gaps == columns - pairs) & (table.gap_openings >= 0) & (table.gap_openings <= table.gaps)
+    good &= (table.identities >= 0) & (table.identities <= table.positives) & (table.positives <= pairs)
+    require(good.all() and ((at >= 0) & (at <= end)).all(), "invalid alignments")
+
+
+def _add_loci(loci: Loci, writer: ArrayWriter) -> None:
+    regions = loci.regions
+    writer.add(records=regions.records, numbers=regions.numbers, begins=regions.begins, ends=regions.ends)
+    _add_table(loci.table, writer)
+
+
+def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
+    """Return the next loci of a database of DNA, with their alignments."""
+    records = reader.whole("records", n, 0, len(windows.dna_lengths))
+    numbers, begins, ends = (
+        reader.whole("numbers", n),
+        reader.whole("begins", n, 0, END),
+        reader.whole("ends", n, 0, END),
+    )
+    dna_lengths = windows.dna_lengths[records]
+    in_frame = (dna_lengths - (np.abs(numbers) - 1)) // CODON
+    good = np.isin(numbers, FRAME_NUMBERS) & (begins < ends) & (ends <= in_frame)
+    require(good.all(), "invalid regions of frames")
+    return Loci(FramePieces(records, numbers, begins, ends), _take_table(n, reader), dna_lengths)
+
+
+_NONE: IntArray = np.empty(0, dtype=np.int64)
