@@ -152,10 +152,11 @@ def search(
     chosen = chosen.with_costs_of(read)
     close: Callable[[], None] = _keep_open
     if client is not None:
-        from swsearch.cluster.running import backend_of_client, check_is_database
+        from swsearch.cluster.opening import check_is_database, engine_request, pool_of_client
 
         check_is_database(subjects)
-        backend_of = backend_of_client(client, engine, threads, device, gpu_memory)
+        pool = pool_of_client(client, engine_request(engine, gpu_memory, device, "client"), threads)
+        backend_of, close = pool.backend, pool.close
     else:
         made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
         close, used = _keep_open if made is None else made.close, made or engine

@@ -69,6 +69,17 @@ class SwsearchError(Exception):
     def _fit(cls, part: str) -> str:
         return _TOO_LONG.sub(r"\1...", printable(part, keep=cls._keep))
 
+    def __reduce__(self) -> Any:
+        return _remade, (type(self), self.args, vars(self))
+
+
+def _remade(kind: type[SwsearchError], arguments: tuple[object, ...], state: dict[str, Any]) -> SwsearchError:
+    """Make an error as it was pickled; constructors take other arguments than those that errors keep."""
+    error: SwsearchError = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(state)
+    return error
+
 
 class InputError(SwsearchError, ValueError):
     """A bad query, sequence file, option or argument."""

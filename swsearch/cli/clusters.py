@@ -48,9 +48,9 @@ def backend_for(
             cpu_only=cpu_only,
         )  # fmt: skip
         return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
-    from swsearch.cluster.running import check_is_database, cluster_of, wanted_of
+    from swsearch.cluster.opening import check_is_database, engine_request, open_pool
 
-    wanted = wanted_of(asked.engine, asked.gpu_memory, asked.device, "--cluster")
+    wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
     check_is_database(subjects)
-    cluster = cluster_of(run.cluster, wanted, threads, run.task_timeout)
-    return cluster, cluster.backend
+    pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+    return pool, pool.backend

@@ -1,165 +1,194 @@
-"""What workers compute: functions of bytes, which return bytes.
+"""What workers compute: functions that Dask calls.
 
-Each takes what it needs from its payload, and an engine and open volumes from what the worker keeps. What it computes
-follows from the payload alone, so that any worker may do it, and do it again.
+What a task computes follows from its arguments alone, so that any worker may do it, and do it again.
 """
 
 from __future__ import annotations
 
-import json
-import platform
-from itertools import pairwise
-
-import numpy as np
+import asyncio
+import logging
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import cached_property
+from typing import Any
 
 from swsearch.alignment import PairAlignment
-from swsearch.cluster.sent import EngineWanted, GroupSent, PairsSent, VolumeWanted, VolumeWork, of_bytes, to_bytes
-from swsearch.cluster.transport import WorkerPlace
-from swsearch.cluster.worker import OpenWork, bench_of, open_volume
-from swsearch.errors import SwsearchError
+from swsearch.alignments import AlignmentTable
+from swsearch.blocks import FloatArray
+from swsearch.cluster.messages import (
+    MAX_SHARE_BYTES,
+    EngineRequest,
+    OtherProgramError,
+    TaskFailure,
+    VolumeSearch,
+    one_line,
+)
+from swsearch.cluster.same_program import difference, program
+from swsearch.cluster.worker import THREADS, open_volume, state_of
+from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther, find_after
-from swsearch.pipeline.candidate_codec import packed
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullMaker, PairsAsked
-from swsearch.pipeline.pair_work import FurtherToFind, PairsToAlign, PairWork
-from swsearch.pipeline.prefetch import check_wanted, for_each
+from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
+from swsearch.pipeline.prefetch import Stopped, begin_work, check_wanted, end_work, for_each, stop_work
 from swsearch.pipeline.scorer import Scorer
-from swsearch.pipeline.subject_reader import SubjectReader
+from swsearch.pipeline.selection import Selection, moved
+from swsearch.pipeline.subjects import ProteinSubjects, Subjects
+from swsearch.pipeline.windows import FrameWindows
 from swsearch.recurrence import Recurrence
-from swsearch.statistics.fitted import Fit
-from swsearch.version import version
+from swsearch.results import SubjectCodes
+from swsearch.statistics.fitted import Fit, FittedStatistics
+
+WATCH_SECONDS = 0.5
+"""Seconds between two looks at whether a task is wanted."""
 
 
-def score(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Score a group of queries with a share of a volume.
+class VolumeShare:
+    """A share of a volume, as tasks on it get it from Dask.
+
+    It is a token: Dask takes it for as large as the residues are, and so gives tasks to a worker that has it. What goes
+    to another worker is small, and files are opened there when they are first asked for.
 
     Parameters
     ----------
-    payload : bytes
-        A `VolumeWork` and a `GroupSent`, each as bytes, then which of how many shares.
-    worker : WorkerPlace
-        Where this runs.
-
-    Returns
-    -------
-    bytes
-        Selections, one per query, as `swsearch.pipeline.candidate_codec.packed` has them; places are those in the
-        volume.
+    search : VolumeSearch
+        What it is of.
+    place, of : int
+        Which of how many shares.
+    n_bytes : int
+        Bytes of its residues.
     """
-    common, sent, place, of = of_bytes(payload)
-    bench = bench_of(worker)
-    opened = bench.work(common)
-    work: VolumeWork = opened.work
-    group: GroupSent = of_bytes(sent)
-    share, least, included = opened.share(place, of)
+
+    def __init__(self, search: VolumeSearch, place: int = 0, of: int = 1, n_bytes: int = 0) -> None:
+        self.search, self.place, self.of, self.n_bytes = search, place, of, n_bytes
+
+    def __reduce__(self) -> Any:
+        return VolumeShare, (self.search, self.place, self.of, self.n_bytes)
+
+    def __sizeof__(self) -> int:
+        return min(self.n_bytes, MAX_SHARE_BYTES)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What of it an engine loads."""
+        return self.search.file, self.search.mask, self.search.windows, self.place, self.of
+
+    @cached_property
+    def volume(self) -> Subjects:
+        """All subjects of the volume."""
+        database, windows = open_volume(self.search.file), self.search.windows
+        return ProteinSubjects(database, self.search.mask) if windows is None else FrameWindows(database, windows)
+
+    @cached_property
+    def subjects(self) -> Subjects:
+        """Its subjects."""
+        return self.volume.share(self.place, self.of)
+
+    @cached_property
+    def criteria(self) -> Criteria:
+        """What is looked for in it."""
+        n, search = self.volume.n_places, self.search
+        return Criteria(search.options, search.counts, search.allowed_of(n), n)
+
+    @property
+    def pairs(self) -> LocalPairWork:
+        """What computes nulls and alignments of pairs with the volume; to be closed."""
+        here, criteria = state_of(), self.criteria
+        engine = here.engine(self.search.engine)
+        return LocalPairWork(criteria.recurrence, here.threads, criteria.null_maker(here.threads), engine)
+
+
+def token(share: VolumeShare) -> VolumeShare:
+    """Return what tasks on a share take as an argument."""
+    return share
+
+
+def run(wanted: dict[str, str], function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of this module if this is the client's program; return a `TaskFailure` where it fails."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    try:
+        if problem := difference(program(), wanted):
+            raise OtherProgramError(problem)
+        with _watched(worker):
+            return function(*arguments)
+    except SwsearchError as error:
+        return TaskFailure(worker.address, error)
+    except (Stopped, KeyboardInterrupt):
+        return TaskFailure(worker.address, ClusterError("the task was stopped"))
+    except Exception as error:
+        logging.getLogger("distributed.worker").exception("swsearch: %s", function.__name__)
+        if isinstance(error, MemoryError):
+            return TaskFailure(worker.address, MemoryLimitError("out of memory on the worker"))
+        return TaskFailure(worker.address, ClusterError(one_line(error)))
+
+
+@contextmanager
+def _watched(worker: Any) -> Iterator[None]:
+    """Stop this thread's work when Dask has cancelled its task: Dask leaves one that runs as it is."""
+    key, number, is_done = worker.get_current_task(), begin_work(), threading.Event()
+
+    def watch() -> None:
+        while not is_done.wait(WATCH_SECONDS):
+            task = worker.state.tasks.get(key)
+            if task is None or task.state == "cancelled":
+                stop_work(number)
+
+    threading.Thread(target=watch, name="swsearch-wanted", daemon=True).start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        end_work(number)
+
+
+def score(share: VolumeShare, group: bytes) -> list[Selection]:
+    """Score queries with a share, given their nulls; return what was selected for each, by places in the whole."""
+    queries, nulls = pickle.loads(group)
+    search, here = share.search, state_of()
     while True:
         check_wanted()
-        engine = bench.engine(work.engine)
-        scorer = Scorer(engine, work.options, work.recurrence, least, opened.allowed, None, bench.threads, included)
-        prepared = scorer.prepare(group.queries, group.nulls)
-        with bench.turn(engine) as is_ours:
-            if not is_ours:  # it was closed for another search
+        engine = here.engine(search.engine)
+        scorer = Scorer(engine, share.criteria, here.threads)
+        prepared = scorer.prepare(queries, nulls)
+        with here.turn:
+            if here.engine(search.engine) is not engine:  # it was closed for another search
                 continue
-            held = bench.loaded(engine, (work.volume, work.mask, place, of), share, work.largest)
-            found = scorer.found(prepared, held.loaded, held.plan.in_flight)
-        return packed(scorer.collected(prepared, found))
+            try:
+                held = here.share(engine, share.key, share.subjects, search.mask, search.largest)
+                found = scorer.scan(prepared, held.loaded, held.in_flight)
+            except BaseException:
+                here.unload()  # what is loaded is not known
+                raise
+        return [moved(each, search.first) for each in scorer.candidates(prepared, found)]
 
 
-def fit(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Make the nulls of queries.
-
-    Parameters
-    ----------
-    payload : bytes
-        A `Fit`, a `Recurrence` and queries.
-    worker : WorkerPlace
-        Where this runs.
-
-    Returns
-    -------
-    bytes
-        A list with a `FittedStatistics` for each query, or None for one without residues.
-    """
-    how: Fit
-    recurrence: Recurrence
-    queries: list[Query]
-    how, recurrence, queries = of_bytes(payload)
-    return to_bytes(NullMaker(how, recurrence, bench_of(worker).threads).of_queries(queries))
+def fit(how: Fit, recurrence: Recurrence, queries: Sequence[Query]) -> list[FittedStatistics | None]:
+    """Make the nulls of queries."""
+    return NullMaker(how, recurrence, state_of().threads).of_queries(queries)
 
 
-def nulls(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Make the nulls of pairs of queries and subjects of a volume.
-
-    Parameters
-    ----------
-    payload : bytes
-        A `VolumeWork`, as bytes, and a `PairsSent`.
-    worker : WorkerPlace
-        Where this runs.
-
-    Returns
-    -------
-    bytes
-        Of all pairs the chance levels, and the bounds, as `PairNulls` has them.
-    """
-    common, sent = of_bytes(payload)
-    pairs: PairsSent = sent
-    opened = bench_of(worker).work(common)
-    asked = []
-    for k, (begin, end) in enumerate(pairwise(np.cumsum([0, *pairs.counts]).tolist())):
-        part = slice(begin, end)
-        columns = pairs.subjects[part], pairs.scores[part], pairs.lengths[part]
-        asked.append(PairsAsked(pairs.queries[k], pairs.statistics[k], *columns, pairs.limits[k]))
-    found = _pair_work(opened, bench_of(worker).threads).nulls(asked)
-    return to_bytes(
-        (np.concatenate([each.levels for each in found]), np.concatenate([each.bounds for each in found]))
-    )
+def pair_nulls(share: VolumeShare, asked: Sequence[PairsAsked]) -> list[tuple[FloatArray, FloatArray]]:
+    """Make the nulls of pairs; return the chance levels and bounds of each query's."""
+    with closing(share.pairs) as pairs:
+        return [(each.levels, each.bounds) for each in pairs.nulls(asked, share.volume)]
 
 
-def align(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Align queries with subjects of a volume.
-
-    Parameters
-    ----------
-    payload : bytes
-        A `VolumeWork`, as bytes, and `PairsToAlign`.
-    worker : WorkerPlace
-        Where this runs.
-
-    Returns
-    -------
-    bytes
-        An `AlignmentTable` and the `SubjectCodes`.
-    """
-    common, sent = of_bytes(payload)
-    pairs: PairsToAlign = sent
-    bench = bench_of(worker)
-    opened = bench.work(common)
-    with bench.aligner(bench.engine(opened.work.engine), len(pairs.scores)) as aligner:
-        return to_bytes(_pair_work(opened, bench.threads).aligned(pairs, aligner))
+def align(share: VolumeShare, asked: PairsToAlign) -> tuple[AlignmentTable, SubjectCodes]:
+    """Align pairs."""
+    with closing(share.pairs) as pairs:
+        return pairs.align(asked, share.volume)
 
 
-def further(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Find further alignments of queries with subjects of a volume.
-
-    Parameters
-    ----------
-    payload : bytes
-        A `VolumeWork`, as bytes, and `FurtherToFind`.
-    worker : WorkerPlace
-        Where this runs.
-
-    Returns
-    -------
-    bytes
-        For each pair a list of what `swsearch.pipeline.additional_hsps.find_after` returns.
-    """
-    common, sent = of_bytes(payload)
-    wanted: FurtherToFind = sent
-    bench = bench_of(worker)
-    opened = bench.work(common)
-    pairs, best, scoring = wanted.pairs, wanted.best, opened.work.options.scoring
-    subjects = _pair_work(opened, bench.threads).reader.shown(pairs.subjects)
+def further(share: VolumeShare, asked: FurtherToFind) -> list[list[FoundFurther]]:
+    """Find further alignments of pairs."""
+    pairs, best, scoring = asked.pairs, asked.best, share.search.options.scoring
+    subjects = share.volume.shown(pairs.subjects)
     rows = [None if query.profile is None else query.rows(scoring) for query in pairs.queries]
     found: list[list[FoundFurther]] = [[] for _ in pairs.scores]
 
@@ -170,64 +199,26 @@ def further(payload: bytes, worker: WorkerPlace) -> bytes:
             pairs.queries[k].codes, subjects.codes_of(place), scoring, int(best.score[place]),
             int(best.query_start[place]), int(best.subject_start[place]), best.cigar(place), query_rows=rows[k],
         )  # fmt: skip
-        found[place] = find_after(first, wanted.most, int(wanted.least[place]))
+        found[place] = find_after(first, asked.most, int(asked.least[place]))
 
-    for_each(find, range(len(found)), bench.threads)
-    return to_bytes(found)
-
-
-def _pair_work(opened: OpenWork, threads: int) -> PairWork:
-    """Return what computes nulls and alignments of pairs with a volume."""
-    work = opened.work
-    reader = SubjectReader(opened.volume, work.mask, work.recurrence)
-    maker = None if work.fit is None else NullMaker(work.fit, work.recurrence, threads)
-    return PairWork(reader, threads, maker)
+    for_each(find, range(len(found)), state_of().threads)
+    return found
 
 
-def facts(payload: bytes, worker: WorkerPlace) -> bytes:
-    """Tell of a worker, and whether it can read volumes.
+async def look(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
+    """Tell what a worker runs, and what it scores with; for ``Client.run``, whose other functions stop the worker's loop."""
+    return await asyncio.to_thread(describe, engine, dask_worker)
 
-    Parameters
-    ----------
-    payload : bytes
-        An `EngineWanted` and a list of `VolumeWanted`.
-    worker : WorkerPlace
-        Where this runs.
 
-    Returns
-    -------
-    bytes
-        An object of JSON: ``host``, ``version``, ``python``, ``threads``, ``memory`` in bytes, ``engine`` as a run
-        would name it, ``name`` of the engine, ``fallback`` (why it is no GPU), ``problem`` (why there is no engine),
-        and ``volumes``, by path why each cannot be read, empty where it can.
-    """
-    wanted: EngineWanted
-    asked: list[VolumeWanted]
-    wanted, asked = of_bytes(payload)
-    bench = bench_of(worker)
-    told = {"engine": "", "name": "", "fallback": "", "problem": ""}
+def describe(engine: EngineRequest, worker: Any) -> dict[str, Any]:
+    """Return what `look` tells; the engine is made now."""
+    here = state_of(worker)
+    found = {"program": program(), "threads": here.threads, "has_threads": THREADS in os.environ}
+    found |= {"at_once": worker.state.nthreads}
+    found |= {"engine": "", "description": "", "fallback": "", "problem": ""}
     try:
-        engine = bench.engine(wanted)
-        told |= {"engine": engine.description, "name": engine.name, "fallback": engine.fallback}
+        made = here.engine(engine)
+        found |= {"engine": made.name, "description": made.description, "fallback": made.fallback}
     except SwsearchError as error:
-        told["problem"] = str(error)
-    return json.dumps(
-        {
-            "host": worker.host,
-            "version": version(),
-            "python": platform.python_version(),
-            "threads": bench.threads,
-            "memory": bench.memory,
-            **told,
-            "volumes": {each.path: _problem_of(each, worker.host) for each in asked},
-        }
-    ).encode()
-
-
-def _problem_of(wanted: VolumeWanted, host: str) -> str:
-    """Say why a volume cannot be read; nothing if it can."""
-    try:
-        open_volume(wanted, host).close()
-    except SwsearchError as error:
-        return str(error)
-    return ""
+        found["problem"] = str(error)
+    return found

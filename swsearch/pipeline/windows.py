@@ -143,6 +143,12 @@ class FrameWindows:
         """Return the chunks of one of several shares."""
         return FrameWindows(self.database, self.windows, share_of(self._runs, place, of))
 
+    @property
+    def volume_firsts(self) -> list[int]:
+        """The place of the first window of each volume."""
+        firsts = {segment.dna.first: segment.first for segment in self._segments}
+        return [firsts.get(volume.first, self.n_places) for volume in self.database.volumes]
+
     @cached_property
     def dna_lengths(self) -> IntArray:
         """Nucleotides of every record, shape (n_records,), int64."""

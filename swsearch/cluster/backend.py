@@ -1,0 +1,362 @@
+"""A search by workers: groups are tasks of every share of the subjects, pairs are tasks of a volume.
+
+A worker scores what a process scores: `Criteria`, and subjects that are cut as the client has cut them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from swsearch.alignments import AlignmentTable
+from swsearch.blocks import IntArray
+from swsearch.cluster import tasks
+from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
+from swsearch.cluster.pool import Call, Pool
+from swsearch.cluster.tasks import VolumeShare
+from swsearch.inputs import Query
+from swsearch.pipeline.additional_hsps import FoundFurther
+from swsearch.pipeline.backend import SessionRequest
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.filters import ALL_SUBJECTS
+from swsearch.pipeline.null_models import N_COPIES, PairsAsked
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
+from swsearch.pipeline.selection import Selection, merge
+from swsearch.pipeline.shuffling import cut_at
+from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
+from swsearch.pipeline.windows import FrameWindows, subjects_of
+from swsearch.processors import threads_that_help
+from swsearch.results import SubjectCodes
+from swsearch.statistics.fitted import FittedStatistics, PairNulls
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+SHARES_PER_WORKER, MERGED_AT_ONCE, BATCHES_AT_ONCE = 2, 8, 4
+"""Shares of the subjects, and tasks of pairs, for each worker without a GPU; parts of results that are merged at a
+time; batches whose pairs are computed side by side."""
+
+FIT_RESIDUES = 8_000
+"""Query residues whose nulls one task makes."""
+
+MIN_CELLS, MAX_CELLS, CELLS_OF_PAIR, CELLS_OF_ALIGNED = 1 << 29, 1 << 36, 200_000, 16
+"""Cells of a task of pairs: fewer take a twentieth of a second, and cost more than they spare. Cells in whose time a
+pair is read and written that is aligned, and whose scores take as long as one of an alignment."""
+
+FIT_PRIORITY, PAIRS_PRIORITY = 20, 10
+"""Of tasks that others wait for, above that of scoring: reports come while later queries are scored."""
+
+
+class ClusterBackend:
+    """A database in files that workers read; see `swsearch.pipeline.backend.Backend`.
+
+    Parameters
+    ----------
+    database : Database
+        Open.
+    pool : Pool
+        Open.
+    """
+
+    is_shared = False
+
+    def __init__(self, database: Database, pool: Pool) -> None:
+        self.database, self.pool, self.threads = database, pool, threads_that_help(pool.threads)
+
+    @property
+    def description(self) -> str:
+        """The cluster, its workers, and what one of them scores with."""
+        n, what = len(self.pool.workers), self.pool.scores_with["description"]
+        return f"cluster ({self.pool.name}, {n:,} worker{'' if n == 1 else 's'}: {what})"
+
+    @property
+    def fallback(self) -> str:
+        """Why a worker's CPU scores where a GPU was asked for."""
+        return str(self.pool.scores_with["fallback"])
+
+    def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
+        """Return the database as these queries are compared with it: workers cut it in the same way."""
+        return subjects_of(self.database, queries, options)
+
+    def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
+        """Return what follows from options and subjects."""
+        return Criteria.of(options, subjects)
+
+    def max_group_queries(self, criteria: Criteria) -> int | None:
+        """Return how many queries a group has at most."""
+        return criteria.max_queries
+
+    def open(self, asked: SessionRequest) -> ClusterSession:
+        """Begin a search."""
+        return ClusterSession(self, asked)
+
+
+class ClusterSession:
+    """A search by workers; see `swsearch.pipeline.backend.Session`."""
+
+    def __init__(self, backend: ClusterBackend, asked: SessionRequest) -> None:
+        self.criteria, self.pool, self._progress = asked.criteria, backend.pool, asked.progress
+        volumes, subjects, threads = backend.database.volumes, asked.subjects, backend.threads
+        self._maker = self.criteria.null_maker(threads)
+        windows = subjects if isinstance(subjects, FrameWindows) else None
+        firsts = [each.first for each in volumes] if windows is None else windows.volume_firsts
+        ends = [*firsts[1:], subjects.n_places]
+        self.volumes = [
+            VolumeShare(_search_of(asked, backend.pool, VolumeFile(volume.path, volume.identity()), first, end))
+            for volume, first, end in zip(volumes, firsts, ends, strict=True)
+        ]
+        is_gpu = self.pool.scores_with["engine"] == "gpu"
+        n_shares = len(self.pool.workers) * (1 if is_gpu else SHARES_PER_WORKER)
+        self.shares = shares_of(self.volumes, [each.residue_bytes for each in volumes], subjects.residue_bytes, n_shares)
+        self.n_residues = subjects.n_residues
+        self.pairs = ClusterPairWork(
+            LocalPairWork(self.criteria.recurrence, threads, self._maker), self.pool, self.volumes
+        )
+
+    @property
+    def note(self) -> str:
+        """How the database is cut."""
+        n, plural = len(self.volumes), "" if len(self.volumes) == 1 else "s"
+        return f"{n:,} volume{plural} in {len(self.shares):,} shares, each a task of every group of queries"
+
+    def prepare(self, queries: Sequence[Query]) -> PreparedGroup:
+        """Begin to make the nulls of queries: the next ones' while these are scored."""
+        sent = [without_history(each) for each in queries]
+        if self._maker is None:
+            return PreparedGroup(sent, None)
+        parts = cut_at(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
+        given = self._maker.fit, self._maker.recurrence
+        fits = [self.pool.call(tasks.fit, *given, sent[part], priority=FIT_PRIORITY) for part in parts]
+        return PreparedGroup(sent, fits)
+
+    def select(self, prepared: PreparedGroup) -> ClusterSelection:
+        """Begin to score queries with all shares, once their nulls are known."""
+        queries, nulls = prepared.queries, [None] * len(prepared.queries)
+        if prepared.fits is not None:
+            nulls = [null for part in self.pool.all_of(prepared.fits) for null in part]
+        group = pickle.dumps((queries, nulls), protocol=5)
+        calls = [self.pool.call(tasks.score, group, share=share) for share in self.shares]
+        return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
+
+    def count(self, residues: int, share: int) -> None:
+        """Tell of the cells of query residues and a share; those of all shares are those of the search."""
+        if self._progress is not None:
+            sizes = np.cumsum([0, *(each.n_bytes for each in self.shares)])
+            first, last = (int(sizes[k]) * self.n_residues // max(int(sizes[-1]), 1) for k in (share, share + 1))
+            self._progress(residues * (last - first))
+
+    def close(self) -> None:
+        """Stop what is under way."""
+        self.pool.cancel()
+        self.pairs.local.close()
+
+
+def _search_of(asked: SessionRequest, pool: Pool, file: VolumeFile, first: int, end: int) -> VolumeSearch:
+    """Return what all tasks on a volume have in common, whose places are those from one to another."""
+    subjects, criteria, groups = asked.subjects, asked.criteria, asked.groups
+    engine = replace(pool.engine, name="cpu") if criteria.options.cpu_only else pool.engine
+    return VolumeSearch(
+        file, engine, replace(criteria.options, **ALL_SUBJECTS), criteria.counts, subjects.mask,
+        subjects.windows if isinstance(subjects, FrameWindows) else None,
+        None if criteria.allowed is None else np.packbits(criteria.allowed[first:end]), first,
+        (max(map(len, groups), default=1), max(map(sum, groups), default=1)),
+    )  # fmt: skip
+
+
+def shares_of(
+    volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int
+) -> list[VolumeShare]:
+    """Cut volumes of some sizes into about so many equal shares, at least one of each, the largest first."""
+    total, found = max(sum(sizes), 1), []
+    for volume, size in zip(volumes, sizes, strict=True):
+        of = max(round(wanted * size / total), 1)
+        found += [VolumeShare(volume.search, place, of, n_bytes * size // (total * of)) for place in range(of)]
+    return sorted(found, key=lambda share: -share.n_bytes)
+
+
+@dataclass(frozen=True)
+class PreparedGroup:
+    """Queries, and the tasks that make their nulls; None where there are none."""
+
+    queries: Sequence[Query]
+    fits: list[Call] | None
+
+
+@dataclass
+class ClusterSelection:
+    """Queries whose tasks are under way; see `swsearch.pipeline.backend.PendingSelection`.
+
+    Parameters
+    ----------
+    session : ClusterSession
+        Whose queries they are.
+    residues : int
+        Of the queries.
+    calls : list of Call
+        A task of each share.
+    """
+
+    session: ClusterSession
+    residues: int
+    calls: list[Call]
+    _parts: list[list[Selection]] = field(default_factory=list)
+
+    def is_ready(self) -> bool:
+        """Say whether all tasks have ended."""
+        return all(call.is_done for call in self.calls)
+
+    def wait(self) -> None:
+        """Wait for the tasks; what comes is merged as soon as there is much."""
+        for place, found in self.session.pool.results(self.calls):
+            self._parts.append(found)
+            if len(self._parts) >= MERGED_AT_ONCE:
+                self._parts = [self.selections()]
+            self.session.count(self.residues, place)
+
+    def selections(self) -> list[Selection]:
+        """Return what was selected, of all shares."""
+        inclusion = self.session.criteria.inclusion
+        most = None if inclusion is None else inclusion.options.max_candidates
+        return [merge(of_query, most) for of_query in zip(*self._parts, strict=True)]
+
+
+class ClusterPairWork:
+    """Has what is asked of pairs of proteins computed by workers; that of loci in DNA is computed here.
+
+    Parameters
+    ----------
+    local : LocalPairWork
+        Computes here.
+    pool : Pool
+        Has the workers.
+    volumes : sequence of VolumeShare
+        Each a whole volume.
+    """
+
+    parallel = BATCHES_AT_ONCE
+
+    def __init__(self, local: LocalPairWork, pool: Pool, volumes: Sequence[VolumeShare]) -> None:
+        self.local, self._pool, self._volumes = local, pool, volumes
+        self._firsts: IntArray = np.array([each.search.first for each in volumes], dtype=np.int64)
+
+    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+        """Return the nulls of the pairs of some queries."""
+        if not isinstance(subjects, ProteinSubjects):
+            return self.local.nulls(asked, subjects)
+        sent = [replace(each, query=without_history(each.query)) for each in asked]
+        ends = np.cumsum([0, *(len(each.subjects) for each in asked)])
+        of_query = np.repeat(np.arange(len(asked)), np.diff(ends))
+        none: IntArray = np.empty(0, dtype=np.int64)
+        places, lengths = (
+            np.concatenate([none, *(getattr(each, name) for each in asked)]) for name in ("subjects", "lengths")
+        )
+        rows = np.array([len(each.query.codes) for each in asked], dtype=np.int64)
+
+        def task(chosen: IntArray, first: int) -> list[PairsAsked]:
+            whose = of_query[chosen]
+            parts = [(sent[k], chosen[whose == k] - ends[k]) for k in np.unique(whose).tolist()]
+            return [
+                replace(each, subjects=each.subjects[some] - first, scores=each.scores[some], lengths=each.lengths[some])
+                for each, some in parts
+            ]
+
+        levels, bounds = np.empty(len(places)), np.empty(len(places))
+        cells = rows[of_query] * lengths * (1 + N_COPIES[0])
+        for chosen, found in self._computed(tasks.pair_nulls, task, places, cells):
+            levels[chosen], bounds[chosen] = (np.concatenate(each) for each in zip(*found, strict=True))
+        return [
+            PairNulls(each.statistics, each.lengths, levels[begin:end], bounds[begin:end])
+            for each, (begin, end) in zip(asked, pairwise(ends.tolist()), strict=True)
+        ]
+
+    def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
+        """Align pairs; return the alignments and the subjects."""
+        if not isinstance(subjects, ProteinSubjects):
+            return self.local.align(pairs, subjects)
+
+        def task(chosen: IntArray, first: int) -> PairsToAlign:
+            return _some_pairs(pairs, chosen, first)
+
+        found = self._computed(tasks.align, task, pairs.subjects, _cells_of(pairs, subjects))
+        order = np.argsort(np.concatenate([np.empty(0, dtype=np.int64), *(chosen for chosen, _ in found)]))
+        table = AlignmentTable.concatenate([table for _, (table, _) in found]).take(order)
+        return table, SubjectCodes.joined([codes for _, (_, codes) in found]).take(order)
+
+    def further(
+        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
+    ) -> list[list[FoundFurther]] | None:
+        """Return further alignments of pairs."""
+        asked = wanted()
+        found: list[list[FoundFurther]] = [[] for _ in asked.least]
+
+        def task(chosen: IntArray, first: int) -> FurtherToFind:
+            return asked.take(chosen, _some_pairs(asked.pairs, chosen, first))
+
+        cells = asked.most * _cells_of(asked.pairs, subjects)
+        for chosen, of_these in self._computed(tasks.further, task, asked.pairs.subjects, cells):
+            for place, each in zip(chosen.tolist(), of_these, strict=True):
+                found[place] = each
+        return found
+
+    def _computed(
+        self, function: Any, task: Callable[[IntArray, int], Any], places: IntArray, cells: IntArray
+    ) -> list[tuple[IntArray, Any]]:
+        """Have pairs computed; return what comes of each task, with the places of its pairs."""
+        numbers = np.searchsorted(self._firsts, places, side="right") - 1
+        cuts = list(cut_into_tasks(numbers, cells, len(self._pool.workers)))
+        calls = [
+            self._pool.call(
+                function, task(chosen, int(self._firsts[number])), share=self._volumes[number], priority=PAIRS_PRIORITY
+            )
+            for number, chosen in cuts
+        ]
+        return list(zip([chosen for _, chosen in cuts], self._pool.all_of(calls), strict=True))
+
+
+def _cells_of(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:
+    """Return what the alignment of each pair costs, shape (n,)."""
+    rows = np.array([len(query.codes) for query in pairs.queries], dtype=np.int64)
+    cells: IntArray = CELLS_OF_ALIGNED * (rows[pairs.of_query] * subjects.lengths_of(pairs.subjects) + CELLS_OF_PAIR)
+    return cells
+
+
+def _some_pairs(pairs: PairsToAlign, chosen: IntArray, first: int) -> PairsToAlign:
+    """Return some pairs, by their places, as a volume has them."""
+    here, of_query = np.unique(pairs.of_query[chosen], return_inverse=True)
+    queries = [without_history(pairs.queries[k]) for k in here.tolist()]
+    return PairsToAlign(queries, of_query.astype(np.int64), pairs.subjects[chosen] - first, pairs.scores[chosen])
+
+
+def cut_into_tasks(volumes: IntArray, cells: IntArray, n_workers: int) -> Iterator[tuple[int, IntArray]]:
+    """Cut pairs into tasks of about the same size, each of one volume.
+
+    Parameters
+    ----------
+    volumes : ndarray, shape (n,), int64
+        Which volume each pair's subject is in.
+    cells : ndarray, shape (n,), int64
+        What each pair costs.
+    n_workers : int
+        For which there are to be tasks.
+
+    Yields
+    ------
+    tuple of int and ndarray, shape (m,), int64
+        A volume, and the places of some of its pairs, ascending.
+    """
+    total = int(cells.sum())
+    wanted = min(total // MIN_CELLS, SHARES_PER_WORKER * n_workers)
+    for volume in np.unique(volumes).tolist():
+        places = np.flatnonzero(volumes == volume)
+        ends = np.cumsum(cells[places])
+        size = int(ends[-1])
+        n_parts = max(round(wanted * size / max(total, 1)), -(-size // MAX_CELLS), 1)
+        cuts = np.searchsorted(ends, np.linspace(0.0, size, n_parts + 1)[1:-1], side="right")
+        for part in filter(len, np.split(places, np.unique(cuts))):
+            yield volume, part

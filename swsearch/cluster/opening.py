@@ -1,0 +1,239 @@
+"""Clusters by their names: a scheduler's address, ``local:N``, or a Dask client that is there."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import signal
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
+
+from swsearch.cluster.messages import EngineRequest, one_line
+from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, Notice, Pool
+from swsearch.cluster.worker import THREADS
+from swsearch.engines.choice import checked
+from swsearch.errors import ClusterError, InputError, OptionError, check_choice, real_number
+from swsearch.inputs import path_of
+from swsearch.options.words import ENGINES
+from swsearch.processors import available_processors
+
+CONNECT_SECONDS, MORE_SECONDS = 10.0, 3.0
+"""Seconds that Dask has to reach a scheduler, and that it gets after them: it waits for ever for what says nothing."""
+
+DASK_SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.tick.cycle": "5s",
+}
+"""Settings for workers on this machine: what they and their scheduler look at all the time took 13 % of a processor
+for two workers that had nothing to do, and takes 2 % so."""
+
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx|wss?)://)?(?:\[[0-9a-fA-F:.]+\]|[^\s/:\[\]@]+):([0-9]{1,5})/?")
+_NO_FILE = "{}: got no database file, expected one that all workers can read; build it with swsearch db build"
+
+
+def engine_request(engine: Any, gpu_memory: int | None, device: Any, option: str) -> EngineRequest:
+    """Check what workers are to score with; ``option`` says what names the workers."""
+    check_choice("engine", engine, ENGINES)
+    if device is not None:
+        remedy = "each worker uses its own GPU; choose it with CUDA_VISIBLE_DEVICES of the worker"
+        raise OptionError("device", device, f"none with {option}", remedy)
+    return EngineRequest(engine, checked("gpu_memory", gpu_memory))
+
+
+def check_is_database(subjects: Any) -> None:
+    """Raise `InputError` for subjects that are in no database file, before any of them is read.
+
+    Parameters
+    ----------
+    subjects : Database, or as for `swsearch.inputs.open_subjects`
+        What is to be searched.
+    """
+    from swsearch.db import Database, is_database
+
+    for each in subjects if isinstance(subjects, (list, tuple)) else [subjects]:
+        if isinstance(each, Database):
+            if not all(volume.path for volume in each.volumes):
+                raise InputError(_NO_FILE.format(each.name))
+            continue
+        path = path_of(each)
+        if not path:
+            raise InputError(_NO_FILE.format("subjects"))
+        if path == "-" or (Path(path).is_file() and Path(path).suffix != ".h5" and not is_database(path)):
+            raise InputError(_NO_FILE.format(path))
+
+
+def pool_of_client(client: Any, engine: EngineRequest, threads: int | None = None, notice: Notice | None = None) -> Pool:
+    """Return the workers of a Dask client, which stays open.
+
+    Raises
+    ------
+    OptionError
+        If it is something else, or threads are given: workers have those that they were started with.
+    ClusterError
+        If it is closed, or has no worker that can be used.
+    """
+    if threads is not None:
+        raise OptionError("threads", threads, "none with client", "set the threads when you start the workers")
+    if not isinstance(client, _distributed().Client):
+        raise OptionError("client", client, "a dask.distributed.Client")
+    if client.asynchronous or getattr(client, "_asynchronous", False):
+        raise OptionError("client", client, "a dask.distributed.Client made without asynchronous=True")
+    return Pool(client, engine, notice=notice).open()
+
+
+def open_pool(
+    name: str, engine: EngineRequest, threads: int | None = None, timeout: float | None = None,
+    notice: Notice | None = None,
+) -> Pool:  # fmt: skip
+    """Open a cluster by its name.
+
+    Parameters
+    ----------
+    name : str
+        A scheduler's address, or ``local:N`` for N worker processes on this machine, which end with the pool.
+    engine : EngineRequest
+        What workers score with.
+    threads : int, optional
+        Threads that are divided among the workers of ``local:N``; by default one for each processor.
+    timeout : float, optional
+        Seconds after which a worker that gives no result hangs.
+    notice : callable, optional
+        Told of what the search survives.
+
+    Raises
+    ------
+    OptionError
+        If there is no such name, or threads are given for workers that have theirs already.
+    InputError
+        If dask.distributed is not installed.
+    ClusterError
+        If the scheduler cannot be reached, no workers could be started, or none can be used.
+    """
+    expected = "a number of seconds, more than 0"
+    if timeout is not None and real_number("task_timeout", timeout, expected) <= 0:
+        raise OptionError("task_timeout", timeout, expected)
+    if threads is not None and not name.strip().startswith("local:"):
+        remedy = "set the threads when you start the workers"
+        raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
+    opened = ExitStack()
+    try:
+        client = opened.enter_context(connected(name, threads))
+        closing = opened.pop_all()
+        pool = Pool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice, close=closing.close)
+        opened.callback(pool.close)
+        pool.open()
+        opened.pop_all()
+        return pool
+    finally:
+        opened.close()
+
+
+@contextmanager
+def connected(name: str, threads: int | None = None) -> Iterator[Any]:
+    """Give a client of a cluster, whatever workers it has; arguments and errors are those of `open_pool`."""
+    name = name.strip()
+    local, address = re.fullmatch(r"local:([1-9][0-9]{0,3})", name), _ADDRESS.fullmatch(name)
+    if local is None and (address is None or name.startswith("local:") or not 0 < int(address[1]) < 1 << 16):
+        expected = "the address of a Dask scheduler, such as tcp://host:8786, or local:4 for 4 workers on this machine"
+        raise OptionError("--cluster", name, expected)
+    distributed = _distributed()
+    with ExitStack() as opened:
+        for handler in logging.getLogger("distributed").handlers:
+            opened.callback(handler.setLevel, handler.level)
+            handler.setLevel(logging.CRITICAL + 1)  # the pool says what happens
+        what = "no workers could be started" if local else "no Dask scheduler answered"
+        try:
+            if local is None:
+                where = name if "://" in name else f"tcp://{name}"
+                client = _within(lambda: distributed.Client(where, timeout=CONNECT_SECONDS, set_as_default=False))
+            else:
+                client = _local(distributed, opened, int(local[1]), threads or available_processors())
+        except Exception as error:  # of many kinds, by what is there and the version of Dask
+            raise ClusterError(f"{name}: {what} ({one_line(error)})") from error
+        opened.callback(_close_client, client)
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise InputError(f"a cluster needs dask.distributed ({error}); pip install 'swsearch[cluster]'") from None
+
+
+def _within(connect: Callable[[], Any]) -> Any:
+    """Connect, and give up in time."""
+    made: list[Any] = []
+
+    def run() -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of other versions, which each worker is asked for
+                made.append(connect())
+        except Exception as error:
+            made.append(error)
+
+    thread = threading.Thread(target=run, name="swsearch-connect", daemon=True)
+    thread.start()
+    thread.join(CONNECT_SECONDS + MORE_SECONDS)
+    found = made[0] if made else TimeoutError(f"nothing within {CONNECT_SECONDS:.0f} s")
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> Any:
+    """Start worker processes on this machine, and return their client."""
+    system, config = importlib.import_module("distributed.system"), importlib.import_module("dask").config
+    folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="swsearch-cluster-", ignore_cleanup_errors=True))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:  # what is born here never hears Ctrl-C: this process does, and ends its workers
+        _track_quietly()  # started later, it would let the signal through again
+        with warnings.catch_warnings(), config.set(DASK_SETTINGS):
+            warnings.simplefilter("ignore")
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=MAX_TASKS_AT_ONCE, processes=True, local_directory=folder,
+                memory_limit=system.MEMORY_LIMIT // workers, silence_logs=logging.CRITICAL,
+                # it listens all the same, and only here
+                dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                env={THREADS: str(max(threads // workers, 1))},
+            )  # fmt: skip
+            opened.callback(_close_workers, cluster)
+            return distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _track_quietly() -> None:
+    """Start Python's own process that removes what others leave: at Ctrl-C it would write of "leaked" semaphores."""
+    name = "PYTHONWARNINGS"
+    before = os.environ.get(name)
+    os.environ[name] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _close_client(client: Any) -> None:
+    with suppress(Exception):
+        client.close(timeout=2)
+
+
+def _close_workers(cluster: Any) -> None:
+    with suppress(Exception):
+        cluster.close(timeout=5)

@@ -1,0 +1,439 @@
+"""The workers of a Dask client, and the tasks of a search that are under way there.
+
+Dask decides which worker does a task, does it again where a worker is lost, and moves tasks to workers that have
+nothing to do. The rest is here: a task that failed is begun again elsewhere, a worker that cannot do the work is left
+out, one that hangs is started anew, and nobody waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+import uuid
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from swsearch.cluster import tasks
+from swsearch.cluster.messages import EngineRequest, OtherProgramError, TaskFailure, listed, one_line
+from swsearch.cluster.same_program import difference, program
+from swsearch.cluster.tasks import VolumeShare
+from swsearch.errors import (
+    ClusterError,
+    DatabaseError,
+    EngineError,
+    GpuUnavailableError,
+    InputError,
+    MemoryLimitError,
+    OutputError,
+    SwsearchError,
+    SwsearchWarning,
+)
+from swsearch.pipeline.prefetch import check_wanted
+
+if TYPE_CHECKING:
+    from swsearch.cluster.backend import ClusterBackend
+    from swsearch.db import Database
+
+MAX_TRIES = 3
+"""How often a task may fail, and how many tasks a worker, before it is given up."""
+
+LISTEN_SECONDS, FETCH_SECONDS = 0.02, 3.0
+"""Seconds between two looks at tasks; to wait for one result while there may be others."""
+
+LOOK_SECONDS, ANSWER_SECONDS, PATIENCE = 1.0, 60.0, 120.0
+"""Seconds between two looks at workers; that a worker has to say what it is; to wait for a worker."""
+
+FIRST_LIMIT, LEAST_LIMIT, GENEROSITY = 3600.0, 300.0, 20.0
+"""Seconds that a worker may take for its first result, and for any; how many times longer than any took before."""
+
+MAX_TASKS_AT_ONCE = 2
+"""Tasks that a worker should have at a time: hits are aligned while others are scored. A worker that has room for more
+counts as never full, and gives nothing to one that comes later."""
+
+KEYS = "swsearch_"
+"""With this all names of tasks begin."""
+
+Notice = Callable[[str], None]
+
+
+@dataclass(eq=False)
+class Call:
+    """A task, and what became of it so far; ``workers`` are those that may do it, None for any."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    share: VolumeShare | None
+    priority: int
+    future: Any = None
+    workers: list[str] | None = None
+    avoided: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether Dask has a result, or an error."""
+        future = self.future
+        return future is not None and bool(future.done())
+
+
+class Pool:
+    """The workers of a client, for one search at a time.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Open, not asynchronous.
+    engine : EngineRequest
+        What workers score with.
+    name : str, optional
+        What messages call the cluster.
+    threads : int, optional
+        Threads of this process that a search may use.
+    timeout : float, optional
+        Seconds after which a worker that gives no result hangs; by default what they took before decides.
+    notice : callable, optional
+        Told of what the search survives; by default this warns.
+    close : callable, optional
+        Closes what was opened for it.
+    """
+
+    def __init__(
+        self, client: Any, engine: EngineRequest, name: str = "", *, threads: int | None = None,
+        timeout: float | None = None, notice: Notice | None = None, close: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.client, self.engine, self.threads = client, engine, threads
+        self.name = name or str(getattr(client.scheduler, "address", "") or "the Dask client")
+        self._timeout, self._notice, self._close = timeout, notice or _warn, close
+        self.facts: dict[str, dict[str, Any]] = {}
+        self._problems: dict[str, str] = {}
+        self._lacks: dict[str, dict[str, str]] = {}  # by path of a volume, and worker
+        self._failed: dict[str, int] = {}
+        self._tokens: dict[VolumeShare, Any] = {}
+        self._calls: set[Call] = set()
+        self._busy: dict[str, tuple[set[str], float]] = {}  # tasks of each worker that is there, and since when
+        self._clock = self._none_since = self._slowest = 0.0
+        self._numbers, self._id = itertools.count(), uuid.uuid4().hex
+        self._guard, self._is_closed = threading.RLock(), threading.Event()
+        self._error: SwsearchError | None = None
+        self._is_told = False  # of workers that do too many tasks at a time
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def backend(self, database: Database) -> ClusterBackend:
+        """Return what searches a database with these workers."""
+        from swsearch.cluster.backend import ClusterBackend
+
+        return ClusterBackend(database, self)
+
+    # workers
+
+    @property
+    def workers(self) -> list[str]:
+        """The workers that are there and can be used."""
+        return sorted(set(self._busy) - set(self._problems))
+
+    @property
+    def scores_with(self) -> dict[str, Any]:
+        """What one of the workers scores with."""
+        told = [each for address, each in self.facts.items() if address not in self._problems]
+        return told[0] if told else {"engine": "", "description": "no engine", "fallback": ""}
+
+    def open(self) -> Pool:
+        """Wait for a worker, ask all that are there what they are, and look after them from now on.
+
+        Raises
+        ------
+        ClusterError
+            If none comes in time, or none can be used.
+        EngineError
+            If that is since they cannot make the engine.
+        """
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # as profiles are
+        try:
+            self.client.wait_for_workers(1, timeout=PATIENCE)
+        except Exception as error:
+            if self.client.status != "running":
+                raise ClusterError(f"{self.name}: the Dask client was closed, or its scheduler is gone") from error
+            raise ClusterError(f"{self.name}: no worker came within {PATIENCE:.0f} s; start some") from error
+        self._busy = {address: (set(), 0.0) for address in self.client.nthreads()}
+        self._survey(sorted(self._busy))
+        if not self.workers:
+            for address, told in self.facts.items():
+                if told["problem"]:
+                    kind = GpuUnavailableError if self.engine.name == "gpu" else EngineError
+                    raise kind(f"a worker at {address}: {told['problem']}")
+            raise ClusterError(f"{self.name}: none of its workers can be used: {listed(self._problems)}")
+        threading.Thread(target=_watch, args=(weakref.ref(self),), name="swsearch-workers", daemon=True).start()
+        return self
+
+    def look(self) -> None:
+        """Take note of who came, went or hangs, and give up where nobody has been there for long."""
+        begun = time.monotonic()
+        before, self._busy = self._busy, {}
+        for address, keys in self.client.processing().items():
+            self._busy[address] = self._since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
+        for address in sorted(set(before) - set(self._busy) - set(self._problems)):
+            self._notice(f"worker {address} was lost; repeating its tasks")
+        if came := sorted(set(self._busy) - set(before)):
+            threading.Thread(target=self._survey, args=(came,), daemon=True).start()
+        limit = self._timeout or max(LEAST_LIMIT, GENEROSITY * self._slowest or FIRST_LIMIT)
+        for address, (keys, since) in list(self._busy.items()):
+            is_ours = all(key.startswith(KEYS) for key in keys)
+            if keys and is_ours and self._clock - since > limit and address not in self._problems:
+                self._restart(address, limit)
+        if self.workers:
+            self._none_since = self._clock
+        elif self._clock - self._none_since > PATIENCE:
+            why = listed(self._problems) or "start workers, then the search again"
+            raise ClusterError(f"{self.name}: waited {PATIENCE:.0f} s for a worker, and there is none: {why}")
+        for call in list(self._calls):
+            is_restricted = call.workers is not None and not set(call.workers) & set(self._busy)
+            if is_restricted or call.future is None:  # Dask would wait for just these workers, for ever
+                self._begin(call)
+        # time in which all stood still, as on a laptop that slept, is nobody's
+        self._clock += min(time.monotonic() - begun + LOOK_SECONDS, 5 * LOOK_SECONDS)
+
+    def _since(self, before: set[str], since: float, now: set[str]) -> tuple[set[str], float]:
+        """Return the tasks of a worker, and since when it has given none back."""
+        if before and before <= now:
+            return now, since
+        if before and since:
+            self._slowest = max(self._slowest, self._clock - since)
+        return now, self._clock
+
+    def _restart(self, address: str, limit: float) -> None:
+        """Start a worker anew that hangs; where it has no nanny leave it out, with all that Dask has there."""
+        what = "the task timeout of " if self._timeout else ""
+        self._notice(f"worker {address}: returned no result within {what}{limit:,.0f} s; restarting it")
+        self._busy[address] = set(), self._clock
+        try:
+            self.client.restart_workers([address], timeout=ANSWER_SECONDS, raise_for_error=False)
+        except Exception as error:
+            self._leave_out(address, f"it returned no result within {limit:,.0f} s ({one_line(error)})")
+            with self._guard:
+                self._tokens.clear()
+                for call in list(self._calls):
+                    self._begin(call)
+
+    def _survey(self, workers: Sequence[str]) -> None:
+        """Ask workers what they are; who does not answer is used all the same, since Dask says that it is there."""
+        answers: dict[str, Any] = {}
+        with suppress(Exception):  # the client was closed meanwhile
+            answers = ask(self.client, tasks.look, self.engine, workers=workers)
+        for address, told in answers.items():
+            if isinstance(told, dict):
+                self.facts[address] = told
+                if problem := difference(told["program"], program()) or told["problem"]:
+                    self._leave_out(address, problem)
+            elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
+                # it must get no task: Dask closes a worker that cannot load what a task calls
+                self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
+        at_once = max((self.facts[each]["at_once"] for each in workers if each in self.facts), default=0)
+        if at_once > MAX_TASKS_AT_ONCE and not self._is_told:
+            self._is_told = True
+            self._notice(too_many_at_once(at_once))
+
+    def _leave_out(self, address: str, problem: str) -> None:
+        if address not in self._problems:
+            self._problems[address] = problem
+            self._notice(f"worker {address} is not used: {problem}")
+
+    # tasks
+
+    def call(
+        self, function: Callable[..., Any], *arguments: Any, share: VolumeShare | None = None, priority: int = 0
+    ) -> Call:
+        """Begin a task of `swsearch.cluster.tasks`; it takes a share as the first argument, where one is given."""
+        call = Call(function, arguments, share, priority)
+        self._calls.add(call)
+        self._begin(call)
+        return call
+
+    def _begin(self, call: Call) -> None:
+        """Submit a task, or hold it back until there is a worker for it."""
+        with self._guard:
+            if call not in self._calls or self._is_closed.is_set():
+                return
+            call.workers, call.future = self._workers_for(call), None
+            if call.workers == []:
+                return
+            share = () if call.share is None else (self._token(call.share, call.workers),)
+            call.future = self.client.submit(
+                tasks.run, program(), call.function, *share, *call.arguments, pure=False, priority=call.priority,
+                key=self._key(call.function.__name__), workers=call.workers,
+            )  # fmt: skip
+
+    def _key(self, name: str) -> str:
+        return f"{KEYS}{name}-{self._id}{next(self._numbers):08x}"
+
+    def _workers_for(self, call: Call) -> list[str] | None:
+        """Return who may do a task: None for anyone who is there or comes, unless somebody is to be left out."""
+        workers, path = self.workers, "" if call.share is None else call.share.search.file.path
+        lacks = self._lacks.get(path, {})
+        fit = [each for each in workers if each not in lacks]
+        if workers and not fit:
+            raise DatabaseError(f"{path}: no worker can read it: {listed(lacks)}")
+        chosen = [each for each in fit if each not in call.avoided] or fit
+        return None if chosen and len(chosen) == len(self._busy) else chosen
+
+    def _token(self, share: VolumeShare, workers: list[str] | None) -> Any:
+        """Return a share as Dask knows it, made again where it was lost."""
+        known = self._tokens.get(share)
+        if known is None or known.status in ("error", "cancelled", "lost"):
+            known = self._tokens[share] = self.client.submit(
+                tasks.token, share, key=self._key("share"), pure=False, workers=workers, priority=1000
+            )
+        return known
+
+    def results(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
+        """Yield what tasks return, each with its place among them, as they come; what fails is begun again.
+
+        Raises
+        ------
+        SwsearchError
+            What a task raised that is wrong wherever it is done; otherwise what it raised at the last of its tries.
+        """
+        waiting = dict(enumerate(calls))
+        while waiting:
+            check_wanted()
+            if self._error is not None:
+                raise self._error
+            done = [place for place, call in waiting.items() if call.is_done]
+            if not done:
+                time.sleep(LISTEN_SECONDS)
+            for place in done:
+                call = waiting[place]
+                future = call.future
+                try:
+                    found = future.result(FETCH_SECONDS)
+                except (Exception, CancelledError) as error:
+                    if isinstance(error, TimeoutError) and future.status == "finished":
+                        continue  # the worker that has it hangs
+                    found = TaskFailure("", error)
+                if call.future is not future:  # it was begun again meanwhile
+                    continue
+                if isinstance(found, TaskFailure):
+                    self._begin_again(call, found.worker, found.error)
+                    continue
+                del waiting[place]
+                self._forget(call)
+                yield place, found
+
+    def all_of(self, calls: Sequence[Call]) -> list[Any]:
+        """Return what tasks return, in their order."""
+        found = dict(self.results(calls))
+        return [found[place] for place in range(len(calls))]
+
+    def _begin_again(self, call: Call, worker: str, cause: BaseException) -> None:
+        """Begin a task again that failed, elsewhere; raise where that is in vain."""
+        if isinstance(cause, (InputError, OutputError)):
+            raise cause
+        if self._is_closed.is_set():
+            raise ClusterError("the worker pool is closed") from cause
+        if isinstance(cause, CancelledError):  # a client that loses its scheduler gives up all that it waits for
+            raise self._gone() from cause
+        if isinstance(cause, DatabaseError) and call.share is not None:
+            lacks = self._lacks.setdefault(call.share.search.file.path, {})
+            if worker not in lacks:
+                lacks[worker] = str(cause)
+                self._notice(f"worker {worker}: {cause}; other workers are asked")
+        elif isinstance(cause, OtherProgramError):
+            self._leave_out(worker, str(cause))
+        else:
+            call.failures.append(f"worker {worker}: {one_line(cause)}" if worker else one_line(cause))
+            call.avoided.add(worker)
+            self._failed[worker] = self._failed.get(worker, 0) + 1
+            if worker and self._failed[worker] >= MAX_TRIES and len(self.workers) > 1:
+                self._leave_out(worker, f"it failed {MAX_TRIES} times: {cause}")
+            if len(call.failures) >= MAX_TRIES:
+                kind = MemoryLimitError if isinstance(cause, MemoryLimitError) else ClusterError
+                raise kind(f"a task was tried {MAX_TRIES} times: {'; '.join(call.failures)}") from cause
+        self._begin(call)
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"{self.name}: the scheduler is gone; run the search again; with --checkpoint it goes on where it was"
+        )
+
+    def _forget(self, call: Call) -> None:
+        """Let Dask let go of a task: what runs stops soon, what waits is dropped."""
+        with self._guard:
+            self._calls.discard(call)
+            future, call.future = call.future, None
+        if future is not None:
+            with suppress(Exception):
+                future.release()
+
+    def cancel(self) -> None:
+        """Stop all tasks, and let go of what they keep."""
+        for call in list(self._calls):
+            self._forget(call)
+        with self._guard:
+            self._tokens.clear()
+
+    def close(self) -> None:
+        """Stop all tasks, and close what was opened for this."""
+        if not self._is_closed.is_set():
+            self._is_closed.set()
+            self.cancel()
+            if self._close is not None:
+                self._close()
+
+    def pause(self) -> bool:
+        """Wait for a moment; say whether this is open still."""
+        return not self._is_closed.wait(LOOK_SECONDS) and self._error is None
+
+    def fail(self, error: Exception) -> None:
+        """Let an error be raised wherever results are waited for."""
+        self._error = error if isinstance(error, SwsearchError) else self._gone()
+
+
+def _watch(known: weakref.ref[Pool]) -> None:
+    """Look at the workers of a pool as long as somebody has it."""
+    while (pool := known()) is not None and pool.pause():
+        try:
+            pool.look()
+        except Exception as error:
+            pool.fail(error)
+        del pool
+
+
+def ask(client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
+    """Return what an asynchronous function returns on each worker, or the error there: a `TimeoutError` of a late one."""
+
+    async def one(address: str) -> Any:
+        asked = client._run(function, *arguments, workers=[address], on_error="return")
+        try:
+            return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
+        except Exception as error:
+            return error
+
+    async def every() -> dict[str, Any]:
+        return dict(zip(workers, await asyncio.gather(*map(one, workers)), strict=True))
+
+    found: dict[str, Any] = client.sync(every)
+    return found
+
+
+def too_many_at_once(number: int) -> str:
+    """Return what is to be said of a worker that does so many tasks at a time."""
+    return (
+        f"workers do {number} tasks at a time, and share tasks out badly so; start them with "
+        f"SWSEARCH_THREADS={number} dask worker ... --nthreads {MAX_TASKS_AT_ONCE}"
+    )
+
+
+def _warn(text: str) -> None:
+    with suppress(SwsearchWarning):  # where a filter makes errors of warnings
+        warnings.warn(text, SwsearchWarning, stacklevel=2)
