@@ -5,7 +5,6 @@ A worker scores what a process scores: `Criteria`, and subjects that are cut as 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -18,7 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
 from swsearch.cluster.pool import Call, Pool
-from swsearch.cluster.tasks import VolumeShare
+from swsearch.cluster.tasks import VolumeShare, packed
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther
 from swsearch.pipeline.backend import SessionRequest
@@ -132,7 +131,7 @@ class ClusterSession:
             return PreparedGroup(sent, None)
         parts = cut_at(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
         given = self._maker.fit, self._maker.recurrence
-        fits = [self.pool.call(tasks.fit, *given, sent[part], priority=FIT_PRIORITY) for part in parts]
+        fits = [self.pool.call(tasks.fit, packed(*given, sent[part]), priority=FIT_PRIORITY) for part in parts]
         return PreparedGroup(sent, fits)
 
     def select(self, prepared: PreparedGroup) -> ClusterSelection:
@@ -140,8 +139,8 @@ class ClusterSession:
         queries, nulls = prepared.queries, [None] * len(prepared.queries)
         if prepared.fits is not None:
             nulls = [null for part in self.pool.all_of(prepared.fits) for null in part]
-        group = pickle.dumps((queries, nulls), protocol=5)
-        calls = [self.pool.call(tasks.score, group, share=share) for share in self.shares]
+        group = packed(queries, nulls)
+        calls = [self.pool.call(tasks.score, group, share) for share in self.shares]
         return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
 
     def count(self, residues: int, share: int) -> None:
@@ -312,7 +311,7 @@ class ClusterPairWork:
         cuts = list(cut_into_tasks(numbers, cells, len(self._pool.workers)))
         calls = [
             self._pool.call(
-                function, task(chosen, int(self._firsts[number])), share=self._volumes[number], priority=PAIRS_PRIORITY
+                function, packed(task(chosen, int(self._firsts[number]))), self._volumes[number], PAIRS_PRIORITY
             )
             for number, chosen in cuts
         ]

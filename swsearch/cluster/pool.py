@@ -68,7 +68,7 @@ class Call:
     """A task, and what became of it so far; ``workers`` are those that may do it, None for any."""
 
     function: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    data: bytes
     share: VolumeShare | None
     priority: int
     future: Any = None
@@ -160,11 +160,10 @@ class Pool:
             If that is since they cannot make the engine.
         """
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # as profiles are
+        self._check_scheduler()
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)
         except Exception as error:
-            if self.client.status != "running":
-                raise ClusterError(f"{self.name}: the Dask client was closed, or its scheduler is gone") from error
             raise ClusterError(f"{self.name}: no worker came within {PATIENCE:.0f} s; start some") from error
         self._busy = {address: (set(), 0.0) for address in self.client.nthreads()}
         self._survey(sorted(self._busy))
@@ -176,6 +175,17 @@ class Pool:
             raise ClusterError(f"{self.name}: none of its workers can be used: {listed(self._problems)}")
         threading.Thread(target=_watch, args=(weakref.ref(self),), name="swsearch-workers", daemon=True).start()
         return self
+
+    def _check_scheduler(self) -> None:
+        """Raise unless the scheduler has this program: it unpickles what tasks call."""
+        try:
+            problem = difference(self.client.run_on_scheduler(program), program())
+        except Exception as error:
+            problem = f"it cannot load swsearch ({one_line(error)})"
+        if self.client.status != "running":
+            raise ClusterError(f"{self.name}: the Dask client was closed, or its scheduler is gone")
+        if problem:
+            raise ClusterError(f"{self.name}: the scheduler cannot be used: {problem}; install swsearch there, too")
 
     def look(self) -> None:
         """Take note of who came, went or hangs, and give up where nobody has been there for long."""
@@ -252,10 +262,10 @@ class Pool:
     # tasks
 
     def call(
-        self, function: Callable[..., Any], *arguments: Any, share: VolumeShare | None = None, priority: int = 0
+        self, function: Callable[..., Any], data: bytes, share: VolumeShare | None = None, priority: int = 0
     ) -> Call:
-        """Begin a task of `swsearch.cluster.tasks`; it takes a share as the first argument, where one is given."""
-        call = Call(function, arguments, share, priority)
+        """Begin a task of `swsearch.cluster.tasks`: a function of a share, where one is given, and packed arguments."""
+        call = Call(function, data, share, priority)
         self._calls.add(call)
         self._begin(call)
         return call
@@ -270,7 +280,7 @@ class Pool:
                 return
             share = () if call.share is None else (self._token(call.share, call.workers),)
             call.future = self.client.submit(
-                tasks.run, program(), call.function, *share, *call.arguments, pure=False, priority=call.priority,
+                tasks.run, program(), call.function, call.data, *share, pure=False, priority=call.priority,
                 key=self._key(call.function.__name__), workers=call.workers,
             )  # fmt: skip
 
@@ -292,7 +302,7 @@ class Pool:
         known = self._tokens.get(share)
         if known is None or known.status in ("error", "cancelled", "lost"):
             known = self._tokens[share] = self.client.submit(
-                tasks.token, share, key=self._key("share"), pure=False, workers=workers, priority=1000
+                tasks.token, tasks.packed(share), key=self._key("share"), pure=False, workers=workers, priority=1000
             )
         return known
 

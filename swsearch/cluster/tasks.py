@@ -102,13 +102,32 @@ class VolumeShare:
         return LocalPairWork(criteria.recurrence, here.threads, criteria.null_maker(here.threads), engine)
 
 
-def token(share: VolumeShare) -> VolumeShare:
+def token(data: bytes) -> VolumeShare:
     """Return what tasks on a share take as an argument."""
+    (share,) = pickle.loads(data)
+    assert isinstance(share, VolumeShare)
     return share
 
 
-def run(wanted: dict[str, str], function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of this module if this is the client's program; return a `TaskFailure` where it fails."""
+def packed(*arguments: Any) -> bytes:
+    """Return arguments of a task as the bytes that they are to Dask, whose scheduler unpickles what tasks are given."""
+    return pickle.dumps(arguments, protocol=5)
+
+
+def run(wanted: dict[str, str], function: Callable[..., Any], data: bytes, *share: VolumeShare) -> Any:
+    """Call a function of this module if this is the client's program; return a `TaskFailure` where it fails.
+
+    Parameters
+    ----------
+    wanted : dict
+        The client's `program`.
+    function : callable
+        Takes a share, where one is given, and arguments.
+    data : bytes
+        Arguments, as `packed`.
+    *share : VolumeShare
+        None or one.
+    """
     from distributed import get_worker
 
     worker = get_worker()
@@ -116,7 +135,7 @@ def run(wanted: dict[str, str], function: Callable[..., Any], *arguments: Any) -
         if problem := difference(program(), wanted):
             raise OtherProgramError(problem)
         with _watched(worker):
-            return function(*arguments)
+            return function(*share, *pickle.loads(data))
     except SwsearchError as error:
         return TaskFailure(worker.address, error)
     except (Stopped, KeyboardInterrupt):
@@ -147,9 +166,10 @@ def _watched(worker: Any) -> Iterator[None]:
         end_work(number)
 
 
-def score(share: VolumeShare, group: bytes) -> list[Selection]:
+def score(
+    share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]
+) -> list[Selection]:
     """Score queries with a share, given their nulls; return what was selected for each, by places in the whole."""
-    queries, nulls = pickle.loads(group)
     search, here = share.search, state_of()
     while True:
         check_wanted()
