@@ -54,7 +54,9 @@ from swsearch.scoring import Ends, Scoring
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
+    from swsearch.db import Database
     from swsearch.inputs import Query
+    from swsearch.pipeline.backend import Backend
     from swsearch.pipeline.options import SearchOptions
     from swsearch.results import SearchResult
 
@@ -151,6 +153,7 @@ def search(
     read = search_queries(queries, chosen, query_format)
     chosen = chosen.with_costs_of(read)
     close: Callable[[], None] = _keep_open
+    backend_of: Callable[[Database], Backend]
     if client is not None:
         from swsearch.cluster.opening import check_is_database, engine_request, pool_of_client
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swsearch.cli.doctor import Finding
+from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, too_many_at_once
+from swsearch.cluster.same_program import program
 
 if TYPE_CHECKING:
     from swsearch.cluster.survey import WorkerSeen
@@ -34,7 +34,7 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
     ClusterError
         If the cluster cannot be reached.
     """
-    from swsearch.cluster.dask_crew import connected
+    from swsearch.cluster.opening import connected
     from swsearch.cluster.survey import survey
     from swsearch.db import Database
     from swsearch.version import version
@@ -48,8 +48,8 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
             findings.append(Finding("database", f"{text}, {database.n_residues:,} residues"))
             for volume in volumes:
                 volume.identity()  # read while it is open
-    with closing(connected(name)) as transport:
-        seen = survey(transport, volumes)
+    with connected(name) as client:
+        seen = survey(client, volumes)
     yield from findings  # what cannot be reached is told alone
     yield from describe(name, seen, volumes)
 
@@ -59,8 +59,8 @@ def describe(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Volume]) -
     if not seen:
         yield Finding("cluster", f"{name}: no worker is there; start some: dask worker {name}", good=False)
         return
-    threads, memory = sum(each.found.n_threads for each in seen), sum(each.found.memory for each in seen)
-    hosts = len({each.found.host for each in seen})
+    threads, memory = sum(each.threads for each in seen), sum(each.memory for each in seen)
+    hosts = len({each.host for each in seen})
     yield Finding(
         "cluster",
         f"{name}: {_counted(len(seen), 'worker')} on {_counted(hosts, 'host')}, {_counted(threads, 'thread')}, "
@@ -69,6 +69,7 @@ def describe(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Volume]) -
     for worker in seen:
         yield from _worker(worker, volumes)
     usable = [each for each in seen if not each.problem]
+    yield from _settings(usable)
     yield _versions(usable)
     if volumes:
         yield from _reading(seen, usable, volumes)
@@ -88,14 +89,14 @@ def _reading(
 
 
 def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
-    found = worker.found
-    head = f"{found.address} on {found.host or 'an unnamed host'}, {_counted(found.n_threads, 'thread')}"
-    head += f", {_size(found.memory)}" if found.memory else ", memory without limit"
+    head = f"{worker.address} on {worker.host or 'an unnamed host'}"
+    head += f", {_counted(worker.threads, 'thread')}" if worker.threads else ""
+    head += f", {_size(worker.memory)}" if worker.memory else ", memory without limit"
     if worker.problem:
         yield Finding("worker", f"{head}: not used: {worker.problem}", good=False)
         return
     why = f"; no GPU: {worker.why}" if worker.why else ""
-    yield Finding("worker", f"{head}: {worker.engine}{why}")
+    yield Finding("worker", f"{head}: {worker.description}{why}")
     if worker.shares_a_device:
         device = worker.on_host % worker.devices
         yield Finding("  gpu", f"device {device} has another worker, too; one worker for each GPU is as fast")
@@ -114,10 +115,22 @@ def _versions(usable: Sequence[WorkerSeen]) -> Finding:
     """Say what runs on the workers that can be used, which all have the client's versions."""
     if not usable:
         return Finding("versions", "no worker has those of this machine", good=False)
-    pythons = Counter(each.versions.get("python", "?") for each in usable)
-    dask = usable[0].versions.get("distributed", "?")
-    names = ", ".join(f"Python {each}" for each in sorted(pythons))
-    return Finding("versions", f"as here: {names}, dask.distributed {dask}")
+    names = ", ".join(f"Python {each}" for each in sorted({each.python for each in usable}))
+    return Finding("versions", f"as here: {names}, dask.distributed {program()['distributed']}")
+
+
+def _settings(usable: Sequence[WorkerSeen]) -> Iterator[Finding]:
+    """Say which workers were started so that processors stand idle, or tasks are badly shared out."""
+    busy = [each for each in usable if each.at_once > MAX_TASKS_AT_ONCE]
+    if busy:
+        text = f"{_counted(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
+        yield Finding("threads", text, good=False)
+    for host in sorted({each.host for each in usable}):
+        there = [each for each in usable if each.host == host]
+        threads, processors = sum(each.threads for each in there), max(each.processors for each in there)
+        if threads < processors and not all(each.is_set for each in there):
+            text = f"workers on {host or 'an unnamed host'} compute with {threads} of its {processors} processors"
+            yield Finding("threads", f"{text}; SWSEARCH_THREADS says how many each takes", good=False)
 
 
 def _counted(number: int, what: str) -> str:

@@ -32,7 +32,7 @@ from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows, subjects_of
 from swsearch.processors import threads_that_help
 from swsearch.results import SubjectCodes
-from swsearch.statistics.fitted import FittedStatistics, PairNulls
+from swsearch.statistics.fitted import PairNulls
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -112,7 +112,9 @@ class ClusterSession:
         ]
         is_gpu = self.pool.scores_with["engine"] == "gpu"
         n_shares = len(self.pool.workers) * (1 if is_gpu else SHARES_PER_WORKER)
-        self.shares = shares_of(self.volumes, [each.residue_bytes for each in volumes], subjects.residue_bytes, n_shares)
+        self.shares = shares_of(
+            self.volumes, [each.residue_bytes for each in volumes], subjects.residue_bytes, n_shares
+        )
         self.n_residues = subjects.n_residues
         self.pairs = ClusterPairWork(
             LocalPairWork(self.criteria.recurrence, threads, self._maker), self.pool, self.volumes
@@ -168,9 +170,7 @@ def _search_of(asked: SessionRequest, pool: Pool, file: VolumeFile, first: int, 
     )  # fmt: skip
 
 
-def shares_of(
-    volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int
-) -> list[VolumeShare]:
+def shares_of(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int) -> list[VolumeShare]:
     """Cut volumes of some sizes into about so many equal shares, at least one of each, the largest first."""
     total, found = max(sum(sizes), 1), []
     for volume, size in zip(volumes, sizes, strict=True):
@@ -261,7 +261,9 @@ class ClusterPairWork:
             whose = of_query[chosen]
             parts = [(sent[k], chosen[whose == k] - ends[k]) for k in np.unique(whose).tolist()]
             return [
-                replace(each, subjects=each.subjects[some] - first, scores=each.scores[some], lengths=each.lengths[some])
+                replace(
+                    each, subjects=each.subjects[some] - first, scores=each.scores[some], lengths=each.lengths[some]
+                )
                 for each, some in parts
             ]
 
@@ -316,6 +318,11 @@ class ClusterPairWork:
             for number, chosen in cuts
         ]
         return list(zip([chosen for _, chosen in cuts], self._pool.all_of(calls), strict=True))
+
+
+def _some_asked(asked: PairsAsked, rows: IntArray) -> PairsAsked:
+    """Return some pairs of a query."""
+    return replace(asked, subjects=asked.subjects[rows], scores=asked.scores[rows], lengths=asked.lengths[rows])
 
 
 def _cells_of(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:

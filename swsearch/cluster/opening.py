@@ -26,7 +26,7 @@ from swsearch.options.words import ENGINES
 from swsearch.processors import available_processors
 
 CONNECT_SECONDS, MORE_SECONDS = 10.0, 3.0
-"""Seconds that Dask has to reach a scheduler, and that it gets after them: it waits for ever for what says nothing."""
+"""Seconds that Dask has to reach a scheduler, and more after them: it waits for ever for what says nothing."""
 
 DASK_SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -39,6 +39,7 @@ DASK_SETTINGS = {
 for two workers that had nothing to do, and takes 2 % so."""
 
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx|wss?)://)?(?:\[[0-9a-fA-F:.]+\]|[^\s/:\[\]@]+):([0-9]{1,5})/?")
+_EXPECTED = "the address of a Dask scheduler, such as tcp://host:8786, or local:4 for 4 workers on this machine"
 _NO_FILE = "{}: got no database file, expected one that all workers can read; build it with swsearch db build"
 
 
@@ -73,7 +74,9 @@ def check_is_database(subjects: Any) -> None:
             raise InputError(_NO_FILE.format(path))
 
 
-def pool_of_client(client: Any, engine: EngineRequest, threads: int | None = None, notice: Notice | None = None) -> Pool:
+def pool_of_client(
+    client: Any, engine: EngineRequest, threads: int | None = None, notice: Notice | None = None
+) -> Pool:
     """Return the workers of a Dask client, which stays open.
 
     Raises
@@ -126,17 +129,11 @@ def open_pool(
     if threads is not None and not name.strip().startswith("local:"):
         remedy = "set the threads when you start the workers"
         raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
-    opened = ExitStack()
-    try:
+    with ExitStack() as opened:
         client = opened.enter_context(connected(name, threads))
-        closing = opened.pop_all()
-        pool = Pool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice, close=closing.close)
-        opened.callback(pool.close)
-        pool.open()
-        opened.pop_all()
+        pool = Pool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice).open()
+        pool.then_close = opened.pop_all().close
         return pool
-    finally:
-        opened.close()
 
 
 @contextmanager
@@ -145,7 +142,9 @@ def connected(name: str, threads: int | None = None) -> Iterator[Any]:
     name = name.strip()
     local, address = re.fullmatch(r"local:([1-9][0-9]{0,3})", name), _ADDRESS.fullmatch(name)
     if local is None and (address is None or name.startswith("local:") or not 0 < int(address[1]) < 1 << 16):
-        expected = "the address of a Dask scheduler, such as tcp://host:8786, or local:4 for 4 workers on this machine"
+        expected = (
+            "the address of a Dask scheduler, such as tcp://host:8786, or local:4 for 4 workers on this machine"
+        )
         raise OptionError("--cluster", name, expected)
     distributed = _distributed()
     with ExitStack() as opened:

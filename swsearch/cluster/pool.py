@@ -54,8 +54,8 @@ FIRST_LIMIT, LEAST_LIMIT, GENEROSITY = 3600.0, 300.0, 20.0
 """Seconds that a worker may take for its first result, and for any; how many times longer than any took before."""
 
 MAX_TASKS_AT_ONCE = 2
-"""Tasks that a worker should have at a time: hits are aligned while others are scored. A worker that has room for more
-counts as never full, and gives nothing to one that comes later."""
+"""Tasks that a worker should have at a time: hits are aligned while others are scored. A worker with room for more is
+never full to Dask, and gives nothing to one that comes later."""
 
 KEYS = "swsearch_"
 """With this all names of tasks begin."""
@@ -100,17 +100,17 @@ class Pool:
         Seconds after which a worker that gives no result hangs; by default what they took before decides.
     notice : callable, optional
         Told of what the search survives; by default this warns.
-    close : callable, optional
-        Closes what was opened for it.
     """
 
     def __init__(
         self, client: Any, engine: EngineRequest, name: str = "", *, threads: int | None = None,
-        timeout: float | None = None, notice: Notice | None = None, close: Callable[[], None] | None = None,
+        timeout: float | None = None, notice: Notice | None = None,
     ) -> None:  # fmt: skip
         self.client, self.engine, self.threads = client, engine, threads
         self.name = name or str(getattr(client.scheduler, "address", "") or "the Dask client")
-        self._timeout, self._notice, self._close = timeout, notice or _warn, close
+        self._timeout, self._notice = timeout, notice or _warn
+        self.then_close: Callable[[], None] = lambda: None
+        """Called when this is closed, for what was opened with it."""
         self.facts: dict[str, dict[str, Any]] = {}
         self._problems: dict[str, str] = {}
         self._lacks: dict[str, dict[str, str]] = {}  # by path of a volume, and worker
@@ -244,8 +244,10 @@ class Pool:
         for address, told in answers.items():
             if isinstance(told, dict):
                 self.facts[address] = told
-                if problem := difference(told["program"], program()) or told["problem"]:
-                    self._leave_out(address, problem)
+                if told["problem"]:
+                    self._leave_out(address, told["problem"])
+            elif isinstance(told, OtherProgramError):
+                self._leave_out(address, str(told))
             elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
                 # it must get no task: Dask closes a worker that cannot load what a task calls
                 self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
@@ -264,7 +266,7 @@ class Pool:
     def call(
         self, function: Callable[..., Any], data: bytes, share: VolumeShare | None = None, priority: int = 0
     ) -> Call:
-        """Begin a task of `swsearch.cluster.tasks`: a function of a share, where one is given, and packed arguments."""
+        """Begin a task of `swsearch.cluster.tasks`: a function of a share, if one is given, and packed arguments."""
         call = Call(function, data, share, priority)
         self._calls.add(call)
         self._begin(call)
@@ -397,8 +399,7 @@ class Pool:
         if not self._is_closed.is_set():
             self._is_closed.set()
             self.cancel()
-            if self._close is not None:
-                self._close()
+            self.then_close()
 
     def pause(self) -> bool:
         """Wait for a moment; say whether this is open still."""
@@ -420,12 +421,22 @@ def _watch(known: weakref.ref[Pool]) -> None:
 
 
 def ask(client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
-    """Return what an asynchronous function returns on each worker, or the error there: a `TimeoutError` of a late one."""
+    """Return what an asynchronous function returns on each worker, or an error.
+
+    That is an `OtherProgramError` of another version, and a `TimeoutError` where there is no answer in time.
+    """
+
+    async def run(address: str, called: Callable[..., Any], *given: Any) -> Any:
+        asked = client._run(called, *given, workers=[address], on_error="return")
+        return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
 
     async def one(address: str) -> Any:
-        asked = client._run(function, *arguments, workers=[address], on_error="return")
         try:
-            return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
+            theirs = await run(address, program)
+            if not isinstance(theirs, dict):
+                return theirs
+            problem = difference(theirs, program())
+            return OtherProgramError(problem) if problem else await run(address, function, *arguments)
         except Exception as error:
             return error
 

@@ -1,59 +1,28 @@
-"""What a cluster offers: its workers, whether they run this program, what they score with, and what they can read.
-
-A survey asks each worker by itself, and gives no task to a `Crew`: workers that could not be used are part of the
-answer.
-"""
+"""What a cluster offers: its workers, whether they run this program, what they score with, and what they can read."""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from swsearch.cluster.same_program import difference, program
-from swsearch.cluster.sent import EngineWanted, VolumeWanted, of_bytes, to_bytes
-from swsearch.cluster.transport import WorkerFound, WorkerPlace
+from swsearch.cluster.messages import OtherProgramError, VolumeFile, one_line
+from swsearch.cluster.pool import ask
+from swsearch.cluster.tasks import describe
+from swsearch.cluster.worker import THREADS, open_volume, state_of
 from swsearch.errors import GpuUnavailableError, SwsearchError
-from swsearch.processors import threads_that_help
 
 if TYPE_CHECKING:
     from swsearch.db.volumes import Volume
 
-MOST_AT_A_TIME = 32
-"""Workers that are asked at a time."""
-
-FIRST_INDEX = 1 << 30
-"""Indices of places from here on are a survey's: what a search keeps on a worker is not touched."""
-
-
-class Surveyed(Protocol):
-    """What a survey asks: `swsearch.cluster.dask_crew.DaskTransport`, or what stands for it in a test."""
-
-    def present(self) -> Mapping[str, WorkerFound]:
-        """Return the workers that are there, by address."""
-
-    def describe(self, worker: WorkerFound) -> dict[str, str]:
-        """Return what a worker's `swsearch.cluster.on_worker.describe_worker` says, though it is busy."""
-
-    def ask(self, worker: WorkerFound, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns that a thread of a worker calls; a busy one may be too late."""
-
 
 @dataclass(frozen=True)
 class VolumeSeen:
-    """A volume as a worker finds it.
-
-    Parameters
-    ----------
-    path : str
-        Where it was found; empty if it was not.
-    problem : str
-        Why it cannot be read; empty if it can.
-    """
+    """A volume as a worker finds it: where, empty if nowhere, and why it cannot be read, empty if it can."""
 
     path: str
     problem: str = ""
@@ -65,29 +34,39 @@ class WorkerSeen:
 
     Parameters
     ----------
-    found : WorkerFound
-        The worker.
+    address, host : str
+        Where it is.
+    at_once : int
+        Tasks that it does at a time, as its ``--nthreads`` says.
+    memory : int
+        Bytes that it may use; 0 without a limit.
     on_host : int
         Its rank among those of its host, from 0.
     problem : str
         Why it cannot be used; empty if it can.
-    versions : dict
-        Of what runs there, by name.
-    engine : str
-        What it scores with, as a run would name it.
-    why : str
-        Why that is no GPU; empty if it is one.
+    threads, processors : int
+        That it computes with, and that it may use.
+    is_set : bool
+        Whether its environment says how many threads it computes with.
+    python, description, why : str
+        Its Python; what it scores with; why that is no GPU, empty if it is one.
     devices : int
         GPUs that it sees.
     volumes : dict
         `VolumeSeen` by the path of the client.
     """
 
-    found: WorkerFound
-    on_host: int
+    address: str
+    host: str
+    at_once: int
+    memory: int
+    on_host: int = 0
     problem: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
-    engine: str = ""
+    threads: int = 0
+    processors: int = 0
+    is_set: bool = False
+    python: str = ""
+    description: str = ""
     why: str = ""
     devices: int = 0
     volumes: dict[str, VolumeSeen] = field(default_factory=dict)
@@ -98,89 +77,54 @@ class WorkerSeen:
         return 0 < self.devices <= self.on_host
 
 
-def survey(asked: Surveyed, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
-    """Ask every worker of a cluster what it is, and whether it can read the volumes of a database.
-
-    Parameters
-    ----------
-    asked : Surveyed
-        Who is there.
-    volumes : sequence of Volume, optional
-        Of a database.
-
-    Returns
-    -------
-    list of WorkerSeen
-        By host and address.
-    """
-    workers = sorted(asked.present().values(), key=lambda each: (each.host, each.address))
-    payload = to_bytes([VolumeWanted(each.path, each.identity()) for each in volumes])
+def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
+    """Ask every worker of a cluster what it is, and whether it can read volumes; return them by host and address."""
+    told = client.scheduler_info(n_workers=-1)["workers"]
+    order = sorted(told, key=lambda address: (told[address]["host"], address))
+    files = [VolumeFile(each.path, each.identity()) for each in volumes]
     ranks: Counter[str] = Counter()
-    placed = []
-    for worker in workers:
-        placed.append((worker, ranks[worker.host]))
-        ranks[worker.host] += 1
-    if not placed:
-        return []
-    with ThreadPoolExecutor(min(len(placed), MOST_AT_A_TIME), thread_name_prefix="swsearch-survey") as pool:
-        return list(pool.map(lambda each: _seen(asked, each[0], each[1], payload), placed))
+    found = []
+    for address, answer in ask(client, look_closely, files, workers=order).items():
+        each = told[address]
+        facts = answer if isinstance(answer, dict) else {"problem": _problem_of(answer)}
+        found.append(
+            WorkerSeen(
+                address, each["host"], each["nthreads"], each["memory_limit"] or 0, ranks[each["host"]], **facts
+            )
+        )
+        ranks[each["host"]] += 1
+    return found
 
 
-def _seen(asked: Surveyed, worker: WorkerFound, rank: int, payload: bytes) -> WorkerSeen:
-    """Ask a worker; whatever it cannot tell is its problem."""
-    try:
-        versions = asked.describe(worker)
-    except TimeoutError:
-        return WorkerSeen(worker, rank, "no answer")
-    except Exception as error:
-        return WorkerSeen(worker, rank, f"it cannot load swsearch ({_one_line(error)})")
-    problem = difference(versions, program())
-    if problem:
-        return WorkerSeen(worker, rank, problem, versions)
-    place = WorkerPlace(FIRST_INDEX + rank, rank, worker.n_threads, worker.memory, worker.host)
-    try:
-        told = json.loads(asked.ask(worker, look, payload, place))
-    except TimeoutError:
-        return WorkerSeen(worker, rank, "no answer; it is busy or hangs", versions)
-    except Exception as error:
-        return WorkerSeen(worker, rank, _one_line(error), versions)
-    found = {path: VolumeSeen(*each) for path, each in told.pop("volumes").items()}
-    return WorkerSeen(worker, rank, versions={**versions, "python": told.pop("python")}, volumes=found, **told)
+def _problem_of(error: Exception) -> str:
+    if isinstance(error, OtherProgramError):
+        return str(error)
+    if isinstance(error, OSError):  # of a connection, or of time
+        return "no answer; it is busy or hangs" if isinstance(error, TimeoutError) else one_line(error)
+    return f"it cannot load swsearch ({one_line(error)})"
 
 
-def look(payload: bytes, place: WorkerPlace) -> bytes:
-    """Tell what a worker scores with, and which volumes it can read; this is what a worker runs.
-
-    Parameters
-    ----------
-    payload : bytes
-        A list of `VolumeWanted`.
-    place : WorkerPlace
-        The worker.
-
-    Returns
-    -------
-    bytes
-        An object of JSON: ``problem``, ``engine``, ``why`` and ``devices`` as `WorkerSeen` has them, ``python``, and
-        ``volumes``: for each path where it was found and why it cannot be read.
-    """
-    wanted: list[VolumeWanted] = of_bytes(payload)
-    told: dict[str, Any] = {"python": platform.python_version(), **_engine_of(place)}
-    told["volumes"] = {each.path: _volume_of(each, place.host) for each in wanted}
-    return json.dumps(told).encode()
+async def look_closely(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:
+    """Tell of a worker what `WorkerSeen` has; this is what a worker runs."""
+    return await asyncio.to_thread(_look_closely, files, dask_worker)
 
 
-def _engine_of(place: WorkerPlace) -> dict[str, Any]:
-    """Make the engine that a search would have here, and say what it is."""
-    from swsearch.cluster.worker import make_engine
+def _look_closely(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
+    from swsearch.processors import available_processors
 
-    devices, why = _devices()
-    try:
-        with make_engine(EngineWanted(), place, threads_that_help(place.n_threads)) as engine:
-            no_gpu = "" if engine.name == "gpu" else engine.fallback or why
-            return {"problem": "", "engine": engine.description, "why": no_gpu, "devices": devices}
-    except SwsearchError as error:
-        return {"problem": str(error), "engine": "", "why": why, "devices": devices}
+    here = state_of(worker)
+    told, (devices, why) = describe(here.request, worker), _devices()
+    return {
+        "problem": told["problem"],
+        "threads": here.threads,
+        "processors": available_processors(),
+        "is_set": THREADS in os.environ,
+        "python": platform.python_version(),
+        "description": told["description"],
+        "why": "" if told["engine"] == "gpu" else told["fallback"] or why,
+        "devices": devices,
+        "volumes": {each.path: _volume_of(each) for each in files},
+    }
 
 
 def _devices() -> tuple[int, str]:
@@ -197,17 +141,10 @@ def _devices() -> tuple[int, str]:
         return 0, str(error).removeprefix("engine gpu cannot be used: ")
 
 
-def _volume_of(wanted: VolumeWanted, host: str) -> tuple[str, str]:
-    """Say where a volume was found, and why it cannot be read."""
-    from swsearch.cluster.worker import open_volume
-
+def _volume_of(wanted: VolumeFile) -> VolumeSeen:
+    """Say where a volume is found now, whatever is open already."""
     try:
-        with open_volume(wanted, host) as database:
-            return database.volumes[0].path, ""
+        with open_volume.__wrapped__(wanted) as database:
+            return VolumeSeen(database.volumes[0].path)
     except SwsearchError as error:
-        return "", str(error)
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+        return VolumeSeen("", str(error))

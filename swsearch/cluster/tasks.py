@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ from swsearch.cluster.messages import (
     one_line,
 )
 from swsearch.cluster.same_program import difference, program
-from swsearch.cluster.worker import THREADS, open_volume, state_of
+from swsearch.cluster.worker import open_volume, state_of
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther, find_after
@@ -50,8 +49,8 @@ WATCH_SECONDS = 0.5
 class VolumeShare:
     """A share of a volume, as tasks on it get it from Dask.
 
-    It is a token: Dask takes it for as large as the residues are, and so gives tasks to a worker that has it. What goes
-    to another worker is small, and files are opened there when they are first asked for.
+    It is a token: Dask takes it for as large as the residues are, and so gives tasks to a worker that has it. What
+    goes to another worker is small, and files are opened there when they are first asked for.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def token(data: bytes) -> VolumeShare:
 
 
 def packed(*arguments: Any) -> bytes:
-    """Return arguments of a task as the bytes that they are to Dask, whose scheduler unpickles what tasks are given."""
+    """Return arguments of a task as bytes: Dask's scheduler unpickles what tasks are given."""
     return pickle.dumps(arguments, protocol=5)
 
 
@@ -166,9 +165,7 @@ def _watched(worker: Any) -> Iterator[None]:
         end_work(number)
 
 
-def score(
-    share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]
-) -> list[Selection]:
+def score(share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]) -> list[Selection]:
     """Score queries with a share, given their nulls; return what was selected for each, by places in the whole."""
     search, here = share.search, state_of()
     while True:
@@ -226,16 +223,14 @@ def further(share: VolumeShare, asked: FurtherToFind) -> list[list[FoundFurther]
 
 
 async def look(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
-    """Tell what a worker runs, and what it scores with; for ``Client.run``, whose other functions stop the worker's loop."""
+    """Tell what a worker scores with; ``Client.run`` would let another function stop the worker's loop."""
     return await asyncio.to_thread(describe, engine, dask_worker)
 
 
 def describe(engine: EngineRequest, worker: Any) -> dict[str, Any]:
     """Return what `look` tells; the engine is made now."""
     here = state_of(worker)
-    found = {"program": program(), "threads": here.threads, "has_threads": THREADS in os.environ}
-    found |= {"at_once": worker.state.nthreads}
-    found |= {"engine": "", "description": "", "fallback": "", "problem": ""}
+    found = {"engine": "", "description": "", "fallback": "", "problem": "", "at_once": worker.state.nthreads}
     try:
         made = here.engine(engine)
         found |= {"engine": made.name, "description": made.description, "fallback": made.fallback}

@@ -33,7 +33,7 @@ FOLDERS = "SWSEARCH_VOLUMES"
 before a volume's own path: a copy was put there to be used."""
 
 THREADS = "SWSEARCH_THREADS"
-"""Environment variable of a worker: threads to compute with. Dask's ``--nthreads`` says how many tasks run at a time."""
+"""Environment variable of a worker: threads to compute with. Dask's ``--nthreads`` is tasks at a time."""
 
 CPU_MEMORY_PART, MAX_OPEN_VOLUMES = 2, 32
 """A CPU's shares take this part of the worker's memory; volumes that stay open."""
@@ -75,6 +75,11 @@ class WorkerState:
         self._shares: OrderedDict[Hashable, LoadedShare] = OrderedDict()
         _keep_freed_memory()
 
+    @property
+    def request(self) -> EngineRequest:
+        """What its engine was made for."""
+        return EngineRequest() if self._made is None else self._made[0]
+
     def engine(self, wanted: EngineRequest) -> Engine:
         """Return the worker's engine, made now if it is another one.
 
@@ -115,7 +120,7 @@ class WorkerState:
     def _in_memory(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
-        """Keep a share in the host's memory in place of others; read it whenever it is scored where it does not fit."""
+        """Keep a share in memory, in place of others; one that does not fit is read whenever it is scored."""
         room = self.memory // CPU_MEMORY_PART - subjects.residue_bytes
         while self._shares and sum(each.subjects.residue_bytes for each in self._shares.values()) > room >= 0:
             self._shares.popitem(last=False)[1].loaded.close()
