@@ -338,6 +338,7 @@ class Search:
         self, state: QueryState, told: Selection, hits: HitList, distribution: ScoreDistribution | None
     ) -> SearchResult:
         query, history, run = state.query, state.history, self.run
+        asked = query if history is not None else self.searched[state.place]
         return SearchResult(
             query_id=query.identifier,
             query_description=query.description,
@@ -355,7 +356,7 @@ class Search:
             asked=run.asked,
             distribution=distribution,
             run=run,
-            profile=query.profile,
+            profile=asked.profile,
             iteration=next_iteration(query.profile),
             converged=history is not None and history.converged,
             first_found=self._first_found(state, hits),
