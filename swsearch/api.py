@@ -189,7 +189,8 @@ class Searcher:
     Parameters
     ----------
     subjects : Database, or as for ``queries`` of `search`
-        A database, its path, or whatever stands for sequences. A `Database` stays open when this is closed.
+        A database, of proteins or DNA, its path, or whatever stands for sequences. A `Database` stays open when this
+        is closed.
     engine : {"auto", "gpu", "cpu"} or Engine
         As for `search`; an `Engine` that is given is used by nobody else until this is closed.
     threads, device, gpu_memory : optional
@@ -233,13 +234,13 @@ class Searcher:
             database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
             if database is not subjects:
                 closing.callback(database.close)
+            self.database, self.engine = database, used
             self._backend = ResidentBackend(database, used, threads)
             closing.callback(self._backend.close)
-            self._search((), self._options)  # makes what follows from options alone
+            assert self._search((), self._options).search  # makes what follows from options alone
         except BaseException:
             closing.close()
             raise
-        self.database, self.engine = database, used
         self._close = weakref.finalize(self, closing.close)  # also where nobody closes it
 
     def search(

@@ -1,5 +1,426 @@
-"""To come."""
+"""A database that stays with its engine between searches: those of several callers are scored in turns, and together.
 
-from swsearch.backends.local import LocalBackend
+One thread has the engine. Sessions leave their queries to it in parts that take about a turn; it takes one part of
+each session after the other, and scores together those of the same recurrence and subjects, whatever else is asked
+for. So a short search that comes while a long one runs waits for a turn, and not for its end.
+"""
 
-ResidentBackend = LocalBackend
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
+from swsearch.errors import EngineError, MemoryLimitError
+from swsearch.inputs import Query
+from swsearch.options.words import Mask
+from swsearch.pipeline.backend import SessionRequest
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.database_loading import LoadedDatabase, fits_the_host
+from swsearch.pipeline.groups import GROUP_RESIDUES, split_by_size
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.prefetch import POLL_SECONDS, Stopped, begin_work, check_wanted, end_work, stop_work
+from swsearch.pipeline.scorer import PreparedQueries, Scorer
+from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.subjects import Subjects
+from swsearch.pipeline.windows import FrameWindows, subjects_of
+from swsearch.processors import OwnProcess, threads_that_help
+from swsearch.recurrence import Recurrence
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+
+QUERIES_TOGETHER = 256
+"""Queries that are scored together at most."""
+
+PART_SECONDS = 1.0
+"""What the engine should take for a part, by what it took for those before: so long a short search waits for a long
+one. In shorter turns reading the database would take a larger share: it is a hundredth of one of this length."""
+
+FIRST_RATE = 1e10
+"""Cells a second that the engine is thought to score before it has."""
+
+KINDS_KEPT = 16
+"""Options of which the tables that follow from them are kept."""
+
+MAX_SHARED_MARGIN = 8192
+"""Residues of a margin of shared windows at most: a search that needs wider ones has its own."""
+
+
+@dataclass(eq=False)
+class _QueryPart:
+    """Queries of one session that are scored in one go."""
+
+    session: ResidentSession
+    prepared: PreparedQueries
+    ended: threading.Event = field(default_factory=threading.Event)
+    error: BaseException | None = None
+    is_wanted: bool = True
+
+    @property
+    def n_queries(self) -> int:
+        return len(self.prepared.queries)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(len(query.codes) for query in self.prepared.queries)
+
+    @property
+    def kind(self) -> tuple[Subjects, Recurrence, bool]:
+        """What parts that are scored together have in common: the very same subjects among it."""
+        scorer = self.session.scorer
+        return self.session.asked.subjects, scorer.recurrence, scorer.options.distribution
+
+
+class ResidentBackend:
+    """A database and its engine, for any number of searches at a time; see `swsearch.pipeline.backend.Backend`.
+
+    Parameters
+    ----------
+    database : Database
+        Open; closed by whoever opened it.
+    engine : Engine
+        Open, and used by nobody else; closed by whoever made it.
+    threads : int, optional
+        For nulls and alignments of a search; one for each processor by default.
+
+    Raises
+    ------
+    MemoryLimitError
+        If the database does not fit the memory that the engine may use.
+    """
+
+    is_shared = True
+
+    def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
+        self.database, self.engine, self.threads = database, engine, threads_that_help(threads)
+        self._subjects: dict[Mask, Subjects] = {}
+        """What searches share, by mask; windows of DNA have none, and are the widest so far."""
+        self._kinds: OrderedDict[tuple[SearchOptions, Subjects], Criteria] = OrderedDict()
+        self._guard = threading.Lock()
+        self._waiting: OrderedDict[ResidentSession, deque[_QueryPart]] = OrderedDict()
+        """The parts of each session that are not yet scored: the one whose turn is next comes first."""
+        self._running: list[_QueryPart] = []
+        self._work = 0
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._process = OwnProcess("this Searcher")
+        self._rate = FIRST_RATE
+        self.cells, self.seconds = 0, 0.0
+        """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
+        the device's clock, on a GPU."""
+        self.plan, self._planned = ChunkPlan(), (self.subjects((), SearchOptions()), GROUP_RESIDUES)
+        self._loaded: tuple[Subjects, LoadedDatabase] | None = None
+        self.plan = self._plan_for(*self._planned)
+        self._thread = threading.Thread(target=self._serve, name="swsearch-resident", daemon=True)
+        self._thread.start()
+
+    @property
+    def description(self) -> str:
+        """What scores."""
+        return self.engine.description
+
+    @property
+    def fallback(self) -> str:
+        """Why the CPU scores where a GPU was asked for; empty where none was missed."""
+        return self.engine.fallback
+
+    def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
+        """Return the subjects that searches share; windows of DNA are cut anew only where they are too narrow."""
+        self._check_open()
+        with self._guard:
+            kept = self._subjects.get("none")
+            found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
+            if not isinstance(found, FrameWindows):
+                return self._subjects.setdefault(found.mask, found)
+            if found.windows.margin <= MAX_SHARED_MARGIN and found is not kept:
+                self._subjects["none"] = found
+                self._kinds.clear()  # of narrower windows
+            return found
+
+    def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
+        """Return what follows from options and subjects; kept for the next search with the same."""
+        key = options, subjects
+        with self._guard:
+            if key in self._kinds:
+                self._kinds.move_to_end(key)
+                return self._kinds[key]
+        # not under the guard: to find many identifiers takes seconds, for which other searches need not wait
+        made = Criteria.of(options, subjects)
+        with self._guard:
+            if subjects is not self._subjects.get(subjects.mask):
+                return made
+            found = self._kinds.setdefault(key, made)
+            self._kinds.move_to_end(key)
+            if len(self._kinds) > KINDS_KEPT:
+                self._kinds.popitem(last=False)
+        return found
+
+    def max_group_queries(self, criteria: Criteria) -> int | None:
+        """Return how many queries a group has at most."""
+        return criteria.max_queries
+
+    def open(self, asked: SessionRequest) -> ResidentSession:
+        """Begin a search."""
+        return ResidentSession(self, asked)
+
+    def close(self) -> None:
+        """Let go of the database, when what is being scored is done; searches that still wait raise `EngineError`."""
+        if not self._process.is_here:
+            return
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        with self._guard:  # they hold the database's files open
+            self._kinds.clear()
+            self._subjects.clear()
+
+    def _check_open(self) -> None:
+        self._process.check()
+        if self._is_closed:
+            raise EngineError("this Searcher was closed; create a new one")
+
+    # what sessions ask for, in threads of their own
+
+    def put(self, parts: Sequence[_QueryPart]) -> None:
+        """Let parts of a session wait for their turns."""
+        with self._changed:
+            self._check_open()
+            for part in parts:
+                self._waiting.setdefault(part.session, deque()).append(part)
+            self._changed.notify_all()
+
+    def forget(self, session: ResidentSession) -> None:
+        """Do not score what nobody waits for; stop what is being scored, if that was for this session alone."""
+        if not self._process.is_here:  # in a fork, the condition may be held by a thread that is not there
+            return
+        with self._changed:
+            dropped = [*self._waiting.pop(session, ()), *(part for part in self._running if part.session is session)]
+            for part in dropped:
+                part.is_wanted = False
+            if self._running and not any(part.is_wanted for part in self._running):
+                stop_work(self._work)
+
+    def rows_of_turn(self, subjects: Subjects) -> int:
+        """Return the query residues that take about a turn."""
+        if not self.plan.keep:  # then each part reads the whole database
+            return GROUP_RESIDUES
+        return max(1, min(GROUP_RESIDUES, int(self._rate * PART_SECONDS / max(1, subjects.n_residues))))
+
+    # the thread that has the engine
+
+    def _serve(self) -> None:
+        try:
+            while parts := self._next():
+                self._run(parts)
+        finally:
+            self._unload()
+            with self._changed:
+                self._is_closed = True
+                left = [part for waiting in self._waiting.values() for part in waiting]
+                self._waiting.clear()
+            for part in left:
+                part.error = EngineError("this Searcher was closed while a search was waiting; create a new one")
+                part.ended.set()
+
+    def _next(self) -> list[_QueryPart]:
+        """Wait for parts, and take those that are scored together next; none when this is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            if self._is_closed:
+                return []
+            self._running, self._work = self._taken(), begin_work()
+            return self._running
+
+    def _taken(self) -> list[_QueryPart]:
+        """Take a part of the first session, and what fits to it of the others in turn, as often as there is room."""
+        first = next(iter(self._waiting.values()))[0]
+        taken: list[_QueryPart] = []
+        kind, rows, most, limit = first.kind, 0, first.session.most, self.rows_of_turn(first.session.asked.subjects)
+        n_before = -1
+        while len(taken) > n_before:
+            n_before, n_queries = len(taken), sum(part.n_queries for part in taken)
+            for session in list(self._waiting):
+                part, fewest = self._waiting[session][0], min(most, session.most)
+                fits = rows + part.n_rows <= limit and n_queries + part.n_queries <= fewest
+                if taken and not (fits and part.kind == kind):
+                    continue
+                taken.append(self._waiting[session].popleft())
+                rows, n_queries, most = rows + part.n_rows, n_queries + part.n_queries, fewest
+                if self._waiting[session]:
+                    self._waiting.move_to_end(session)
+                else:
+                    del self._waiting[session]
+        return taken
+
+    def _run(self, parts: list[_QueryPart]) -> None:
+        errors = [self._error_of(parts)] * len(parts)
+        if errors[0] is not None and len(parts) > 1:
+            errors = [self._error_alone(part) for part in parts]  # a part that cannot be scored fails no others
+        with self._changed:
+            self._running = []
+            end_work(self._work)
+        for part, error in zip(parts, errors, strict=True):
+            part.error = error  # it is raised again in the search
+            part.ended.set()
+
+    def _error_alone(self, part: _QueryPart) -> BaseException | None:
+        if not part.is_wanted:
+            return Stopped()
+        part.session.scorer.clear(part.prepared)
+        return self._error_of([part])
+
+    def _error_of(self, parts: Sequence[_QueryPart]) -> BaseException | None:
+        try:
+            self._score(parts)
+        except BaseException as error:
+            return error
+        return None
+
+    def _score(self, parts: Sequence[_QueryPart]) -> None:
+        scorer, subjects = parts[0].session.scorer, parts[0].session.asked.subjects
+        together = scorer.join([part.prepared for part in parts])
+        rows = sum(part.n_rows for part in parts)
+        loaded = self._load(subjects, rows)
+        begun, clock = time.monotonic(), self._engine_seconds()
+        try:
+            scorer.update_top_hits(together, scorer.scan(together, loaded, self.plan.in_flight, _shared(parts)))
+        except BaseException as error:
+            if not isinstance(error, Stopped) or self.engine.name != "cpu":
+                self._unload()  # what is loaded may be in an unknown state
+            raise
+        seconds = max(time.monotonic() - begun, 1e-6)
+        cells = rows * subjects.n_residues
+        scored = seconds if clock is None else (self._engine_seconds() or 0.0) - clock
+        self.cells, self.seconds = self.cells + cells, self.seconds + scored
+        self._rate = (self._rate + cells / seconds) / 2
+
+    def _engine_seconds(self) -> float | None:
+        """Return how long kernels have run so far, for an engine that has a clock of its own."""
+        usage = getattr(self.engine, "usage", None)
+        return None if usage is None else float(usage.kernel_seconds)
+
+    def _load(self, subjects: Subjects, rows: int) -> LoadedDatabase:
+        """Return subjects as the engine has them, with room for queries of so many residues."""
+        planned, most = self._planned
+        if rows > most or subjects.length_runs is not planned.length_runs:  # those of other masks are the same
+            self._make_room(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows)
+        if self._loaded is None or self._loaded[0] is not subjects:
+            self._unload()
+            self._loaded = subjects, LoadedDatabase(self.engine, subjects, self.plan, subjects.mask)
+        return self._loaded[1]
+
+    def _make_room(self, subjects: Subjects, rows: int) -> None:
+        """Let the engine plan for subjects, and for queries of so many residues together."""
+        self._unload()
+        try:
+            self.plan = self._plan_for(subjects, rows)
+        except MemoryLimitError:  # what was there is given up by now: make it again, for the searches after this one
+            self.plan = self._plan_for(*self._planned)
+            raise
+        self._planned = subjects, rows
+
+    def _plan_for(self, subjects: Subjects, rows: int) -> ChunkPlan:
+        each = max(1, rows // QUERIES_TOGETHER)
+        groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
+        plan = self.engine.plan(Workload(subjects.residue_bytes, subjects.length_runs, groups))
+        if not plan.keep and self.engine.name == "cpu" and fits_the_host(subjects):
+            return replace(plan, keep=True)
+        return plan
+
+    def _unload(self) -> None:
+        if self._loaded is not None:
+            self._loaded[1].close()
+            self._loaded = None
+
+
+class ResidentSession:
+    """A search by a `ResidentBackend`: it makes queries ready, and works on what was found, in its own threads."""
+
+    def __init__(self, backend: ResidentBackend, asked: SessionRequest) -> None:
+        criteria, threads = asked.criteria, backend.threads
+        self.pairs = LocalPairWork(criteria.recurrence, threads, criteria.null_maker(threads))
+        self.asked, self.scorer = asked, Scorer(backend.engine, criteria, threads)
+        self.n_residues = asked.subjects.n_residues
+        self.most = min(QUERIES_TOGETHER, criteria.max_queries or QUERIES_TOGETHER)
+        """Queries that may be scored together with its own, and these."""
+        self._backend = backend
+
+    @property
+    def note(self) -> str:
+        """What the engine has allocated."""
+        return self._backend.plan.note
+
+    def prepare(self, queries: Sequence[Query]) -> PreparedQueries:
+        """Make the nulls and thresholds of queries, and what the engine takes."""
+        return self.scorer.prepare(queries)
+
+    def select(self, prepared: PreparedQueries) -> ResidentSelection:
+        """Leave queries to the thread that has the engine."""
+        parts = [_QueryPart(self, part) for part in self._cut(prepared)]
+        self._backend.put(parts)
+        return ResidentSelection(self, prepared, parts)
+
+    def _cut(self, prepared: PreparedQueries) -> Iterator[PreparedQueries]:
+        """Cut queries into parts of about a turn, and of so many at most."""
+        rows = self._backend.rows_of_turn(self.asked.subjects)
+        each = [max(len(query.codes), -(-rows // self.most)) for query in prepared.queries]
+        parts = list(split_by_size(each, rows))
+        for part in parts:
+            yield prepared if len(parts) == 1 else self.scorer.part(prepared, part)
+
+    def close(self) -> None:
+        """Let nothing more be scored; what is being scored for this session alone is stopped."""
+        self._backend.forget(self)
+
+
+@dataclass
+class ResidentSelection:
+    """Queries of a session that wait for their turns; see `swsearch.pipeline.backend.PendingSelection`."""
+
+    session: ResidentSession
+    prepared: PreparedQueries
+    parts: Sequence[_QueryPart]
+
+    def is_ready(self) -> bool:
+        """Say whether all were scored."""
+        return all(part.ended.is_set() for part in self.parts)
+
+    def wait(self) -> None:
+        """Wait until all were scored; if that fails, or is not wanted any more, nothing else of the session is."""
+        try:
+            for part in self.parts:
+                while not part.ended.wait(POLL_SECONDS):
+                    check_wanted()
+                if part.error is not None:
+                    raise part.error
+        except BaseException:
+            self.session.close()
+            raise
+
+    def selections(self) -> list[Selection]:
+        """Return what was selected, which the engine's thread has kept."""
+        return self.session.scorer.candidates(self.prepared, ())
+
+
+def _shared(parts: Sequence[_QueryPart]) -> Progress:
+    """Return what tells each of the parts of its share in the cells that were scored for all."""
+    rows = [part.n_rows for part in parts]
+    told, total, done = [0] * len(parts), sum(rows), 0
+
+    def count(cells: int) -> None:
+        nonlocal done
+        done += cells
+        for place, part in enumerate(parts):
+            share, progress = done * rows[place] // max(total, 1), part.session.asked.progress
+            if progress is not None and part.is_wanted and share > told[place]:
+                progress(share - told[place])
+                told[place] = share
+
+    return count

@@ -89,7 +89,7 @@ class LoadedDatabase:
         self._kept, self._merged = [], None
 
 
-def fits_the_host(database: Database) -> bool:
+def fits_the_host(database: ChunkSource) -> bool:
     """Say whether a database may stay in the host's memory between searches."""
     return bool(database.residue_bytes <= host_memory() // SHARE_OF_MEMORY)
 

@@ -184,7 +184,7 @@ class Search:
             self.checkpoint.close()
 
     def _found(self, stages: Stages, session: Session) -> Generator[Batch]:
-        """Yield the hits of all queries, in query order."""
+        """Begin the stages, the first one first, and return the hits of all queries, in query order."""
         rounds = Rounds(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
         if rounds is not None:
             stages.on_close(rounds.close)
@@ -200,7 +200,7 @@ class Search:
         rated: Iterator[Batch] = assign_evalues(self._kept(found), self.criteria, session.pairs)
         if self._grower is None:
             rated = stages.add("rate", self._kept(rated))
-        yield from restore_order(self._kept(choose_hits(rated, self.criteria, session.pairs)), rounds)
+        return restore_order(self._kept(choose_hits(rated, self.criteria, session.pairs)), rounds)
 
     def stored(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield the results of some queries in a row as the checkpoint has them; nothing is scored.

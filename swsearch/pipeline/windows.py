@@ -45,7 +45,7 @@ that of others by shuffled copies, and the length of the random sequences that i
 
 
 def subjects_of(
-    database: Database, queries: Sequence[Query], options: SearchOptions, least: Windows | None = None
+    database: Database, queries: Sequence[Query], options: SearchOptions, kept: FrameWindows | None = None
 ) -> Subjects:
     """Return a database as queries are compared with it.
 
@@ -57,8 +57,8 @@ def subjects_of(
         All that are compared with it.
     options : SearchOptions
         What is asked for.
-    least : Windows, optional
-        Windows that are wide enough for other queries; kept if they are for these.
+    kept : FrameWindows, optional
+        Of the database, wide enough for other queries; returned if they are for these.
 
     Raises
     ------
@@ -68,7 +68,8 @@ def subjects_of(
     if database.genetic_code is None:
         return ProteinSubjects(database, database_mask(database, options.subject_mask))
     _check_dna(options, database.name)
-    return FrameWindows(database, windows_of(database, queries, options.scoring, least))
+    windows = windows_of(database, queries, options.scoring, None if kept is None else kept.windows)
+    return kept if kept is not None and kept.windows == windows else FrameWindows(database, windows)
 
 
 def _check_dna(options: SearchOptions, name: str) -> None:

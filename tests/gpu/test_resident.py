@@ -10,12 +10,13 @@ import pytest
 import swsearch
 from support.small_jobs import CHUNK, Small
 from swsearch.alphabet import PROTEIN
+from swsearch.backends import resident
+from swsearch.backends.resident import ResidentBackend
 from swsearch.engines.gpu.memory import MIB
 from swsearch.inputs import read_queries
-from swsearch.pipeline import resident
 from swsearch.pipeline.arguments import options_of
 from swsearch.pipeline.prefetch import Stopped
-from swsearch.pipeline.resident import Resident
+from swsearch.pipeline.search_results import SearchResults
 
 pytestmark = pytest.mark.gpu
 
@@ -52,6 +53,11 @@ def text_of(results):
     return stream.getvalue()
 
 
+def searching(place, queries, options, progress=None):
+    """Begin a search, which runs as results are taken."""
+    return SearchResults(queries, place.database, options, lambda _: place, progress=progress)
+
+
 @pytest.fixture(scope="module")
 def expected(database, queries):
     """What the CPU writes, for each of `ASKED`."""
@@ -67,10 +73,10 @@ def test_searches_at_a_time_are_those_of_the_cpu(
     Small(monkeypatch, CHUNK, stays)
     monkeypatch.setattr(real_gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
-    with closing(Resident(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
+    with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
         assert place.plan.keep == stays
         for _ in range(ROUNDS):
-            found = threads.map(lambda each: text_of(place.search(read, options_of(**each))), ASKED)
+            found = threads.map(lambda each: text_of(searching(place, read, options_of(**each))), ASKED)
             assert list(found) == expected
 
 
@@ -84,14 +90,14 @@ def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, data
         begun.set()
         assert is_stopped.wait(60)
 
-    with closing(Resident(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
-        unwanted = place.search(read * 20, options_of(), progress=wait_for_the_stop)
+    with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
+        unwanted = searching(place, read * 20, options_of(), progress=wait_for_the_stop)
         taken = threads.submit(list, unwanted)
-        found = [threads.submit(lambda each: text_of(place.search(read, options_of(**each))), each) for each in asked]
+        found = [threads.submit(lambda each: text_of(searching(place, read, options_of(**each))), each) for each in asked]
         assert begun.wait(60)
         unwanted.stop()
         is_stopped.set()
         with pytest.raises(Stopped):
             taken.result()
         assert [each.result() for each in found] == expected[: len(asked)]
-        assert text_of(place.search(read, options_of(**ASKED[0]))) == expected[0]
+        assert text_of(searching(place, read, options_of(**ASKED[0]))) == expected[0]

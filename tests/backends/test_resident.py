@@ -11,17 +11,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import pytest
+from Bio.Data import CodonTable
+from Bio.Seq import Seq
 
 import swsearch
 from swsearch.alphabet import PROTEIN
+from swsearch.backends import resident
+from swsearch.backends.resident import ResidentBackend, ResidentSession
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import EngineError, InputError, OptionError
 from swsearch.inputs import read_queries
-from swsearch.pipeline import resident
+from swsearch.pipeline import groups
 from swsearch.pipeline.arguments import options_of
 from swsearch.pipeline.prefetch import Stopped, check_wanted
-from swsearch.pipeline.resident import Resident
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.scoring import Scoring, load_matrix
 
 N_SUBJECTS = 300
@@ -71,7 +76,7 @@ def test_more_queries_than_are_scored_together(database, queries, monkeypatch):
 
 
 def test_a_query_longer_than_was_planned(database, monkeypatch):
-    monkeypatch.setattr(resident, "GROUP_ROWS", 50)
+    monkeypatch.setattr(resident, "GROUP_RESIDUES", 50)
     planned = []
     plan = CpuEngine.plan
     monkeypatch.setattr(CpuEngine, "plan", lambda self, work: planned.append(work.groups) or plan(self, work))
@@ -121,7 +126,7 @@ class GatedEngine(CpuEngine):
 @contextmanager
 def gated(database, kind=GatedEngine):
     """Give a resident database whose engine scores when it is told to, and some threads for callers."""
-    with kind() as engine, closing(Resident(database, engine)) as place, ThreadPoolExecutor(20) as threads:
+    with kind() as engine, closing(ResidentBackend(database, engine)) as place, ThreadPoolExecutor(20) as threads:
         engine.is_open = False
         try:
             yield place, engine, threads
@@ -129,8 +134,13 @@ def gated(database, kind=GatedEngine):
             engine.is_open = True
 
 
-def n_waiting(resident_search):
-    return sum(len(parts) for parts in list(resident_search._waiting.values()))
+def searching(place, queries, options, progress=None):
+    """Begin a search, which runs as results are taken."""
+    return SearchResults(queries, place.database, options, lambda _: place, progress=progress)
+
+
+def n_waiting(place):
+    return sum(len(parts) for parts in list(place._waiting.values()))
 
 
 def wait_until(is_so):
@@ -148,7 +158,7 @@ def test_calls_that_meet_are_scored_together(database, queries):
             found = [threads.submit(searcher.search, [queries[0]])]
             engine.wait()
             found += [threads.submit(searcher.search, [queries[k]]) for k in (1, 2)]
-            wait_until(lambda: n_waiting(searcher._resident) == 2)
+            wait_until(lambda: n_waiting(searcher._backend) == 2)
             engine.is_open = True
             names = [each.result()[0].query_id for each in found]
     assert names == [queries[k][0] for k in range(3)]
@@ -180,9 +190,9 @@ def test_searches_with_other_options_are_scored_together_where_that_is_possible(
     options = [options_of(**each) for each in [*ASKED, *OTHERS]]
     read = read_queries(queries[:4], PROTEIN)
     with gated(database) as (place, engine, threads):
-        first = threads.submit(list, place.search(read[:1], options[0]))
+        first = threads.submit(list, searching(place, read[:1], options[0]))
         engine.wait()
-        found = [threads.submit(lambda each: text_of(place.search(read, each)), each) for each in options]
+        found = [threads.submit(lambda each: text_of(searching(place, read, each)), each) for each in options]
         wait_until(lambda: n_waiting(place) == len(options))
         engine.is_open = True
         assert len(first.result()) == 1
@@ -195,9 +205,9 @@ def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkey
     monkeypatch.setattr(resident, "QUERIES_TOGETHER", 2)
     options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
-        long_one = threads.submit(list, place.search(read, options))
+        long_one = threads.submit(list, searching(place, read, options))
         engine.wait()
-        short = threads.submit(list, place.search(read[:1], options_of(mode="global", statistics="none")))
+        short = threads.submit(list, searching(place, read[:1], options_of(mode="global", statistics="none")))
         wait_until(lambda: len(place._waiting) == 2)
         engine.may_go.release(3)
         assert len(short.result(timeout=60)) == 1
@@ -212,13 +222,13 @@ def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries
     """What is being scored is given up if nobody else has a part in it; the database stays loaded."""
     options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
-        before = threads.submit(list, place.search(read[:1], options))
+        before = threads.submit(list, searching(place, read[:1], options))
         engine.wait()
-        stopped = place.search(read, options)
-        assert len(stopped.job.queries) == len(read)
+        stopped = searching(place, read, options)
+        assert len(stopped.search.queries) == len(read)
         results = threads.submit(list, stopped)
         wait_until(lambda: n_waiting(place) == 1)
-        others = [threads.submit(list, place.search(read[1:2], options)) for _ in range(n_others)]
+        others = [threads.submit(list, searching(place, read[1:2], options)) for _ in range(n_others)]
         wait_until(lambda: n_waiting(place) == 1 + n_others)
         engine.may_go.release()
         assert len(before.result()) == 1
@@ -231,7 +241,7 @@ def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries
             wait_until(lambda: not place._running)
         engine.is_open = True
         assert [each.result()[0].query_id for each in others] == [queries[1][0]] * n_others
-        assert text_of(place.search(read, options)) == expected(database, queries, statistics="none")
+        assert text_of(searching(place, read, options)) == expected(database, queries, statistics="none")
     assert engine.groups[1] == len(queries) + n_others
     assert engine.n_loads == n_loads
 
@@ -239,10 +249,10 @@ def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries
 def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, queries):
     options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
-        first = threads.submit(list, place.search(read[:1], options))
+        first = threads.submit(list, searching(place, read[:1], options))
         engine.wait()
-        searches = [place.search(read, options_of(statistics="published", iterations=k)) for k in (1, 2)]
-        assert all(search.job for search in searches)
+        searches = [searching(place, read, options_of(statistics="published", iterations=k)) for k in (1, 2)]
+        assert all(search.search for search in searches)
         waiting = [threads.submit(list, search) for search in searches]
         wait_until(lambda: n_waiting(place) == 2)
         for search in searches:
@@ -253,7 +263,7 @@ def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, qu
         wait_until(lambda: not n_waiting(place))
         engine.is_open = True
         assert len(first.result()) == 1
-        never = place.search(read, options)
+        never = searching(place, read, options)
         never.stop()
         with pytest.raises(Stopped):
             list(never)
@@ -276,9 +286,9 @@ def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, option
             return scores
 
     with gated(database, Picky) as (place, engine, threads):
-        first = threads.submit(list, place.search(read[:1], options_of()))
+        first = threads.submit(list, searching(place, read[:1], options_of()))
         engine.wait()
-        found = [threads.submit(lambda each: text_of(place.search([each], asked)), each) for each in read]
+        found = [threads.submit(lambda each: text_of(searching(place, [each], asked)), each) for each in read]
         wait_until(lambda: n_waiting(place) == 4)
         engine.is_open = True
         with pytest.raises(InputError, match="32 bits"):
@@ -294,10 +304,10 @@ def test_progress_of_searches_that_are_scored_together_is_their_own(database, qu
     parts = [read[:1], read[1:4], read[4:]]
     seen = [[] for _ in parts]
     with gated(database) as (place, engine, threads):
-        first = threads.submit(list, place.search(read[:1], options_of()))
+        first = threads.submit(list, searching(place, read[:1], options_of()))
         engine.wait()
         each = zip(parts, seen, strict=True)
-        found = [threads.submit(list, place.search(part, options_of(), progress=told.append)) for part, told in each]
+        found = [threads.submit(list, searching(place, part, options_of(), progress=told.append)) for part, told in each]
         wait_until(lambda: n_waiting(place) == 3)
         engine.is_open = True
         assert [len(each.result()) for each in [first, *found]] == [1, 1, 3, len(read) - 4]
@@ -311,19 +321,155 @@ def test_a_checkpoint_keeps_what_was_scored(database, queries, tmp_path):
     with gated(database) as (place, engine, _):
         engine.is_open = True
         for _ in range(2):
-            with place.search(read, options) as results:
+            with searching(place, read, options) as results:
                 results.keep_in(tmp_path / "kept")
                 assert text_of(results) == expected(database, queries, max_hits=20)
     assert engine.groups == [len(read)]
 
 
+@pytest.fixture(scope="module")
+def genome(database):
+    """Records of DNA, of which each has some of the proteins in it, every other one on its other strand."""
+    table, rng = CodonTable.unambiguous_dna_by_id[1].forward_table, random.Random(8)
+    codons = {residue: codon for codon, residue in table.items()}
+    records = []
+    for first in range(0, N_SUBJECTS, 60):
+        genes = ["".join(map(codons.__getitem__, database.sequence(k))) for k in range(first, first + 6)]
+        strand = "".join("".join(rng.choices("ACGT", k=rng.randint(50, 400))) + gene for gene in genes)
+        records.append((f"n{first}", strand if first % 120 else str(Seq(strand).reverse_complement())))
+    with swsearch.Database.from_records(records, translate=True) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def longer(database):
+    """Queries whose alignments may be longer one after the other."""
+    proteins = [database.sequence(k) for k in range(60, 66)]
+    return [(f"l{n}", "".join(proteins[:n])) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("max_margin", [resident.MAX_SHARED_MARGIN, 1024], ids=["shared", "of their own"])
+def test_a_dna_database_is_cut_anew_for_longer_queries(genome, longer, max_margin, monkeypatch):
+    """Proteins and DNA, of several callers at a time, find what a search of each alone does."""
+    monkeypatch.setattr(resident, "MAX_SHARED_MARGIN", max_margin)
+    dna = [(f"d{k}", genome.sequence(k)[:600]) for k in range(3)]
+    asked = [([query], {}) for query in longer]
+    asked += [(longer[2:4], {"statistics": "published", "max_hits": 3}), (longer[:1], {"max_alignments": 3})]
+    asked += [([query], {"translate": True, "evalue": 1e-3}) for query in dna]
+    wanted = [expected(genome, queries, **options) for queries, options in asked]
+    with CpuEngine() as engine, closing(ResidentBackend(genome, engine)) as place, ThreadPoolExecutor(4) as threads:
+
+        def text(each):
+            queries, chosen = each[0], options_of(**each[1])
+            return text_of(searching(place, search_queries(queries, chosen), chosen))
+
+        margins = [place.subjects((), options_of()).windows.margin]
+        assert list(map(text, asked)) == wanted
+        assert list(threads.map(text, asked * 2)) == wanted * 2
+        margins.append(place.subjects((), options_of()).windows.margin)
+    assert margins[0] < margins[1] <= max_margin
+
+
+def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
+    read = search_queries(longer, options_of())
+    with gated(genome) as (place, engine, threads):
+        found = [threads.submit(lambda: text_of(searching(place, read[:1], options_of())))]
+        engine.wait()
+        found += [threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], options_of()))) for k in (4, 1)]
+        wait_until(lambda: n_waiting(place) == 2)
+        engine.is_open = True
+        assert [each.result() for each in found] == [expected(genome, [longer[k]]) for k in (0, 4, 1)]
+
+
+def test_a_searcher_has_a_dna_database(genome, longer):
+    with swsearch.Searcher(genome, engine="cpu", translate=True) as searcher:
+        queries = [("d", genome.sequence(0)[:600])]
+        assert text_of(searcher.search(queries)) == expected(genome, queries, translate=True)
+    with swsearch.Searcher(genome, engine="cpu") as searcher:
+        assert text_of(searcher.search(longer)) == expected(genome, longer)
+        assert text_of(searcher.search(longer[:1], aligned=False)) == expected(genome, longer[:1])
+    with pytest.raises(InputError, match="cannot be combined with"):
+        swsearch.Searcher(genome, engine="cpu", iterations=2)
+    with pytest.raises(InputError, match="n_none"):
+        swsearch.Searcher(genome, engine="cpu", include_ids=["n_none"])
+
+
+@pytest.fixture
+def several_pending(monkeypatch):
+    """Cut queries into small groups; the first one of iterations waits for the engine when two more are ready."""
+    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (150, 150))
+    monkeypatch.setattr(groups, "SMALL_GROUP_RESIDUES", 150)
+    monkeypatch.setattr(groups, "MIN_GROUPS", 100)
+    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 8)
+    ready, prepare, select = [], ResidentSession.prepare, ResidentSession.select
+
+    def prepared(self, queries):
+        made = prepare(self, queries)
+        ready.append(self)
+        return made
+
+    def selected(self, queries):
+        wait_until(lambda: self.asked.criteria.options.iterations == 1 or ready.count(self) > 2)
+        return select(self, queries)
+
+    monkeypatch.setattr(ResidentSession, "prepare", prepared)
+    monkeypatch.setattr(ResidentSession, "select", selected)
+
+
+@pytest.mark.parametrize("statistics", ["fitted", "published"])
+def test_iterations_of_several_groups_go_on_beside_each_other(database, queries, statistics, several_pending):
+    """Groups wait for the engine together, and their profiles go on with the next iteration."""
+    asked = {"statistics": statistics, "iterations": 3, "evalue": 1e3}
+    read = read_queries(queries, PROTEIN)
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(lambda: text_of(searching(place, read[:1], options_of(mode="global"))))
+        engine.wait()
+        found = threads.submit(lambda: text_of(searching(place, read, options_of(**asked))))
+        wait_until(lambda: n_waiting(place) == 2)
+        engine.is_open = True
+        assert found.result() == expected(database, queries, **asked)
+        assert first.result() == expected(database, queries[:1], mode="global")
+
+
+def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, queries, several_pending):
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(list, searching(place, read_queries(queries[:1], PROTEIN), options_of()))
+        engine.wait()
+        search = searching(place, read_queries(queries, PROTEIN), options_of(iterations=2))
+        found = threads.submit(list, search)
+        wait_until(lambda: n_waiting(place) == 2)
+        search.stop()
+        with pytest.raises(Stopped):
+            found.result(timeout=60)
+        assert not n_waiting(place)
+        engine.is_open = True
+        assert len(first.result()) == 1
+    assert engine.groups == [1]
+
+
+def test_profiles_of_a_search_go_on_in_the_next(database, queries):
+    read, asked = read_queries(queries[:5], PROTEIN), options_of(iterations=2, evalue=10.0)
+    with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
+        results = searching(place, read, asked)
+        results.keep_next()
+        profiles = [result.next_profile for result in results]
+        text = text_of(searching(place, search_queries(profiles, asked), asked))
+    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0)
+    whole.keep_next()
+    assert text == expected(database, [result.next_profile for result in whole], iterations=2, evalue=10.0)
+
+
 def test_tables_are_kept_for_few_options(database):
-    with CpuEngine() as engine, closing(Resident(database, engine)) as place:
-        jobs = [place.job(options_of(max_hits=k)) for k in range(1, resident.KINDS_KEPT + 2)]
-        assert place.job(options_of(max_hits=2)) is jobs[1]
-        assert place.job(options_of(max_hits=1)) is not jobs[0]
+    with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
+
+        def kind(**options):
+            return searching(place, [], options_of(**options)).search.criteria
+
+        kinds = [kind(max_hits=k) for k in range(1, resident.KINDS_KEPT + 2)]
+        assert kind(max_hits=2) is kinds[1]
+        assert kind(max_hits=1) is not kinds[0]
         with pytest.raises(InputError, match="s_none"):
-            place.job(options_of(include_ids=["s_none"]))
+            kind(include_ids=["s_none"])
 
 
 def test_an_error_of_the_engine_comes_in_the_call_and_the_next_call_works(database, queries, monkeypatch):
