@@ -144,9 +144,9 @@ def _run(asked: SearchAsked, client: Client, search: SearchToSend, begun: float)
         )
         with results:
             keep_what_is_shown(results, asked.outputs)
-            job = results.job  # waits for the server
+            criteria = results.search.criteria  # waits for the server
             done.forgone(max(cells - counted.cells, 0))
-            if job.method is None:
+            if criteria.method is None:
                 say(f"swsearch: {why_none()}")
             with saved(results, identifiers, asked.save_profile, asked.save_msa):
                 write_reports(results, asked.outputs, done.written)

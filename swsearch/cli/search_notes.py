@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swsearch.cli.console import say
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
     from swsearch.pipeline.search import Search
-    from swsearch.pipeline.search_results import SearchResults
+    from swsearch.pipeline.search_results import ResultIterator
 
 
 def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:
@@ -23,12 +23,12 @@ def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:
         say(f"swsearch: warning: {path}: {len(empty)} queries have no residues, such as {empty[0]!r}")
 
 
-def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: bool, where: str = "") -> None:
+def say_afterwards(results: ResultIterator[Any], seconds: float, spared: int, quiet: bool, where: str = "") -> None:
     """Say what was found out about statistics, and what was done.
 
     Parameters
     ----------
-    results : SearchResults
+    results : ResultIterator
         Taken to the last.
     seconds : float
         That it took.
@@ -47,7 +47,7 @@ def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: b
         say(summary(results.search, seconds, spared) + (f", at {where}" if where else ""))
 
 
-def fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
+def fit_notes(results: ResultIterator[Any], quiet: bool) -> Iterator[str]:
     """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.fitted import Fit

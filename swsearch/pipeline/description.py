@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from swsearch.options.row import Header, rows_of
 from swsearch.options.words import Mask
 from swsearch.pipeline.criteria import Criteria
@@ -21,9 +24,37 @@ PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
 """BLAST's name for a search by whether queries and subjects are DNA."""
 
 
-def program_of(options: SearchOptions, subjects: Subjects) -> Program:
+@dataclass(frozen=True)
+class SubjectDescription:
+    """What reports say of subjects beside their counts.
+
+    Parameters
+    ----------
+    name : str
+        What they are called.
+    mask : {"none", "lower", "tantan"}
+        What of them is scored as X.
+    sources : tuple of dict
+        The files that they are from, as `swsearch.db.Database.sources` has them.
+    genetic_code : int or None
+        NCBI's number of the code that they are translated by, where they are DNA.
+    """
+
+    name: str
+    mask: Mask
+    sources: tuple[dict[str, Any], ...]
+    genetic_code: int | None
+
+    @classmethod
+    def of(cls, subjects: Subjects) -> SubjectDescription:
+        """Describe subjects."""
+        database = subjects.database
+        return cls(subjects.name, subjects.mask, tuple(database.sources()), database.genetic_code)
+
+
+def program_of(options: SearchOptions, subjects: SubjectDescription) -> Program:
     """Return BLAST's name for what is searched with what."""
-    return PROGRAM_NAMES[options.translation is not None, subjects.database.genetic_code is not None]
+    return PROGRAM_NAMES[options.translation is not None, subjects.genetic_code is not None]
 
 
 def query_code(options: SearchOptions) -> int | None:
@@ -46,16 +77,16 @@ def shown_options(options: SearchOptions, mask: Mask) -> Asked:
     return told
 
 
-def run_info(criteria: Criteria, subjects: Subjects, description: str, origin: Origin) -> RunInfo:
+def run_info(criteria: Criteria, subjects: SubjectDescription, description: str, origin: Origin) -> RunInfo:
     """Return what reports say of a search; ``description`` is of what scores."""
-    options, counts, database = criteria.options, criteria.counts, subjects.database
+    options, counts = criteria.options, criteria.counts
     execution = Execution(description, origin.command, origin.begun, origin.ended)
     return RunInfo(
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
         criteria.method, options.threshold, options.max_hits,
         execution=execution, asked=shown_options(options, subjects.mask),
-        effective_residues=criteria.thresholds.effective_residues, database_sources=tuple(database.sources()),
+        effective_residues=criteria.thresholds.effective_residues, database_sources=subjects.sources,
         queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
         program=program_of(options, subjects), genetic_code=query_code(options),
-        database_code=database.genetic_code,
+        database_code=subjects.genetic_code,
     )  # fmt: skip

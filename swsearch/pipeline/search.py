@@ -15,26 +15,24 @@ from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
-from swsearch.blocks import IntArray
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
-from swsearch.pipeline.backend import Backend, PairWork, Session, SessionRequest
+from swsearch.pipeline.backend import Backend, Session, SessionRequest
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.checkpoint import Checkpoint
-from swsearch.pipeline.description import run_info
+from swsearch.pipeline.description import SubjectDescription, run_info
 from swsearch.pipeline.evalues import assign_evalues
-from swsearch.pipeline.groups import HITS_PER_PART, query_groups, split_by_size
-from swsearch.pipeline.hits import HitBuilder, choose_hits
+from swsearch.pipeline.groups import query_groups
+from swsearch.pipeline.hits import choose_hits
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.iteration_queue import Rounds
 from swsearch.pipeline.locate import locate_loci
 from swsearch.pipeline.options import SearchOptions, check_scales
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.prefetch import for_each, side_by_side
-from swsearch.pipeline.profile_members import first_found, localized, next_iteration
+from swsearch.pipeline.profile_members import localized, next_iteration
 from swsearch.pipeline.profile_update import ProfileHitSelector
-from swsearch.pipeline.query_frames import searched_queries, told_of_frames
-from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.query_frames import searched_queries
+from swsearch.pipeline.result_builder import ResultBuilder
 from swsearch.pipeline.stages import (
     Stages,
     collect_selections,
@@ -44,10 +42,8 @@ from swsearch.pipeline.stages import (
 )
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.pipeline.windows import FrameWindows
-from swsearch.results import HitList, SearchResult
+from swsearch.results import SearchResult
 from swsearch.run_info import Origin, RunInfo
-from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import ScoreDistribution, distribution_of
 
 STORED_QUERIES = 32
 """Queries whose stored results are read together: as they are read, so much memory do they take."""
@@ -154,7 +150,8 @@ class Search:
             Whether hits come with their alignments, and further ones where they may have several.
         """
         with self._begun() as (stages, session):
-            yield from stages.last("align", self._built(self._found(stages, session), session.pairs, aligned))
+            found = self._found(stages, session)
+            yield from stages.last("align", self._builder.results(found, session.pairs, aligned))
 
     def batches(self) -> Generator[Batch]:
         """Yield what was found, in query order: hits as they are chosen, to be sent."""
@@ -233,7 +230,7 @@ class Search:
 
     def results_of(self, batches: Iterable[Batch], aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield the results of hits that were found before, or elsewhere, in query order."""
-        yield from self._built(batches, self._local, aligned)
+        yield from self._builder.results(batches, self._local, aligned)
 
     def stop(self) -> None:
         """End the search, which raises `Stopped` where it is waited for; any thread may call this, at any time."""
@@ -294,92 +291,11 @@ class Search:
         if self.forgone is not None:
             self.forgone(residues * self.subjects.n_residues)
 
-    # results
-
-    def _built(self, batches: Iterable[Batch], pairs: PairWork, aligned: bool) -> Generator[list[SearchResult]]:
-        """Build the results of hits."""
-        builder = HitBuilder(self.criteria, pairs, self._local)
-
-        def parts() -> Generator[Batch]:
-            for batch in batches:
-                sizes = [len(each.candidates) for each in batch.selections]
-                for part in split_by_size(sizes, HITS_PER_PART, self.options.n_frames):
-                    yield batch.part(part)
-
-        yield from side_by_side(
-            lambda part: self._results(part, builder.build(part, aligned)), parts(), pairs.parallel
-        )
-
-    def _results(self, batch: Batch, lists: Sequence[HitList]) -> list[SearchResult]:
-        n = self.options.n_frames
-        firsts, selections = batch.states[::n], batch.selections
-        told = [told_of_frames(selections[place : place + n]) for place in range(0, len(selections), n)]
-        shown: list[ScoreDistribution | None] = [None] * len(lists)
-
-        def compare(place: int) -> None:
-            counts = told[place].distribution
-            if counts is not None:
-                statistics, residues = told[place].statistics, self.subjects.n_residues
-                shown[place] = distribution_of(counts, len(firsts[place]), self._lengths, statistics, residues)
-
-        for_each(compare, range(len(lists)) if self.options.distribution else (), self.backend.threads)
-        return [self._result(*each) for each in zip(firsts, told, lists, shown, strict=True)]
-
-    @cached_property
-    def _lengths(self) -> Lengths:
-        return Lengths.of_runs(self.subjects.length_runs)
-
     @cached_property
     def run(self) -> RunInfo:
         """What reports say of the search as a whole."""
-        return run_info(self.criteria, self.subjects, self.backend.description, self._origin)
+        return run_info(self.criteria, SubjectDescription.of(self.subjects), self.backend.description, self._origin)
 
-    def _result(
-        self, state: QueryState, told: Selection, hits: HitList, distribution: ScoreDistribution | None
-    ) -> SearchResult:
-        query, history, run = state.query, state.history, self.run
-        asked = query if history is not None else self.searched[state.place]
-        return SearchResult(
-            query_id=query.identifier,
-            query_description=query.description,
-            query_length=query.length,
-            hits=hits,
-            scoring=self.options.scoring,
-            mode=self.options.mode,
-            statistics=told.statistics,
-            database_name=run.database_name,
-            database_subjects=run.database_subjects,
-            database_residues=run.database_residues,
-            effective_residues=self.criteria.thresholds.effective_residues,
-            no_statistics=told.reason,
-            doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))),
-            asked=run.asked,
-            distribution=distribution,
-            run=run,
-            profile=asked.profile,
-            iteration=next_iteration(query.profile),
-            converged=history is not None and history.converged,
-            first_found=self._first_found(state, hits),
-            steps=() if history is None else history.steps,
-            next_profile=None if history is None else history.next_profile,
-            program=run.program,
-            genetic_code=run.genetic_code,
-            database_code=run.database_code,
-        )
-
-    def _doubt(self, state: QueryState) -> str:
-        if state.history is None or not state.history.is_cut:
-            return ""
-        return (
-            f"query {state.query.identifier!r}: more than {self.options.inclusion.most:,} subjects are within the "
-            "inclusion E-value; only the best enter its profile; raise the limit with --max-included"
-        )
-
-    def _first_found(self, state: QueryState, hits: HitList) -> IntArray | None:
-        """Return the iteration that first found each hit, of a profile that comes from iterations."""
-        profile = state.query.profile
-        if state.history is None:
-            is_made = profile is not None and profile.iteration
-            return first_found(hits.table.subjects, profile) if is_made else None
-        is_iterated = self.options.iterations > 1 or next_iteration(profile) > 1
-        return first_found(hits.table.subjects, profile) if is_iterated else None
+    @cached_property
+    def _builder(self) -> ResultBuilder:
+        return ResultBuilder(self.searched, self.criteria, self.run, self.subjects.length_runs, self._local)

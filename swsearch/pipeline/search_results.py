@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query, open_subjects
@@ -61,17 +61,40 @@ class Iterated:
         return f"{self.queries:,} {plural}, {self.iterations:,} {times}, {self.converged:,} converged"
 
 
-class _Running:
+class OpenedSearch(Protocol):
+    """A search that runs here, or ran elsewhere."""
+
+    queries: Sequence[Query]
+    """The queries, in the order of the results."""
+
+    @property
+    def run(self) -> RunInfo:
+        """What reports say of the search as a whole."""
+
+    def results(self, aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield results, some at a time, in query order."""
+
+    def stop(self) -> None:
+        """End the search from any thread."""
+
+    def close(self) -> None:
+        """Release what was made for the search."""
+
+
+AnySearch = TypeVar("AnySearch", bound=OpenedSearch)
+
+
+class _Running(Generic[AnySearch]):
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
         self,
-        open_search: Callable[[SearchOptions, Path | None], Search],
+        open_search: Callable[[SearchOptions, Path | None], AnySearch],
         options: SearchOptions,
         close: Callable[[], None],
     ) -> None:
         self._open_search, self.options, self.close = open_search, options, close
-        self.opened: Search | None = None
+        self.opened: AnySearch | None = None
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
@@ -79,7 +102,7 @@ class _Running:
         self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
 
-    def search(self) -> Search:
+    def search(self) -> AnySearch:
         """Return the search, opened when it is first asked for."""
         if self.opened is None:
             self.opened = self._open_search(self.options, self.checkpoint)
@@ -101,7 +124,158 @@ class _Running:
             self.close()
 
 
-class SearchResults:
+class ResultIterator(Generic[AnySearch]):
+    """The results of a search, one per query, in query order: an iterator.
+
+    Parameters
+    ----------
+    open_search : callable
+        Returns the search, given its options and the folder of its checkpoint, when it begins.
+    options : SearchOptions
+        What is asked for.
+    close : callable, optional
+        Called in the end.
+    threads : int, optional
+        For alignments; one for each processor by default.
+    """
+
+    def __init__(
+        self,
+        open_search: Callable[[SearchOptions, Path | None], AnySearch],
+        options: SearchOptions,
+        close: Callable[[], None] = lambda: None,
+        threads: int | None = None,
+    ) -> None:
+        self._threads = threads
+        self._search = _Running(open_search, options, close)
+        self._found = self._search.batches()
+        self._waiting: deque[SearchResult] = deque()
+
+    @property
+    def search(self) -> AnySearch:
+        """The search, opened now."""
+        return self._search.search()
+
+    @property
+    def run(self) -> RunInfo:
+        """What reports say of the search as a whole; opens the search."""
+        return self.search.run
+
+    @property
+    def unfitted(self) -> list[str]:
+        """Why some of the queries so far have no E-values."""
+        return self._search.unfitted
+
+    @property
+    def doubts(self) -> list[str]:
+        """What to tell of the queries so far, of which published statistics and these say very different things."""
+        return self._search.doubts
+
+    @property
+    def iterated(self) -> Iterated:
+        """How many iterations the queries so far took."""
+        return self._search.iterated
+
+    def keep_distribution(self) -> None:
+        """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, distribution=True)
+
+    def watch(self, watcher: Callable[[SearchResult], None]) -> None:
+        """Let something be called with each result before it is passed on, in the thread that takes results."""
+        self._search.watchers.append(watcher)
+
+    def keep_next(self) -> None:
+        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
+        if self._search.opened is None:
+            self._search.options = replace(self._search.options, keep_next=True)
+
+    def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
+        """Yield what is left, the results of queries that were scored together at a time.
+
+        Parameters
+        ----------
+        aligned : bool
+            Whether to align the hits, many together.
+        several : bool, optional
+            Whether to do so anyway where hits may have further alignments, which are found then.
+        """
+        aligned = aligned or (several and self._search.options.max_alignments > 1)
+        self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
+        while batch := self._next_batch():
+            if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
+                align_hits(batch, threads_that_help(self._threads))
+            yield batch
+
+    def _next_batch(self) -> list[SearchResult]:
+        """Return what was found and not yet taken, or else the next results; nothing after the last."""
+        waiting, self._waiting = list(self._waiting), deque()
+        return waiting or next(self._found, [])
+
+    if not TYPE_CHECKING:  # type checkers refuse both without a hint
+
+        def __len__(self) -> NoReturn:
+            raise TypeError(f"{type(self).__name__} has no len(): {_AN_ITERATOR}")
+
+        def __getitem__(self, index: object) -> NoReturn:
+            raise TypeError(f"{type(self).__name__} cannot be indexed: {_AN_ITERATOR}")
+
+        def __bool__(self) -> bool:
+            return True  # not by a length
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> SearchResult:
+        if not self._waiting:
+            self._waiting = deque(self._next_batch())
+        if not self._waiting:
+            raise StopIteration
+        return self._waiting.popleft()
+
+    def _taken(self) -> Iterator[SearchResult]:
+        for batch in self.batches(aligned=True):
+            yield from batch
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Take the results that are left, and return all their hits as one DataFrame of pandas.
+
+        One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
+        `swsearch.results.together`, whose functions take lists of results too.
+        """
+        return together.to_pandas(self._taken())
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return what `to_pandas` does as one DataFrame of polars."""
+        return together.to_polars(self._taken())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return what `to_pandas` does as one Table of pyarrow."""
+        return together.to_arrow(self._taken())
+
+    def stop(self) -> None:
+        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
+        self.search.stop()
+
+    def close(self) -> None:
+        """End the search, and close its engine unless that was given open; hits stay as they are."""
+        self._found.close()
+        self._waiting.clear()
+        self._search.close()
+        opened = self._search.opened
+        if opened is not None:
+            opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class SearchResults(ResultIterator[Search]):
     """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
 
     The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
@@ -156,137 +330,17 @@ class SearchResults:
                     database.close()
                 raise
 
-        self._subjects, self._threads = subjects, threads
-        self._search = _Running(open_search, options, close)
-        self._found = self._search.batches()
-        self._waiting: deque[SearchResult] = deque()
-
-    @property
-    def search(self) -> Search:
-        """The search, whose database is opened now."""
-        return self._search.search()
-
-    @property
-    def run(self) -> RunInfo:
-        """What reports say of the search as a whole; opens the database."""
-        return self.search.run
-
-    @property
-    def unfitted(self) -> list[str]:
-        """Why some of the queries so far have no E-values."""
-        return self._search.unfitted
-
-    @property
-    def doubts(self) -> list[str]:
-        """What to tell of the queries so far, of which published statistics and these say very different things."""
-        return self._search.doubts
-
-    @property
-    def iterated(self) -> Iterated:
-        """How many iterations the queries so far took."""
-        return self._search.iterated
-
-    def keep_distribution(self) -> None:
-        """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
-        if self._search.opened is None:
-            self._search.options = replace(self._search.options, distribution=True)
-
-    def watch(self, watcher: Callable[[SearchResult], None]) -> None:
-        """Let something be called with each result before it is passed on, in the thread that takes results."""
-        self._search.watchers.append(watcher)
-
-    def keep_next(self) -> None:
-        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
-        if self._search.opened is None:
-            self._search.options = replace(self._search.options, keep_next=True)
+        super().__init__(open_search, options, close, threads)
+        self._subjects = subjects
 
     def keep_in(self, folder: Path) -> None:
         """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
         self._search.checkpoint = folder
 
-    def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
-        """Yield what is left, the results of queries that were scored together at a time.
-
-        Parameters
-        ----------
-        aligned : bool
-            Whether to align the hits, many together.
-        several : bool, optional
-            Whether to do so anyway where hits may have further alignments, which are found then.
-        """
-        aligned = aligned or (several and self._search.options.max_alignments > 1)
-        self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
-        while batch := self._next_batch():
-            if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
-                align_hits(batch, threads_that_help(self._threads))
-            yield batch
-
-    def _next_batch(self) -> list[SearchResult]:
-        """Return what was found and not yet taken, or else the next results; nothing after the last."""
-        waiting, self._waiting = list(self._waiting), deque()
-        return waiting or next(self._found, [])
-
-    if not TYPE_CHECKING:  # type checkers refuse both without a hint
-
-        def __len__(self) -> NoReturn:
-            raise TypeError(f"SearchResults has no len(): {_AN_ITERATOR}")
-
-        def __getitem__(self, index: object) -> NoReturn:
-            raise TypeError(f"SearchResults cannot be indexed: {_AN_ITERATOR}")
-
-        def __bool__(self) -> bool:
-            return True  # not by a length
-
-    def __iter__(self) -> SearchResults:
-        return self
-
-    def __next__(self) -> SearchResult:
-        if not self._waiting:
-            self._waiting = deque(self._next_batch())
-        if not self._waiting:
-            raise StopIteration
-        return self._waiting.popleft()
-
-    def _taken(self) -> Iterator[SearchResult]:
-        for batch in self.batches(aligned=True):
-            yield from batch
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Take the results that are left, and return all their hits as one DataFrame of pandas.
-
-        One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
-        `swsearch.results.together`, whose functions take lists of results too.
-        """
-        return together.to_pandas(self._taken())
-
-    def to_polars(self) -> polars.DataFrame:
-        """Return what `to_pandas` does as one DataFrame of polars."""
-        return together.to_polars(self._taken())
-
-    def to_arrow(self) -> pyarrow.Table:
-        """Return what `to_pandas` does as one Table of pyarrow."""
-        return together.to_arrow(self._taken())
-
-    def stop(self) -> None:
-        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
-        self.search.stop()
-
-    def close(self) -> None:
-        """End the search, and close its engine unless that was given open; hits stay as they are."""
-        self._found.close()
-        self._waiting.clear()
-        self._search.close()
-        opened = self._search.opened
-        if opened is not None:
-            opened.close()
-
-    def __enter__(self) -> SearchResults:
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        super().__exit__(kind, error, trace)
         opened = self._search.opened
         if opened is not None and opened.backend.database is not self._subjects:
             opened.backend.database.close()

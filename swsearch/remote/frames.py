@@ -6,16 +6,13 @@ in another order is refused, and no more memory is taken than bytes have come.
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from swsearch.errors import ServerError, shown
+from swsearch.pipeline.number_arrays import NumberArray, Unreadable, joined, parted
 
 MAGIC = b"swsearch results\n"
 """What stands first."""
@@ -30,13 +27,8 @@ MOST_BYTES_OF_FRAME = 1 << 31
 RECEIVED_AT_ONCE = 1 << 20
 """Bytes that are read at a time."""
 
-NUMBERS = ("<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f8")
-"""Types of numbers in arrays."""
-
 _HEAD = struct.Struct("<cQ")
 _CHECK = struct.Struct("<I")
-
-NumberArray = npt.NDArray[Any]
 
 
 class BrokenOffError(ServerError):
@@ -64,11 +56,7 @@ def frame(kind: FrameKind, facts: Any, arrays: Mapping[str, NumberArray] | None 
     before : int, optional
         Checksum of the frame before, as `check_of` returns it.
     """
-    named = {name: np.ascontiguousarray(values) for name, values in (arrays or {}).items()}
-    stored = {name: values.astype(values.dtype.newbyteorder("<"), copy=False) for name, values in named.items()}
-    told = [[name, _type_of(values), len(values)] for name, values in stored.items()]
-    text = json.dumps([facts, told], separators=(",", ":")).encode("ascii")
-    payload = b"".join([_CHECK.pack(len(text)), text, *(values.tobytes() for values in stored.values())])
+    payload = joined(facts, arrays or {})
     letter = next(letter for letter, known in KINDS_OF_FRAMES.items() if known == kind)
     head = _HEAD.pack(letter, len(payload))
     return b"".join([head, payload, _CHECK.pack(zlib.crc32(payload, zlib.crc32(head, before)))])
@@ -78,14 +66,6 @@ def check_of(made: bytes) -> int:
     """Return the checksum that stands at the end of a frame."""
     (found,) = _CHECK.unpack(made[-_CHECK.size :])
     return int(found)
-
-
-def _type_of(values: NumberArray) -> str:
-    """Return an array's type as frames name it, where one byte has no order."""
-    name = values.dtype.str.replace("|", "<").replace("<b1", "<u1")
-    if name not in NUMBERS or values.ndim != 1:
-        raise ValueError(f"got an array of {values.dtype} and shape {values.shape}")
-    return name
 
 
 def frames(stream: FrameSource, where: str) -> Iterator[tuple[FrameKind, Any, dict[str, NumberArray]]]:
@@ -118,7 +98,10 @@ def frames(stream: FrameSource, where: str) -> Iterator[tuple[FrameKind, Any, di
         before = zlib.crc32(payload, zlib.crc32(head, before))
         if _CHECK.unpack(_exactly(stream, _CHECK.size, where)) != (before,):
             raise _damaged(where, "a wrong checksum")
-        yield kind, *_content(payload, where)
+        try:
+            yield kind, *parted(payload)
+        except Unreadable:
+            raise _damaged(where, "a frame with other content than facts and numbers") from None
     if stream.read(1):
         raise _damaged(where, "bytes after the end")
 
@@ -137,25 +120,3 @@ def _exactly(stream: FrameSource, n: int, where: str) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
-
-
-def _content(payload: bytes, where: str) -> tuple[Any, dict[str, NumberArray]]:
-    """Return the facts and the arrays of a frame."""
-    try:
-        (n,) = _CHECK.unpack_from(payload)
-        place = _CHECK.size + n
-        facts, told = json.loads(payload[_CHECK.size : place])
-        arrays: dict[str, NumberArray] = {}
-        for name, kind, length in told:
-            if kind not in NUMBERS or not isinstance(length, int) or isinstance(length, bool) or length < 0:
-                raise ValueError
-            size = int(kind[2:]) * length
-            if place + size > len(payload):
-                raise ValueError
-            arrays[str(name)] = np.frombuffer(payload, dtype=kind, count=length, offset=place)
-            place += size
-        if place != len(payload):
-            raise ValueError
-    except (ValueError, TypeError, RecursionError, struct.error):
-        raise _damaged(where, "a frame with other content than facts and numbers") from None
-    return facts, arrays

@@ -17,7 +17,7 @@ from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import Stopped
 from swsearch.remote.asking import AskedQueries, request_for
 from swsearch.remote.frames import BrokenOffError
-from swsearch.remote.received import ReceivedJob, ReceivedResults
+from swsearch.remote.received import ReceivedResults, ReceivedSearch
 from swsearch.remote.service import RECEIVED_BYTES, STATES_OF_JOBS, ServerNotice, Service
 from swsearch.remote.transfer import TransferReader
 from swsearch.remote.wire import SearchRequest
@@ -89,7 +89,7 @@ class SearchThere:
         if self._is_stopped:
             raise Stopped
 
-    def opened(self, options: SearchOptions) -> ReceivedJob:
+    def opened(self, options: SearchOptions) -> ReceivedSearch:
         """Have the server search, and return what reads the results; on any error the job is removed."""
         request = replace(self._asked, options=options).request(self._database)
         try:
@@ -101,7 +101,7 @@ class SearchThere:
                     self.progress(done)
             self._check_wanted()
             origin, threads, distribution = self._asked.origin, self.threads, options.distribution
-            made = ReceivedJob(self._reader(), request, origin, threads, distribution, self._reopened)
+            made = ReceivedSearch(self._reader(), request, origin, threads, distribution, self._reopened)
         except BaseException:
             self.end()
             raise
@@ -246,13 +246,10 @@ class ServerJob:
         reader, close = self._service.opened(self.identifier)
         try:
             request = self._request or reader.header.request(self._queries())
-            job = ReceivedJob(reader, request, self._origin, threads)
+            return ReceivedResults.of(ReceivedSearch(reader, request, self._origin, threads), threads, close)
         except BaseException:
             close()
             raise
-        results = ReceivedResults(lambda _: job, job.options, threads, close)
-        results.job  # noqa: B018  # what is kept was decided when it was submitted
-        return results
 
     def _queries(self) -> bytes:
         def read() -> bytes:

@@ -1,4 +1,4 @@
-"""The results of a search as bytes and back: what was selected of each query, and the subjects that were found.
+"""The hits of a search as bytes and back: what was found of each query, with its subjects.
 
 Whoever reads them aligns the hits and writes reports as if the search had run there; `swsearch.remote.received` does.
 Bytes are checked: they may come from a server of another version, or from none.
@@ -7,7 +7,7 @@ Bytes are checked: they may come from a server of another version, or from none.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,24 +16,22 @@ import numpy as np
 from swsearch.blocks import IntArray, RunLengths
 from swsearch.db.stored import is_source
 from swsearch.errors import ServerError, SwsearchError, shown
-from swsearch.options.words import MASKS, Mask
-from swsearch.pipeline.candidate_codec import narrowed, taken_apart
+from swsearch.options.words import MASKS
+from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.codec import encode
+from swsearch.pipeline.description import SubjectDescription
+from swsearch.pipeline.groups import split_by_size
+from swsearch.pipeline.number_arrays import MAX_MAGNITUDE, NumberArray, narrowed
 from swsearch.pipeline.prefetch import Stopped
-from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.search_job import SearchJob
-from swsearch.pipeline.search_results import SearchResults
-from swsearch.pipeline.selection import Selection
-from swsearch.profiles.profile import Profile
-from swsearch.profiles.saving import line_of
-from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, NumberArray, check_of, frame, frames
-from swsearch.remote.taxa import told_taxa
+from swsearch.pipeline.search import Search
+from swsearch.pipeline.subjects import SubjectCounts
+from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, check_of, frame, frames
 from swsearch.remote.wire import SearchRequest
-from swsearch.results import HitList, SearchResult
 from swsearch.run_info import Checksum
-from swsearch.statistics.observed import ScoreCounts
+from swsearch.translation.codes import genetic_codes
 from swsearch.version import version
 
-TRANSFER_VERSION = 1
+TRANSFER_VERSION = 2
 """Of the form of results; of any other one they are not read."""
 
 RESIDUES_OF_FRAME = 4 << 20
@@ -44,6 +42,12 @@ MOST_TEXT = 1 << 16
 
 MOST_COUNT = 1 << 53
 """Subjects and residues that a database can say it has: JSON holds them exactly."""
+
+COUNTS = ("n_records", "n_letters", "n_subjects", "residues", "published_residues", "longest")
+"""Counts of `SubjectCounts` in the header."""
+
+
+_NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
 # what is sent
@@ -57,14 +61,19 @@ def message_of(error: BaseException) -> str:
 
 
 def write_transfer(
-    results: SearchResults, request: SearchRequest, told: Callable[[BaseException], str] = message_of
+    search: Search,
+    batches: Iterable[Batch],
+    request: SearchRequest,
+    told: Callable[[BaseException], str] = message_of,
 ) -> Generator[bytes]:
-    """Yield the results of a search as bytes; the search runs as they are taken.
+    """Yield the hits of a search as bytes.
 
     Parameters
     ----------
-    results : SearchResults
-        None of them was taken yet.
+    search : Search
+        The search.
+    batches : iterable of Batch
+        Its hits, in query order: `Search.batches`, which runs as they are taken, or `Search.stored_batches`.
     request : SearchRequest
         What was asked for.
     told : callable, optional
@@ -76,7 +85,7 @@ def write_transfer(
         If the search fails; whoever reads has been told then.
     """
     yield MAGIC
-    before = n_results = n_hits = 0
+    before = n_states = 0
 
     def made(kind: FrameKind, facts: Any, arrays: Mapping[str, NumberArray] | None = None) -> bytes:
         nonlocal before
@@ -85,19 +94,18 @@ def write_transfer(
         return found
 
     try:
-        job = results.job
-        yield made("header", *_header(job, request))
-        for batch in results.batches(several=False):
-            for some in _parts(batch):
-                n_results = n_results + len(some) * job.options.n_frames
-                n_hits += sum(len(result.hits) for result in some)
-                yield made("batch", *_batch(job, some))
+        yield made("header", *_header(search, request))
+        for batch in batches:
+            sizes = [int(batch.subjects.lengths_of(each.candidates.subjects).sum()) for each in batch.selections]
+            for part in split_by_size(sizes, RESIDUES_OF_FRAME, search.options.n_frames):
+                n_states += part.stop - part.start
+                yield made("batch", *encode(batch.states[part], batch.subjects, with_subjects=True))
     except GeneratorExit:
         raise
     except BaseException as error:
         yield made("problem", {"message": told(error)})
         raise
-    yield made("end", {"results": n_results, "hits": n_hits})
+    yield made("end", {"states": n_states})
 
 
 def request_facts(request: SearchRequest) -> dict[str, Any]:
@@ -107,123 +115,33 @@ def request_facts(request: SearchRequest) -> dict[str, Any]:
     return stated | {"sha256": hashlib.sha256(request.queries).hexdigest()}
 
 
-def _header(job: SearchJob, request: SearchRequest) -> tuple[dict[str, Any], dict[str, NumberArray]]:
-    database, run, options = job.database, job.run, job.options
+def _header(search: Search, request: SearchRequest) -> tuple[dict[str, Any], dict[str, NumberArray]]:
+    run, options, counts = search.run, search.options, search.criteria.counts
+    described = SubjectDescription.of(search.subjects)
     assert run.execution is not None
-    known = run.known_checksums or ()
     facts = {
         "transfer": TRANSFER_VERSION,
         "version": run.version,
         "request": request_facts(request),
-        "queries": len(job.searched),
+        "states": len(search.searched),
         "distribution": options.distribution,
         "keep_next": options.keep_next,
         "engine": run.execution.engine,
-        "checksums": [[each.what, each.path, each.sha256] for each in known if each.what != "queries"],
+        "checksums": [
+            [each.what, each.path, each.sha256] for each in run.known_checksums or () if each.what != "queries"
+        ],
         "database": {
-            "name": database.name,
-            "subjects": database.n_subjects,
-            "residues": database.n_residues,
-            "mask": database.mask,
-            "sources": database.sources(),
+            **vars(described),
+            **{name: getattr(counts, name) for name in COUNTS},
+            "are_windows": counts.are_windows,
         },
     }
-    runs = database.length_runs
-    return facts, {"lengths": narrowed(runs.values.astype(np.int64)), "counts": narrowed(runs.counts)}
-
-
-def _parts(batch: Sequence[SearchResult]) -> Iterator[Sequence[SearchResult]]:
-    """Cut results into runs of about `RESIDUES_OF_FRAME`."""
-    begin = residues = 0
-    for place, result in enumerate(batch):
-        size = int(result.table.subject_lengths.sum())
-        if place > begin and residues + size > RESIDUES_OF_FRAME:
-            yield batch[begin:place]
-            begin, residues = place, 0
-        residues += size
-    if begin < len(batch):
-        yield batch[begin:]
-
-
-def _batch(job: SearchJob, results: Sequence[SearchResult]) -> tuple[dict[str, Any], dict[str, NumberArray]]:
-    selections, arrays = taken_apart([each for result in results for each in _selections(result)])
-    subjects = np.unique(np.concatenate([result.table.subjects for result in results]))
-    arrays |= _subjects(job, subjects)
-    lines: list[bytes] = []
-    more = [_iterations(result, lines) if job.options.makes_profiles else {} for result in results]
-    frames = range(job.options.n_frames)  # each of which has an entry, as in the selections
-    first = [result.first_found for result in results]
-    known = [each for each in first if each is not None]
-    arrays["first_found"] = narrowed(np.concatenate([np.zeros(0, dtype=np.int64), *known]))
-    arrays["profiles"] = np.frombuffer(b"".join(lines), dtype=np.uint8)
-    facts = {
-        "selections": selections,
-        "iterations": [each for each in more for _ in frames],
-        "has_first": [each is not None for each in first for _ in frames],
-        "profiles": [len(line) for line in lines],
-    }
-    return facts, arrays
-
-
-def _selections(result: SearchResult) -> list[Selection]:
-    """Return the hits of a query as what is selected: all of them, and nothing else; of DNA one for each frame."""
-    hits, table, counted = result.hits, result.table, result.distribution
-    assert isinstance(hits, HitList)
-    counts = None if counted is None else ScoreCounts(counted.scores, counted.counts)
-    evalues = None if result.statistics is None else table.numbers.evalues
-    everything = Ranked(table.scores, table.subjects, evalues)
-    whole = Selection(
-        everything, max(1, len(hits)), result.statistics, result.no_statistics, counts, hits.nulls, result.doubt
-    )
-    if table.query_frames is None:
-        return [whole]
-    found = []
-    for place, (statistics, nulls) in enumerate(hits.frame_statistics):
-        rows = np.flatnonzero(table.query_frames == place)
-        rated = None if evalues is None or statistics is None else evalues[rows]
-        ranked = Ranked(table.scores[rows], table.subjects[rows], rated)
-        found.append(replace(whole, candidates=ranked, statistics=statistics, nulls=nulls))
-    return [found[0], *(replace(each, distribution=None, doubt="") for each in found[1:])]
-
-
-def _subjects(job: SearchJob, subjects: IntArray) -> dict[str, NumberArray]:
-    """Return subjects, each once and ascending, with what a report of theirs needs."""
-    database, mask = job.database, job.reader.mask
-    codes, offsets = database.codes_of(subjects)
-    headers, header_offsets = database.headers_of(subjects)
-    found: dict[str, NumberArray] = {
-        "found": narrowed(subjects),
-        "found_lengths": narrowed(np.diff(offsets)),
-        "codes": codes,
-        "headers": headers,
-        "header_lengths": narrowed(np.diff(header_offsets)),
-    }
-    if database.has_taxa:
-        found |= told_taxa(database.taxa_of(subjects))
-    if mask != "none":
-        of_each, starts, ends = database.masked_of(subjects, mask)
-        runs = {"n_runs": np.diff(of_each), "starts": starts.astype(np.int64), "ends": ends.astype(np.int64)}
-        found |= {name: narrowed(values) for name, values in runs.items()}
-    return found
-
-
-def _iterations(result: SearchResult, lines: list[bytes]) -> dict[str, Any]:
-    """Return what iterations say of a result; profiles go to the lines."""
-
-    def placed(profile: Profile | None) -> int | None:
-        if profile is None:
-            return None
-        lines.append(line_of(profile).encode("ascii"))
-        return len(lines) - 1
-
-    used = placed(result.profile)
-    return {
-        "iteration": result.iteration,
-        "converged": result.converged,
-        "steps": [[step.iteration, step.included, step.new] for step in result.steps],
-        "profile": used,
-        "next": used if result.next_profile is result.profile else placed(result.next_profile),
-    }
+    runs = RunLengths.of(_NONE) if counts.are_windows else search.subjects.length_runs  # distributions need them
+    return facts, {
+        "run_lengths": narrowed(runs.values.astype(np.int64)), "run_counts": narrowed(runs.counts),
+        "lengths": narrowed(counts.lengths.astype(np.int64)),
+        "published_lengths": narrowed(counts.published_lengths.astype(np.int64)),
+    }  # fmt: skip
 
 
 # what is received
@@ -231,7 +149,7 @@ def _iterations(result: SearchResult, lines: list[bytes]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class TransferHeader:
-    """What stands before the results of a search.
+    """What stands before the hits of a search.
 
     Parameters
     ----------
@@ -241,39 +159,32 @@ class TransferHeader:
         The request, as `SearchRequest.of` takes it, but for the queries.
     sha256 : str
         Of the queries.
-    n_queries : int
-        How many there are, frames of DNA counted each.
+    n_states : int
+        How many queries there are, frames of DNA counted each.
     distribution, keep_next : bool
         What results keep.
     engine : str
         What scored.
     checksums : tuple of Checksum
         Of the database.
-    name : str
-        What the database is called.
-    n_subjects, n_residues : int
-        Its size.
-    mask : str
-        What it was built to mask.
-    sources : tuple of dict
-        As `Database.sources` has them.
+    described : SubjectDescription
+        What reports say of the subjects.
+    counts : SubjectCounts
+        Their counts.
     length_runs : RunLengths
-        How many subjects have each length.
+        How many of what is scored have each length.
     """
 
     version: str
     stated: dict[str, Any]
     sha256: str
-    n_queries: int
+    n_states: int
     distribution: bool
     keep_next: bool
     engine: str
     checksums: tuple[Checksum, ...]
-    name: str
-    n_subjects: int
-    n_residues: int
-    mask: Mask
-    sources: tuple[dict[str, Any], ...]
+    described: SubjectDescription
+    counts: SubjectCounts
     length_runs: RunLengths
 
     def request(self, queries: bytes) -> SearchRequest:
@@ -323,17 +234,17 @@ class TransferReader:
         ServerError
             If what comes is damaged or ends early, or the server failed.
         """
-        n_results = 0
+        n_states = 0
         for kind, facts, arrays in self._frames:
             self._raise_problem(kind, facts)
             if kind == "header" or not isinstance(facts, dict):
                 raise self.wrong("contain an unexpected frame")
             if kind == "batch":
-                selections = facts.get("selections")
-                n_results += len(selections) if isinstance(selections, list) else 0
+                states = facts.get("states")
+                n_states += len(states) if isinstance(states, list) else 0
                 yield facts, arrays
-            elif facts.get("results") != n_results or n_results != self.header.n_queries:
-                raise self.wrong(f"are those of {n_results:,} queries, expected {self.header.n_queries:,}")
+            elif facts.get("states") != n_states or n_states != self.header.n_states:
+                raise self.wrong(f"are those of {n_states:,} queries, expected {self.header.n_states:,}")
 
 
 class _Checked:
@@ -375,26 +286,19 @@ class _Checked:
             raise self._reader.wrong("have an invalid header")
         self._check_version()
         database, request = self.part("database"), self.part("request")
-        sha256 = request.text("sha256", 64)
-        mask = database.text("mask")
-        if mask not in MASKS:
-            raise database._wrong("mask", f"one of {', '.join(MASKS)}")
-        n_subjects, n_residues = database.count("subjects"), database.count("residues")
+        counts = database._counts()
         return TransferHeader(
             self.text("version"),
             {name: value for name, value in request._facts.items() if name != "sha256"},
-            sha256,
-            self.count("queries"),
+            request.text("sha256", 64),
+            self.count("states"),
             self.flag("distribution"),
             self.flag("keep_next"),
             self.text("engine"),
             self._checksums(),
-            database.text("name"),
-            n_subjects,
-            n_residues,
-            mask,
-            database._sources(),
-            self._length_runs(n_subjects, n_residues),
+            database._described(counts.are_windows),
+            counts,
+            self._length_runs(counts),
         )
 
     def _check_version(self) -> None:
@@ -416,22 +320,48 @@ class _Checked:
             raise self._wrong("checksums", "a list of what, name and checksum")
         return tuple(Checksum(*each) for each in given)
 
-    def _sources(self) -> tuple[dict[str, Any], ...]:
-        given = self._facts.get("sources")
-        if not isinstance(given, list) or not all(is_source(each) for each in given):
+    def _described(self, is_dna: bool) -> SubjectDescription:
+        sources, mask, code = (self._facts.get(name) for name in ("sources", "mask", "genetic_code"))
+        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
             raise self._wrong("sources", "a list of files with their checksums")
-        return tuple(given)
+        if mask not in MASKS:
+            raise self._wrong("mask", f"one of {', '.join(MASKS)}")
+        if (type(code) is int and code in genetic_codes()) != is_dna or (not is_dna and code is not None):
+            raise self._wrong("genetic_code", "one of DNA, and none of proteins")
+        return SubjectDescription(self.text("name"), mask, tuple(sources), code)
 
-    def _length_runs(self, n_subjects: int, n_residues: int) -> RunLengths:
-        found = [self._arrays.get(name) for name in ("lengths", "counts")]
-        if any(each is None or each.dtype.kind not in "iu" for each in found):
+    def _counts(self) -> SubjectCounts:
+        counts = {name: self.count(name) for name in COUNTS}
+        if counts["longest"] >= MAX_MAGNITUDE:
+            raise self._wrong("longest", f"less than {MAX_MAGNITUDE:,}")
+        lengths, published = (self._lengths(name) for name in ("lengths", "published_lengths"))
+        for each in (lengths, published):
+            if not ((np.diff(each) > 0).all() and each.min(initial=1) > 0):
+                raise self._reader.wrong("contain no lengths of the database's subjects")
+        if not self.flag("are_windows") and lengths.max(initial=0) != counts["longest"]:
+            raise self._reader.wrong("contain other subject lengths than the database")
+        return SubjectCounts(
+            **counts, lengths=lengths.astype(np.int32), published_lengths=published.astype(np.int32),
+            are_windows=self.flag("are_windows"),
+        )  # fmt: skip
+
+    def _lengths(self, name: str) -> IntArray:
+        found = self._arrays.get(name)
+        if found is None or found.dtype.kind not in "iu":
             raise self._reader.wrong("lack the lengths of the database's subjects")
-        lengths, counts = (each.astype(np.int64) for each in found if each is not None)
-        good: Any = len(lengths) == len(counts) and (np.diff(lengths) < 0).all() and (counts > 0).all()
-        good = good and 0 <= lengths.min(initial=0) <= lengths.max(initial=0) < 1 << 31
-        good = good and counts.max(initial=0) <= n_subjects
+        lengths = found.astype(np.int64)
+        if not 0 <= lengths.min(initial=0) <= lengths.max(initial=0) < MAX_MAGNITUDE:
+            raise self._reader.wrong("contain invalid lengths")
+        return lengths
+
+    def _length_runs(self, told: SubjectCounts) -> RunLengths:
+        """Return how many of what is scored have each length: of proteins, as the counts have it."""
+        lengths, counts = self._lengths("run_lengths"), self._lengths("run_counts")
+        good = len(lengths) == len(counts) and (np.diff(lengths) < 0).all() and (counts > 0).all()
         # floats cannot overflow, and what agrees in them is summed exactly afterwards
         good = good and float(counts.astype(np.float64) @ lengths.astype(np.float64)) < 2.0 * MOST_COUNT
-        if not good or int(counts.sum()) != n_subjects or int(counts @ lengths) != n_residues:
+        if good and not told.are_windows:
+            good = int(counts.sum()) == told.n_records and int(counts @ lengths) == told.residues == told.n_letters
+        if not good:
             raise self._reader.wrong("contain other subject lengths than the database")
         return RunLengths(lengths.astype(np.int32), np.cumsum(counts))

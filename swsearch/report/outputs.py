@@ -15,7 +15,7 @@ from swsearch import report
 from swsearch.errors import InputError, OptionError
 from swsearch.output_files import check_output, is_stdout, open_outputs
 from swsearch.pipeline.hit_alignments import align_hits
-from swsearch.pipeline.search_results import SearchResults
+from swsearch.pipeline.search_results import ResultIterator
 from swsearch.processors import available_processors
 from swsearch.report.a3m import ONE_QUERY
 from swsearch.results import SearchResult
@@ -275,7 +275,7 @@ TOGETHER = 64
 """Results that are aligned together, where they are not taken from a running search."""
 
 
-def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
+def keep_what_is_shown(results: ResultIterator[Any], outputs: Sequence[Output]) -> None:
     """Let a search that has not begun keep how the whole database scores, if an output shows it."""
     if any(output.format.writer.needs_distribution for output in outputs):
         results.keep_distribution()
@@ -288,7 +288,7 @@ def write_reports(
 
     Parameters
     ----------
-    results : SearchResults or iterable of SearchResult
+    results : ResultIterator or iterable of SearchResult
         What to write.
     outputs : sequence of Output
         Where.
@@ -303,7 +303,7 @@ def write_reports(
         If a file cannot be written.
     """
     with open_reports(outputs) as reports:
-        if isinstance(results, SearchResults):
+        if isinstance(results, ResultIterator):
             keep_what_is_shown(results, outputs)
             check_program(results.run.program, outputs)
             check_queries(len(results.search.queries), outputs)

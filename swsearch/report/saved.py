@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OutputError
 from swsearch.inputs import Query
 from swsearch.options.words import QueryFormat
 from swsearch.output_files import check_output, is_stdout, open_output, remove_abandoned
-from swsearch.pipeline.search_results import SearchResults
+from swsearch.pipeline.search_results import ResultIterator
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.formats import format_to_write
 from swsearch.report import find_format
@@ -24,7 +24,7 @@ from swsearch.version import version
 
 @contextlib.contextmanager
 def saved(
-    results: SearchResults, identifiers: Sequence[str], profiles: str | None, alignments: str | None
+    results: ResultIterator[Any], identifiers: Sequence[str], profiles: str | None, alignments: str | None
 ) -> Iterator[None]:
     """Save the profile of each query, or the alignment that it is made of, while results are taken.
 
@@ -33,7 +33,7 @@ def saved(
 
     Parameters
     ----------
-    results : SearchResults
+    results : ResultIterator
         Of a search that has not begun.
     identifiers : sequence of str
         Of all queries, in order.

@@ -20,8 +20,6 @@ from swsearch.translation import Frames
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
-    from swsearch.statistics.fitted import PairNulls
-    from swsearch.statistics.karlin_altschul import Statistics
 
 AlignOne = Callable[[int], PairAlignment]
 """Aligns the hit of a row."""
@@ -48,8 +46,6 @@ class HitList(Sequence[Hit]):
         Aligns one hit, by its row; None where there are no hits.
     further : callable, optional
         Finds further alignments of a hit, where there may be several.
-    nulls : PairNulls, optional
-        What the E-value of each hit comes from, where each has a null of its own.
     queries : sequence of Query, optional
         What found them, where several did: the frames of one DNA record, of which ``table.query_frames`` names those
         of the hits.
@@ -62,20 +58,17 @@ class HitList(Sequence[Hit]):
         table: HitTable,
         source: AlignOne | None,
         further: FindFurther | None = None,
-        nulls: PairNulls | None = None,
         queries: Sequence[Query] = (),
     ) -> None:
         self.queries: Sequence[Query] = tuple(queries) or (query,)
         """What found the hits: one query, or the frames of one DNA record."""
-        self.query, self.scoring, self.table, self.nulls = query, scoring, table, nulls
+        self.query, self.scoring, self.table = query, scoring, table
         self.source: Any = source
         """Let go of when all alignments are known, and with it the database."""
         self.may_have_several = further is not None
         """Whether hits may have more than one alignment."""
         self.further = further
         """Let go of when every hit was made."""
-        self.frame_statistics: Sequence[tuple[Statistics | None, PairNulls | None]] = ()
-        """Of each of several queries: where E-values come from, and the nulls of those hits that are its own."""
         self._hits: dict[int, Hit] = {}
         self._alone: dict[int, PairAlignment] = {}
         self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
@@ -201,7 +194,7 @@ class HitList(Sequence[Hit]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not len(self.table):  # a list would not know the query
-            return HitList, (self.query, self.scoring, self.table, None, None, None, self.queries)
+            return HitList, (self.query, self.scoring, self.table, None, None, self.queries)
         return list, (list(self),)
 
     def _hit(self, row: int) -> Hit:

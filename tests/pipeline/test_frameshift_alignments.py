@@ -10,7 +10,7 @@ import pytest
 
 import swsearch
 from support.samples import sample
-from support.small_searches import ORIGIN, fasta, searched, written
+from support.small_searches import ORIGIN, fasta, searched, transferred, written
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.cluster.job import ClusterJob
@@ -23,7 +23,6 @@ from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.query_frames import query_strands
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.remote.received import read_transfer
-from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.results import HitList
@@ -222,7 +221,7 @@ def test_what_a_server_sends_is_the_same(reads, proteins, tmp_path) -> None:
         expected = written(searched(request, database, engine, request.origin_with([])), kinds)
         results = searched(request, database, engine, request.origin_with([]))
         results.keep_distribution()  # as HTML does
-        sent = b"".join(write_transfer(results, request))
+        sent = transferred(results, request)
         with read_transfer(io.BytesIO(sent), request, threads=1) as there:
             assert written(there, kinds) == expected
 

@@ -15,7 +15,7 @@ import pytest
 import swsearch
 from support.scripted_server import Canned, Script, scripted
 from support.serving import Served, serving, until
-from support.small_searches import PARENT, QUERIES, build, searched, written
+from support.small_searches import PARENT, QUERIES, build, searched, transferred, written
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import InputError, ServerError
@@ -23,7 +23,6 @@ from swsearch.pipeline.arguments import options_of
 from swsearch.pipeline.prefetch import Stopped
 from swsearch.remote import service
 from swsearch.remote.asking import read_to_send, request_for
-from swsearch.remote.transfer import write_transfer
 from swsearch.results import SearchResult
 from swsearch.run_info import Origin
 from swsearch.scoring import Scoring
@@ -188,7 +187,7 @@ def good(database: Path) -> bytes:
     """What a server sends for the search of `asked_for`."""
     request = request_for("db", read_to_send(io.BytesIO(QUERIES), options_of()), options_of(), Origin())
     with Database.open(database) as opened, CpuEngine(threads=1) as engine:
-        return b"".join(write_transfer(searched(request, opened, engine), request))
+        return transferred(searched(request, opened, engine), request)
 
 
 def test_results_that_break_off_are_asked_for_again(script: Script, good: bytes) -> None:

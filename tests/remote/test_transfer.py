@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from Bio.Data.CodonTable import unambiguous_dna_by_id
 
-from support.small_searches import CASES, PARENT, QUERIES, build, fasta, request_of, searched, written
-from swsearch.db import Database
+from support.small_searches import CASES, PARENT, QUERIES, build, fasta, request_of, searched, transferred, written
+from swsearch.db import Database, build_database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import EngineError, ServerError
 from swsearch.profiles.saving import line_of
@@ -43,10 +44,15 @@ def engine() -> Iterator[CpuEngine]:
         yield made
 
 
-def sent(request: SearchRequest, database: Database, engine: CpuEngine) -> bytes:
-    results = searched(request, database, engine, request.origin_with([Checksum("database", "db.h5", "c" * 64)]))
+DIGEST = Checksum("database", "db.h5", "c" * 64)
+
+
+def sent(
+    request: SearchRequest, database: Database, engine: CpuEngine, checksums: Sequence[Checksum] = (DIGEST,)
+) -> bytes:
+    results = searched(request, database, engine, request.origin_with(checksums))
     results.keep_distribution()
-    return b"".join(write_transfer(results, request))
+    return transferred(results, request)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +94,60 @@ def test_dna_queries_are_sent_as_they_were_found(
     found = written(read_transfer(io.BytesIO(sent(request, database, engine)), request, threads=1), [*expected])
     assert found == expected
     assert b"s1" in found["6"]
+
+
+DNA = "".join(CODONS[letter] for letter in PARENT)
+GENES = fasta([("q1 shifted", f"{DNA[:150]}A{DNA[150:]}"), ("q2 of nothing", "AC"), ("q3", DNA[30:120])])
+
+OF_GENOMES = {
+    "tblastn": SearchRequest("db", QUERIES, options={"max_hits": 8, "evalue": 1e3}),
+    "tblastn, filtered": SearchRequest("db", QUERIES, options={"min_identity": 30, "statistics": "published"}),
+    "tblastx": SearchRequest("db", GENES, options={"translate": True, "max_hits": 6}),
+}
+"""Searches of a database of DNA."""
+
+
+@pytest.fixture(scope="module")
+def genome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    folder = tmp_path_factory.mktemp("genome")
+    draw = random.Random(4)
+    records = [(f"s{k}", "".join(draw.choices("ACGT", k=200)) + DNA[15 * k : 300] + "ACCA" * k) for k in range(9)]
+    (folder / "dna.fasta").write_bytes(fasta(records))
+    build_database(folder / "dna.fasta", folder / "dna.h5", translate=True)
+    with Database.open(folder / "dna.h5") as opened:
+        opened.name = "dna.h5"
+        yield opened
+
+
+@pytest.mark.parametrize("case", OF_GENOMES)
+def test_hits_in_dna_are_sent_with_their_places(case: str, genome: Database, engine: CpuEngine) -> None:
+    request = OF_GENOMES[case]
+    kinds = ["6", "jsonl", "0", "html"]
+    expected = written(searched(request, genome, engine, request.origin_with([])), kinds)
+    with read_transfer(io.BytesIO(sent(request, genome, engine, [])), request, threads=1) as there:
+        assert written(there, kinds) == expected
+    assert b"s1" in expected["6"]
+
+
+def test_what_was_stored_is_sent_as_it_was_found(
+    database: Database, genome: Database, engine: CpuEngine, tmp_path: Path
+) -> None:
+    for name, subjects, request in (
+        ("aligned", database, request_of("filters")),
+        ("iterated", database, replace(request_of("iterated"), options={"iterations": 3, "keep_next": True})),
+        ("genome", genome, OF_GENOMES["tblastx"]),
+    ):
+        results = searched(request, subjects, engine)
+        results.keep_in(tmp_path / name)
+        expected = transferred(results, request)
+        again = searched(request, subjects, engine).search
+        again.keep_in(tmp_path / name, is_read=True)
+        found = b"".join(write_transfer(again, again.stored_batches(0, len(again.queries)), request))
+        lines = [lines_of(read_transfer(io.BytesIO(each), request)) for each in (found, expected)]
+        np.testing.assert_equal(*lines)
+        reports = [written(read_transfer(io.BytesIO(each), request), ["6", "jsonl"]) for each in (found, expected)]
+        assert reports[0] == reports[1]
+        assert reports[0]["6"]
 
 
 FEW = replace(request_of("masked"), options={**CASES["masked"], "max_hits": 4, "max_alignments": 2})
@@ -180,10 +240,44 @@ def places_in(facts: Any) -> list[tuple[Any, Any]]:
     return [each for key, value in items for each in [(facts, key), *places_in(value)]]
 
 
+@pytest.fixture(scope="module")
+def several(database: Database, genome: Database, engine: CpuEngine) -> dict[str, tuple[SearchRequest, bytes]]:
+    """What is sent of searches of several kinds."""
+    asked = {
+        "masked": (FEW, database),
+        "iterated": (SearchRequest("db", QUERIES, options={"iterations": 2, "keep_next": True}), database),
+        "profile": (profile_request(database, engine), database),
+        "translated": (SearchRequest("db", GENES, options={"translate": True, "max_hits": 5}), database),
+        "shifted": (
+            SearchRequest("db", GENES, options={"translate": True, "frame_shift": 15, "min_identity": 20}),
+            database,
+        ),
+        "genome": (OF_GENOMES["tblastn, filtered"], genome),
+        "genes": (OF_GENOMES["tblastx"], genome),
+    }
+    return {name: (request, sent(request, of, engine)) for name, (request, of) in asked.items()}
+
+
+def profile_request(database: Database, engine: CpuEngine) -> SearchRequest:
+    one = replace(
+        request_of("iterated", fasta([("q1 the parent", PARENT)])), options={"iterations": 2, "keep_next": True}
+    )
+    profile = next(iter(searched(one, database, engine))).next_profile
+    assert profile is not None
+    return SearchRequest("db", line_of(profile).encode(), "lines", options={"iterations": 2, "keep_next": True})
+
+
+HOSTILE = ["masked", "iterated", "profile", "translated", "shifted", "genome", "genes"]
+
+
+@pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.parametrize("seed", [pytest.param(k, marks=[pytest.mark.exhaustive] * (k >= 20)) for k in range(400)])
-def test_hostile_facts_and_numbers_end_in_one_error_or_in_results(good: bytes, seed: int) -> None:
+def test_hostile_facts_and_numbers_end_in_one_error_or_in_results(
+    several: dict[str, tuple[SearchRequest, bytes]], case: str, seed: int
+) -> None:
     draw = random.Random(seed)
-    chosen = draw.choice(["header", "batch", "end"])
+    chosen = draw.choice(["header", "batch", "batch", "end"])
+    request, good = several[case]
 
     def alter(kind: str, facts: Any, arrays: dict[str, Any]) -> None:
         if kind != chosen:
@@ -203,7 +297,7 @@ def test_hostile_facts_and_numbers_end_in_one_error_or_in_results(good: bytes, s
 
     data = made_again(good, alter)
     try:
-        results = list(read_transfer(io.BytesIO(data), FEW, threads=1))
+        results = list(read_transfer(io.BytesIO(data), request, threads=1))
         written(results, ["jsonl", "0"])
     except ServerError as error:
         assert str(error).startswith("results: ")
@@ -212,7 +306,7 @@ def test_hostile_facts_and_numbers_end_in_one_error_or_in_results(good: bytes, s
 def test_another_version_is_told_from_this_one(good: bytes) -> None:
     def alter(kind: str, facts: Any, arrays: dict[str, Any]) -> None:
         if kind == "header":
-            facts |= {"transfer": 2, "version": "9.9"}
+            facts |= {"transfer": 3, "version": "9.9"}
 
     with pytest.raises(
         ServerError, match=r"got results of swsearch 9\.9, expected those of .*; install the same version"
@@ -232,17 +326,15 @@ def test_results_of_another_search_are_refused(good: bytes) -> None:
             taken(good, other)
 
 
-def test_a_search_that_fails_tells_why(
-    database: Database, engine: CpuEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_that_fails_tells_why(database: Database, engine: CpuEngine) -> None:
     request = request_of("default")
-    results = searched(request, database, engine)
+    search = searched(request, database, engine).search
 
-    def fail(*_: Any, **__: Any) -> Any:
+    def fail() -> Iterator[Any]:
         raise EngineError("the device was taken away")
+        yield
 
-    monkeypatch.setattr(results, "batches", fail)
-    stream, made = write_transfer(results, request), []
+    stream, made = write_transfer(search, fail(), request), []
     with pytest.raises(EngineError):
         for part in stream:
             made.append(part)  # what came before the error counts

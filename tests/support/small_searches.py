@@ -14,7 +14,8 @@ from swsearch import report
 from swsearch.backends.local import LocalBackend
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.pipeline.search_results import SearchResults
+from swsearch.pipeline.search_results import ResultIterator, SearchResults
+from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.outputs import Output, write_reports
 from swsearch.results import SearchResult
@@ -100,7 +101,12 @@ def searched(
     )  # fmt: skip
 
 
-def written(results: SearchResults | list[SearchResult], keys: Iterable[str] | None = None) -> dict[str, bytes]:
+def transferred(results: SearchResults, request: SearchRequest) -> bytes:
+    """Return what a server sends of a search, which runs now."""
+    return b"".join(write_transfer(results.search, results.search.batches(), request))
+
+
+def written(results: ResultIterator[Any] | list[SearchResult], keys: Iterable[str] | None = None) -> dict[str, bytes]:
     """Return results in every format, or some; what may differ between runs of the same search is left out."""
     chosen = [kind for kind in report.OUTPUT_FORMATS if keys is None or kind.key in keys]
     streams = [io.BytesIO() if kind.writer.binary else io.StringIO() for kind in chosen]
