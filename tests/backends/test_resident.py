@@ -307,7 +307,9 @@ def test_progress_of_searches_that_are_scored_together_is_their_own(database, qu
         first = threads.submit(list, searching(place, read[:1], options_of()))
         engine.wait()
         each = zip(parts, seen, strict=True)
-        found = [threads.submit(list, searching(place, part, options_of(), progress=told.append)) for part, told in each]
+        found = [
+            threads.submit(list, searching(place, part, options_of(), progress=told.append)) for part, told in each
+        ]
         wait_until(lambda: n_waiting(place) == 3)
         engine.is_open = True
         assert [len(each.result()) for each in [first, *found]] == [1, 1, 3, len(read) - 4]
@@ -375,7 +377,9 @@ def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
     with gated(genome) as (place, engine, threads):
         found = [threads.submit(lambda: text_of(searching(place, read[:1], options_of())))]
         engine.wait()
-        found += [threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], options_of()))) for k in (4, 1)]
+        found += [
+            threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], options_of()))) for k in (4, 1)
+        ]
         wait_until(lambda: n_waiting(place) == 2)
         engine.is_open = True
         assert [each.result() for each in found] == [expected(genome, [longer[k]]) for k in (0, 4, 1)]

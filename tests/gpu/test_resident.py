@@ -93,7 +93,9 @@ def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, data
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
         unwanted = searching(place, read * 20, options_of(), progress=wait_for_the_stop)
         taken = threads.submit(list, unwanted)
-        found = [threads.submit(lambda each: text_of(searching(place, read, options_of(**each))), each) for each in asked]
+        found = [
+            threads.submit(lambda each: text_of(searching(place, read, options_of(**each))), each) for each in asked
+        ]
         assert begun.wait(60)
         unwanted.stop()
         is_stopped.set()
